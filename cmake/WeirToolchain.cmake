@@ -1,0 +1,38 @@
+# How weir is compiled: language level, warnings, sanitizers, compiler cache, linker.
+# Everything here hangs on the target weir_options, which only weir's own targets use,
+# so a project that embeds weir keeps its own flags.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+  find_program(WEIR_CCACHE ccache)
+  if(WEIR_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEIR_CCACHE}")
+  endif()
+  find_program(WEIR_MOLD mold)
+  if(WEIR_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
+
+add_library(weir_options INTERFACE)
+target_compile_features(weir_options INTERFACE cxx_std_20)
+if(WEIR_WARNINGS_AS_ERRORS)
+  target_compile_options(weir_options INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+endif()
+if(WEIR_SANITIZE)
+  # -O1 keeps the sanitized tests quick; -g1 is enough for file and line in a report.
+  add_compile_options(-O1 -g1 -fno-omit-frame-pointer "-fsanitize=${WEIR_SANITIZE}"
+                      -fno-sanitize-recover=all)
+  add_link_options("-fsanitize=${WEIR_SANITIZE}")
+endif()
+if(WEIR_FUZZ)
+  add_compile_options(-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()

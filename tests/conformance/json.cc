@@ -1,0 +1,3 @@
+// Boost.JSON, compiled once, here.
+
+#include <boost/json/src.hpp>

@@ -1,0 +1,45 @@
+// weir-conformance DIR: runs every DIR/<system>/*.jsonl. Exits 0 only if nothing
+// failed and there was something to run.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iostream>
+
+#include "tests/conformance/runner.h"
+
+namespace {
+
+using weir::conformance::Family;
+using weir::conformance::OptionalCases;
+
+constexpr std::array kFamilies = {
+    Family{"compute/rate", weir::conformance::run_compute_rate},
+    Family{"sampling/window", weir::conformance::run_sampling_window},
+};
+
+constexpr std::array kOptionalCases = {
+    OptionalCases{"compute", "kind", "merge_registries"},
+    OptionalCases{"pool", "variant", "refund"},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: weir-conformance DIR\n"
+                 "Runs every DIR/<system>/*.jsonl against weir, such as ../shared/vectors.\n";
+    return 2;
+  }
+  const weir::conformance::Totals totals =
+      weir::conformance::run_directory(argv[1], kFamilies, kOptionalCases, std::cout);
+  if (totals.files == 0) {
+    std::cerr << fmt::format("weir-conformance: {}: found no <system>/*.jsonl; give the folder that "
+                             "holds the systems' folders\n",
+                             argv[1]);
+    return 2;
+  }
+  std::cout << fmt::format("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed,
+                           totals.skipped);
+  return totals.failed == 0 ? 0 : 1;
+}

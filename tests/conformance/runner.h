@@ -1,0 +1,49 @@
+// Conformance: recorded cases of the published systems against production code.
+//
+// A family is one file of cases, `<system>/<file>.jsonl`, one JSON object a line,
+// and one function that runs a case. The function returns nothing when the case
+// passes, or what was found and what was expected.
+
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::conformance {
+
+using Failure = std::optional<std::string>;
+
+struct Family {
+  std::string_view name;  // `sampling/window`
+  Failure (*run)(const boost::json::object& recorded);
+};
+
+// A kind of case that need not be run, whether or not its family is known.
+struct OptionalCases {
+  std::string_view system;
+  std::string_view field;
+  std::string_view value;
+};
+
+struct Totals {
+  std::size_t passed = 0;
+  std::size_t failed = 0;
+  std::size_t skipped = 0;
+  std::size_t files = 0;
+};
+
+// Runs every `directory/<system>/*.jsonl` in order of name, a line for each file,
+// skipping and naming the families that `families` does not have.
+Totals run_directory(const std::string& directory, std::span<const Family> families,
+                     std::span<const OptionalCases> optional_cases, std::ostream& out);
+
+// --- The families, one function each, by system.
+Failure run_compute_rate(const boost::json::object& recorded);
+Failure run_sampling_window(const boost::json::object& recorded);
+
+}  // namespace weir::conformance

@@ -1,0 +1,88 @@
+#include "tests/layering/layering.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+namespace weir::layering {
+namespace {
+
+// In the order of the design: each may use those before it.
+constexpr std::array<std::string_view, 9> kFolders = {
+    "base", "meter", "engine", "system", "store", "config", "wire", "server", "testing"};
+// Design section 7: wire does not use stores or configuration.
+constexpr std::array<std::string_view, 3> kSplit = {"system", "store", "wire"};
+
+std::vector<std::string> parts(std::string_view path) {
+  std::vector<std::string> result;
+  for (const auto& part : std::filesystem::path(path)) result.push_back(part.string());
+  return result;
+}
+
+std::size_t height(const std::string& folder) {
+  return static_cast<std::size_t>(std::find(kFolders.begin(), kFolders.end(), folder) -
+                                  kFolders.begin());
+}
+
+bool is_split(const std::string& folder) {
+  return std::find(kSplit.begin(), kSplit.end(), folder) != kSplit.end();
+}
+
+// Why `from` may not include `to`; empty if it may.
+std::string objection(const std::vector<std::string>& from, const std::vector<std::string>& to) {
+  if (to.size() < 3) return "it names no folder of weir";
+  if (height(from[1]) == kFolders.size()) return "folder '" + from[1] + "' is not in the design";
+  if (height(to[1]) == kFolders.size()) return "folder '" + to[1] + "' is not in the design";
+  if (height(to[1]) > height(from[1])) return "'" + from[1] + "' stands above '" + to[1] + "'";
+  if (from[1] == "wire" && (to[1] == "store" || to[1] == "config")) {
+    return "'wire' does not use '" + to[1] + "'";
+  }
+  const bool both_inside = from.size() > 3 && to.size() > 3;
+  if (from[1] == to[1] && is_split(from[1]) && both_inside && from[2] != to[2]) {
+    return "'" + from[2] + "' and '" + to[2] + "' do not know each other";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> violations(std::string_view path, std::string_view text) {
+  static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*["<](weir/[^">]+)[">])re");
+  std::vector<std::string> found;
+  const std::vector<std::string> from = parts(path);
+  std::size_t line_number = 0;
+  while (!text.empty()) {
+    ++line_number;
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    std::smatch match;
+    if (!std::regex_search(line, match, include)) continue;
+    const std::string why = objection(from, parts(match[1].str()));
+    if (!why.empty()) {
+      found.push_back(std::string(path) + ":" + std::to_string(line_number) + ": includes " +
+                      match[1].str() + ", but " + why);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> violations_below(const std::string& root, std::size_t& files) {
+  std::vector<std::string> found;
+  files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root + "/weir")) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".h" && extension != ".cc") continue;
+    ++files;
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const std::string path = std::filesystem::relative(entry.path(), root).string();
+    for (std::string& violation : violations(path, text)) found.push_back(std::move(violation));
+  }
+  return found;
+}
+
+}  // namespace weir::layering

@@ -1,0 +1,21 @@
+// Layering: which folder of weir/ may include which.
+//
+// A folder uses only what stands above it in the design. Systems, stores and
+// protocols are each split in folders that do not know each other.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::layering {
+
+// One `#include "weir/..."` that must not be, as `file:line: why`.
+// `path` and `text` are of a file under weir/; the path starts with `weir/`.
+std::vector<std::string> violations(std::string_view path, std::string_view text);
+
+// The same over every header and source file below `root`/weir.
+std::vector<std::string> violations_below(const std::string& root, std::size_t& files);
+
+}  // namespace weir::layering

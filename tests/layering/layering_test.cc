@@ -1,0 +1,47 @@
+#include "tests/layering/layering.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::layering {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Layering, HoldsForEveryFileUnderWeir) {
+  std::size_t files = 0;
+  EXPECT_THAT(violations_below(WEIR_SOURCE_DIR, files), IsEmpty());
+  EXPECT_GT(files, 30u);
+}
+
+TEST(Layering, AllowsWhatStandsAbove) {
+  EXPECT_THAT(violations("weir/engine/plan.h", "#include \"weir/meter/bucket.h\"\n"), IsEmpty());
+  EXPECT_THAT(violations("weir/engine/plan.h", "#include \"weir/engine/print.h\"\n"), IsEmpty());
+}
+
+TEST(Layering, RefusesAnIncludeThatGoesUp) {
+  EXPECT_THAT(violations("weir/meter/bucket.h", "\n#include \"weir/engine/plan.h\"\n"),
+              ElementsAre("weir/meter/bucket.h:2: includes weir/engine/plan.h, but 'meter' stands "
+                          "above 'engine'"));
+}
+
+TEST(Layering, RefusesOneSystemThatKnowsAnother) {
+  EXPECT_THAT(
+      violations("weir/system/pool/ratio.cc", "#include \"weir/system/compute/ledger.h\"\n"),
+      ElementsAre("weir/system/pool/ratio.cc:1: includes weir/system/compute/ledger.h, but 'pool' "
+                  "and 'compute' do not know each other"));
+}
+
+TEST(Layering, RefusesOneProtocolThatKnowsAnotherAndAStore) {
+  EXPECT_EQ(violations("weir/wire/http/route.h", "#include <weir/wire/resp/reply.h>\n").size(), 1u);
+  EXPECT_EQ(violations("weir/wire/http/route.h", "#include \"weir/store/redis/x.h\"\n").size(), 1u);
+  EXPECT_EQ(violations("weir/store/sqlite/a.h", "#include \"weir/store/redis/x.h\"\n").size(), 1u);
+}
+
+TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {
+  EXPECT_EQ(violations("weir/util/a.h", "#include \"weir/base/time.h\"\n").size(), 1u);
+}
+
+}  // namespace
+}  // namespace weir::layering

@@ -1,0 +1,248 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <time.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <vector>
+
+#include "tests/meter/property.h"
+#include "tests/meter/support.h"
+#include "weir/meter/calendar.h"
+#include "weir/meter/window.h"
+
+namespace weir::meter {
+namespace {
+
+rc::Gen<CalendarUnit> any_unit() {
+  return rc::gen::element(CalendarUnit::kDay, CalendarUnit::kWeek, CalendarUnit::kMonth,
+                          CalendarUnit::kYear);
+}
+
+rc::Gen<WindowShape> small_window() {
+  return rc::gen::apply(
+      [](std::int64_t limit, std::int64_t length_ns) {
+        return make_window(limit, Duration{length_ns}).value();
+      },
+      between(0, 8), between(1, 40));
+}
+
+rc::Gen<WindowShape> extreme_window() {
+  return rc::gen::apply(
+      [](std::int64_t limit, std::int64_t length_ns) {
+        return make_window(limit, Duration{length_ns}).value();
+      },
+      extreme(0, kTermMax), extreme_term());
+}
+
+rc::Gen<WindowShape> calendar_window() {
+  return rc::gen::apply([](std::int64_t limit,
+                           CalendarUnit unit) { return make_calendar_window(limit, unit).value(); },
+                        extreme(0, kTermMax), any_unit());
+}
+
+rc::Gen<WindowShape> any_window() {
+  return rc::gen::oneOf(small_window(), extreme_window(), calendar_window());
+}
+
+enum class Deed { kTake, kDebit, kGiveBack };
+
+struct Call {
+  Deed deed;
+  Instant now;
+  std::int64_t cost;
+  std::size_t charged;  // which window to give back to, counted back from the newest
+};
+
+std::ostream& operator<<(std::ostream& out, const Call& call) {
+  return out << "{deed " << static_cast<int>(call.deed) << " at " << call.now << ", cost "
+             << call.cost << ", charged " << call.charged << " windows back}";
+}
+
+rc::Gen<Instant> any_instant() {
+  return rc::gen::oneOf(rc::gen::map(between(0, 200), [](std::int64_t ns) { return Instant{ns}; }),
+                        extreme_instant());
+}
+
+rc::Gen<std::int64_t> any_cost(const WindowShape& shape) {
+  return rc::gen::oneOf(between(0, 8), extreme(0, std::max<std::int64_t>(1, shape.limit)),
+                        extreme(0, kTermMax));
+}
+
+rc::Gen<std::vector<Call>> calls(const WindowShape& shape) {
+  return list_of(rc::gen::apply(
+      [](Deed deed, Instant now, std::int64_t cost, std::int64_t charged) {
+        return Call{deed, now, cost, static_cast<std::size_t>(charged)};
+      },
+      rc::gen::element(Deed::kTake, Deed::kTake, Deed::kDebit, Deed::kGiveBack, Deed::kGiveBack),
+      any_instant(), any_cost(shape), between(0, 3)));
+}
+
+std::vector<Call> in_order(std::vector<Call> past) {
+  std::stable_sort(past.begin(), past.end(),
+                   [](const Call& a, const Call& b) { return a.now < b.now; });
+  return past;
+}
+
+TEST(WindowProperty, AdmitsAtThePromisedInstantAndNotOneNanosecondBefore) {
+  for_all([] {
+    const WindowShape shape = *any_window();
+    WindowState state;
+    for (const Call& call : *calls(shape)) {
+      const WindowStep step = take(shape, state, call.now, call.cost);
+      state = step.state;
+      if (step.check.verdict != Verdict::kDenied || step.check.earliest > kLastInstant) continue;
+
+      RC_ASSERT(step.check.earliest > call.now);
+      RC_ASSERT(!take(shape, state, step.check.earliest - 1ns, call.cost).allowed());
+      RC_ASSERT(take(shape, state, step.check.earliest, call.cost).allowed());
+    }
+  });
+}
+
+TEST(WindowProperty, KeepsItsStateWhenItRefuses) {
+  for_all([] {
+    const WindowShape shape = *any_window();
+    WindowState state;
+    for (const Call& call : *calls(shape)) {
+      const WindowStep step = take(shape, state, call.now, call.cost);
+      if (!step.allowed()) RC_ASSERT(step.state == state);
+      state = step.state;
+    }
+  });
+}
+
+// What every window that was ever charged still counts, by its first instant.
+using Ledger = std::map<Instant, Exact>;
+
+Instant charged_window(const Ledger& ledger, Instant current, std::size_t back) {
+  if (back >= ledger.size()) return current;
+  return std::prev(ledger.end(), static_cast<std::ptrdiff_t>(back) + 1)->first;
+}
+
+// The ledger keeps all windows apart; the window, which remembers only the last,
+// must never tell them otherwise.
+TEST(WindowProperty, CountsAndGivesBackInEachWindowApart) {
+  for_all([] {
+    const WindowShape shape = *any_window();
+    WindowState state;
+    Ledger ledger;
+    for (const Call& call : in_order(*calls(shape))) {
+      const Instant current = window_begin(shape, call.now);
+      Exact& count = ledger[current];
+      const Exact missing = count + call.cost - shape.limit;
+      if (call.deed == Deed::kTake) {
+        const WindowStep step = take(shape, state, call.now, call.cost);
+        RC_ASSERT(step.allowed() == (call.cost == 0 || missing <= 0));
+        RC_ASSERT((step.check.verdict == Verdict::kNever) == (call.cost > shape.limit));
+        if (step.allowed()) count += call.cost;
+        if (!step.allowed()) RC_ASSERT(step.check.shortfall == nearest(missing));
+        state = step.state;
+      } else if (call.deed == Deed::kDebit) {
+        state = debit(shape, state, call.now, call.cost);
+        count = std::min<Exact>(count + call.cost, kTermMax);  // it counts no further
+      } else {
+        const Instant charged = charged_window(ledger, current, call.charged);
+        const WindowState before = state;
+        state = give_back(shape, state, call.now, charged, call.cost);
+        if (charged != current) RC_ASSERT(state == before);
+        if (charged == current) count = std::max<Exact>(0, count - call.cost);
+      }
+      RC_ASSERT(level(shape, state, call.now) == shape.limit - count);
+    }
+  });
+}
+
+TEST(WindowProperty, AdmitsNoMoreThanItsLimitInAnyWindow) {
+  for_all([] {
+    const WindowShape shape = *any_window();
+    WindowState state;
+    Ledger ledger;
+    for (const Call& call : in_order(*calls(shape))) {
+      const WindowStep step = take(shape, state, call.now, call.cost);
+      state = step.state;
+      if (step.allowed()) ledger[window_begin(shape, call.now)] += call.cost;
+    }
+    for (const auto& [begin, admitted] : ledger) RC_ASSERT(admitted <= shape.limit);
+  });
+}
+
+TEST(WindowProperty, CountsAnEarlierInstantAsNoTimePassed) {
+  for_all([] {
+    const WindowShape shape = *any_window();
+    const Instant now = *any_instant();
+    const Instant earlier{*extreme(0, now.ns)};
+    const WindowState state = debit(shape, {}, now, *any_cost(shape));
+    const std::int64_t cost = *any_cost(shape);
+
+    RC_ASSERT(level(shape, state, earlier) == level(shape, state, now));
+    RC_ASSERT(take(shape, state, earlier, cost).check.verdict ==
+              take(shape, state, now, cost).check.verdict);
+    RC_ASSERT(take(shape, state, earlier, cost).state == take(shape, state, now, cost).state);
+  });
+}
+
+TEST(WindowProperty, KeepsWhatTheCurrentWindowUsedWhenItsShapeChanges) {
+  for_all([] {
+    const WindowShape from = *any_window();
+    const WindowShape to = *any_window();
+    const Instant charged = *any_instant();
+    const Instant now = later_of(charged, *any_instant());
+    const std::int64_t cost = *any_cost(from);
+    const WindowState state = reshape(from, to, debit(from, {}, charged, cost), now);
+    const bool turned = window_begin(from, now) > charged;
+
+    RC_ASSERT(level(to, state, now) == to.limit - (turned ? 0 : cost));
+  });
+}
+
+// The calendar, by the C library.
+
+Instant begin_of(CalendarUnit unit, Instant at) {
+  const std::time_t seconds = at.ns / 1'000'000'000;
+  std::tm fields{};
+  gmtime_r(&seconds, &fields);
+  fields.tm_sec = fields.tm_min = fields.tm_hour = 0;
+  if (unit == CalendarUnit::kWeek) fields.tm_mday -= (fields.tm_wday + 6) % 7;
+  if (unit == CalendarUnit::kMonth || unit == CalendarUnit::kYear) fields.tm_mday = 1;
+  if (unit == CalendarUnit::kYear) fields.tm_mon = 0;
+  return Instant{timegm(&fields) * 1'000'000'000};
+}
+
+// Anywhere, and often within a nanosecond of where a unit begins.
+rc::Gen<Instant> any_moment() {
+  return rc::gen::apply(
+      [](CalendarUnit unit, Instant at, bool near, std::int64_t offset_ns) {
+        return near ? later_of(kEpoch, begin_of(unit, at) + Duration{offset_ns}) : at;
+      },
+      any_unit(), extreme_instant(), rc::gen::arbitrary<bool>(), between(-1, 1));
+}
+
+TEST(CalendarProperty, AgreesWithTheCLibrary) {
+  for_all([] {
+    const CalendarUnit unit = *any_unit();
+    const Instant at = *any_moment();
+    const CalendarSpan span = calendar_span(unit, at);
+
+    RC_ASSERT(span.begin == begin_of(unit, at));
+    RC_ASSERT(span.end == begin_of(unit, span.end));
+  });
+}
+
+TEST(CalendarProperty, LeavesNoInstantOutAndCountsNoneTwice) {
+  for_all([] {
+    const CalendarUnit unit = *any_unit();
+    const Instant at = *any_moment();
+    const CalendarSpan span = calendar_span(unit, at);
+
+    RC_ASSERT(span.begin <= at);
+    RC_ASSERT(at < span.end);
+    if (span.end > kLastInstant) return;
+    RC_ASSERT(calendar_span(unit, span.end - 1ns).begin == span.begin);
+    RC_ASSERT(calendar_span(unit, span.end).begin == span.end);
+  });
+}
+
+}  // namespace
+}  // namespace weir::meter

@@ -1,0 +1,96 @@
+// Decision: the answer to "may this start now, and if not, when?"
+//
+// A decision speaks for the whole request: `verdict` and `earliest` hold over
+// all its limits together. `outcomes` has one row per limit that applied, in
+// the order of the rule set. The names it refers to live as long as the engine
+// that decided.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "weir/base/time.h"
+
+namespace weir {
+
+enum class Verdict : std::uint8_t {
+  kAllowed,     // admitted, and the cost has been charged
+  kDenied,      // over a limit now; the same request may pass at `earliest`
+  kNever,       // costs more than a limit can ever hold; waiting will not help
+  kOverloaded,  // wanted to wait, but the queue is full or the deadline too near
+  kQueued,      // waiting; the answer will come through the callback
+};
+
+constexpr std::string_view to_string(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::kAllowed: return "allowed";
+    case Verdict::kDenied: return "denied";
+    case Verdict::kNever: return "never";
+    case Verdict::kOverloaded: return "overloaded";
+    case Verdict::kQueued: return "queued";
+  }
+  return "unknown";
+}
+
+constexpr std::size_t kLimitsPerRequestMax = 16;  // limits that one request may touch
+
+// What one limit said. After an admission `remaining` is what is left; after a
+// refusal it is what there was, since nothing has been taken.
+struct Outcome {
+  std::string_view limit;
+  Verdict verdict;         // of this limit alone
+  bool shadow;             // counted and reported, never enforced
+  std::int64_t cost;       // what the request costs here, weight applied
+  std::int64_t remaining;  // never negative
+  std::int64_t capacity;   // the most this limit can hold
+  Instant earliest;        // when this limit alone would admit the cost; kForever: unknown
+};
+
+// Names a hold: an admission that can still be settled, cancelled or renewed.
+struct HoldId {
+  std::uint64_t owner = 0;   // the engine that made it
+  std::uint64_t number = 0;  // never reused by that engine; 0: no hold
+
+  explicit operator bool() const noexcept { return number != 0; }
+  friend bool operator==(HoldId, HoldId) = default;
+};
+
+struct Decision {
+  Decision() noexcept {}  // leaves the outcomes beyond outcome_count unwritten
+
+  bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
+
+  // The limit that bound, or nullptr if none did.
+  const Outcome* binding() const noexcept {
+    return binding_index < 0 ? nullptr : &outcome_rows[static_cast<std::size_t>(binding_index)];
+  }
+  std::span<const Outcome> outcomes() const noexcept {
+    return std::span(outcome_rows).first(outcome_count);
+  }
+  // The outcome of the named limit, or nullptr if it did not apply.
+  const Outcome* outcome(std::string_view limit) const noexcept {
+    for (const Outcome& row : outcomes()) {
+      if (row.limit == limit) return &row;
+    }
+    return nullptr;
+  }
+  Duration retry_after(Instant now) const noexcept {
+    return earliest <= now ? Duration{0} : earliest - now;
+  }
+
+  Verdict verdict = Verdict::kAllowed;
+  std::int8_t binding_index = -1;  // into the outcomes
+  std::uint8_t outcome_count = 0;
+  std::int64_t shortfall = 0;  // units the binding limit lacked
+  Instant earliest{};          // when the whole request fits, or starts if booked; kForever: unknown
+  std::int64_t granted = 0;    // of an "up to n" request: how much was granted
+  HoldId hold{};
+  Instant hold_expires{};
+  std::array<Outcome, kLimitsPerRequestMax> outcome_rows;
+};
+
+}  // namespace weir

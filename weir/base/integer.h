@@ -1,0 +1,56 @@
+// Exact integers: wide products, divisions that say how they round, and the
+// bound that keeps every product inside 128 bits.
+//
+// Rates, limits, bursts and costs are at most kTermMax = 2^62, so a product of
+// two of them fits in a signed 128-bit integer with room for a sum.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace weir {
+
+__extension__ typedef __int128 Wide;
+
+constexpr std::int64_t kTermMax = std::int64_t{1} << 62;
+constexpr std::int64_t kMicro = 1'000'000;  // parts of a fractional unit
+
+constexpr Wide floor_div(Wide dividend, Wide divisor) noexcept {
+  const Wide quotient = dividend / divisor;
+  return (dividend % divisor != 0 && (dividend < 0) != (divisor < 0)) ? quotient - 1 : quotient;
+}
+
+constexpr Wide ceil_div(Wide dividend, Wide divisor) noexcept {
+  const Wide quotient = dividend / divisor;
+  return (dividend % divisor != 0 && (dividend < 0) == (divisor < 0)) ? quotient + 1 : quotient;
+}
+
+// The nearest 64-bit value.
+constexpr std::int64_t saturate(Wide value) noexcept {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (value < Wide{least}) return least;
+  if (value > Wide{most}) return most;
+  return static_cast<std::int64_t>(value);
+}
+
+// Quotient and remainder of a non-negative dividend. Hardware divides 64 bits
+// several times faster than 128, and almost every dividend met here is small.
+struct Division {
+  std::int64_t quotient;
+  std::int64_t remainder;
+};
+
+// Requires dividend >= 0, divisor >= 1, and a quotient below 2^63.
+constexpr Division divide(Wide dividend, std::int64_t divisor) noexcept {
+  if (divisor == 1) return {static_cast<std::int64_t>(dividend), 0};
+  if (dividend <= Wide{std::numeric_limits<std::int64_t>::max()}) {
+    const auto narrow = static_cast<std::int64_t>(dividend);
+    return {narrow / divisor, narrow % divisor};
+  }
+  return {static_cast<std::int64_t>(dividend / divisor),
+          static_cast<std::int64_t>(dividend % divisor)};
+}
+
+}  // namespace weir

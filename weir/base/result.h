@@ -1,0 +1,80 @@
+// Result: a value, or the error that stands for its absence.
+//
+// A refusal is an answer and travels inside the value (see decision.h). An
+// Error means that the question could not be answered at all: bad input, or a
+// part of the world that failed. Exceptions do not cross public functions.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+
+enum class ErrorCode : std::uint8_t {
+  kBadArgument,  // the caller must write something else
+  kNotFound,     // the named limit, key or hold does not exist
+  kExhausted,    // a stated bound of this process is reached
+  kUnavailable,  // a part of the world did not answer
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kBadArgument;
+  std::string message;  // where, what was found, what was expected, what to write
+};
+
+inline Error bad_argument(std::string message) {
+  return Error{ErrorCode::kBadArgument, std::move(message)};
+}
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}
+
+  // Default-constructs the value in place, for results too large to move.
+  explicit Result(std::in_place_t) : held_(std::in_place_index<0>) {}
+
+  bool ok() const noexcept { return held_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+
+  T& value() & {
+    WEIR_ASSERT(ok());
+    return *std::get_if<0>(&held_);
+  }
+  const T& value() const& {
+    WEIR_ASSERT(ok());
+    return *std::get_if<0>(&held_);
+  }
+  T&& value() && {
+    WEIR_ASSERT(ok());
+    return std::move(*std::get_if<0>(&held_));
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  const Error& error() const& {
+    WEIR_ASSERT(!ok());
+    return *std::get_if<1>(&held_);
+  }
+  Error&& error() && {
+    WEIR_ASSERT(!ok());
+    return std::move(*std::get_if<1>(&held_));
+  }
+
+ private:
+  std::variant<T, Error> held_;
+};
+
+struct Done {};
+using Status = Result<Done>;
+
+}  // namespace weir

@@ -1,0 +1,42 @@
+// Time: one Instant, in whole nanoseconds since the Unix epoch.
+//
+// Every function below the edge takes `now` as an argument. Instants that
+// meters accept lie in [0, 2^62) ns, that is from 1970 to 2116; adding a
+// duration saturates instead of wrapping, and kForever stands for "no instant".
+
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+#include "weir/base/integer.h"
+
+namespace weir {
+
+using Duration = std::chrono::nanoseconds;
+
+struct Instant {
+  std::int64_t ns = 0;
+
+  friend constexpr auto operator<=>(Instant, Instant) = default;
+};
+
+constexpr Instant kForever{std::numeric_limits<std::int64_t>::max()};
+constexpr std::int64_t kInstantNsMax = kTermMax - 1;  // the last instant a meter accepts
+
+constexpr Instant operator+(Instant at, Duration span) noexcept {
+  return Instant{saturate(Wide{at.ns} + span.count())};
+}
+constexpr Instant operator-(Instant at, Duration span) noexcept {
+  return Instant{saturate(Wide{at.ns} - span.count())};
+}
+constexpr Duration operator-(Instant later, Instant earlier) noexcept {
+  return Duration{saturate(Wide{later.ns} - earlier.ns)};
+}
+
+constexpr Instant later_of(Instant a, Instant b) noexcept { return a < b ? b : a; }
+constexpr Instant earlier_of(Instant a, Instant b) noexcept { return a < b ? a : b; }
+
+}  // namespace weir

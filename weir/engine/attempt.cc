@@ -1,0 +1,320 @@
+#include "weir/engine/attempt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::engine {
+namespace {
+
+constexpr int kEarliestRounds = 8;  // re-checks of gates that may close again
+
+template <typename Visitor>
+void for_each_seat_in_order(const Plan& plan, Visitor&& visitor) {
+  std::array<GateSeat*, kLimitsPerRequestMax> seats;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    if (GateSeat* seat = plan.items[i].limit->seat.get()) seats[count++] = seat;
+  }
+  std::sort(seats.begin(), seats.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const GateSeat* a, const GateSeat* b) { return a->order < b->order; });
+  for (std::size_t i = 0; i < count; ++i) visitor(*seats[i]);
+}
+
+}  // namespace
+
+Attempt::Attempt(Table& table, const Rows& rows, const Plan& plan, const Request& request,
+                 Instant now) noexcept
+    : table_(table), rows_(rows), plan_(plan), request_(request), now_(now), start_(now) {
+  lock_all();
+  start_ = now_;
+  earliest_ = now_;
+  for (std::size_t i = 0; i < plan_.count; ++i) look_up(i);
+}
+
+Attempt::~Attempt() {
+  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.unlock(); });
+  for (std::size_t i = 0; i < plan_.shard_count; ++i) table_.shard(plan_.shards[i]).unlock();
+}
+
+void Attempt::lock_all() noexcept {
+  for (std::size_t i = 0; i < plan_.shard_count; ++i) {
+    Shard& locked = table_.shard(plan_.shards[i]);
+    locked.lock();
+    now_.ns = std::max(now_.ns, locked.latest_ns.load(std::memory_order_relaxed));
+  }
+  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
+}
+
+void Attempt::look_up(std::size_t i) noexcept {
+  Item& item = items_[i];
+  item.cost = planned(i).cost;
+  item.shape = &planned(i).limit->rule->shape;
+  item.slot = nullptr;
+  if (seat(i) != nullptr) return;
+  item.slot = table_.find(shard(i), planned(i).print);
+  if (item.slot == nullptr) {
+    item.words = initial_words(*item.shape, now_);
+    return;
+  }
+  if (item.slot->row() != planned(i).limit->row) [[unlikely]] adopt(item, i);
+  item.words = item.slot->words();
+}
+
+// The slot names another row: an override's, or one of an older generation,
+// whose use is converted to the shape in force.
+void Attempt::adopt(Item& item, std::size_t i) noexcept {
+  const Row& row = rows_.at(item.slot->row());
+  const bool same_kind = row.shape.index() == item.shape->index();
+  if ((item.slot->meta() & meta::kOverride) != 0 && row.alive && same_kind) {
+    item.shape = &row.shape;
+    return;
+  }
+  LogBlocks& blocks = shard(i).blocks;
+  Words words;
+  if (row.alive) {
+    words = reshape(row.shape, *item.shape, item.slot->words(), blocks, now_);
+  } else {
+    release(row.shape, item.slot->words(), blocks);
+    words = initial_words(*item.shape, now_);
+  }
+  const std::uint64_t kept = item.slot->meta() & meta::kWaiters;
+  item.slot->set_meta(kept | planned(i).limit->row | meta::kDirty);
+  item.slot->set_words(words);
+}
+
+bool Attempt::has_waiters(std::size_t i) const noexcept {
+  if (const GateSeat* gate = seat(i)) return gate->has_waiters;
+  const Slot* slot = items_[i].slot;
+  return slot != nullptr && (slot->meta() & meta::kWaiters) != 0;
+}
+
+bool Attempt::has_waiters() const noexcept {
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (has_waiters(i)) return true;
+  }
+  return false;
+}
+
+std::int64_t Attempt::available(std::size_t i) const noexcept {
+  if (GateSeat* gate = seat(i)) return gate->gate->available(now_);
+  return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, shard(i).blocks, now_));
+}
+
+std::int64_t Attempt::limit_to_available(std::string_view unit, std::int64_t want) noexcept {
+  std::int64_t grant = want;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const PlanItem& item = planned(i);
+    if (item.limit->unit != unit || item.limit->rule->shadow || item.weight == 0) continue;
+    grant = std::min(grant, available(i) / item.weight);
+  }
+  const std::int64_t asked = std::max<std::int64_t>(grant, 1);
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (planned(i).limit->unit == unit) items_[i].cost = asked * planned(i).weight;
+  }
+  return grant;
+}
+
+meter::Check Attempt::check_at(std::size_t i, Instant at) const noexcept {
+  const Item& item = items_[i];
+  if (GateSeat* gate = seat(i)) return gate->gate->check(request_, at, item.cost);
+  return engine::check(*item.shape, item.words, shard(i).blocks, at, item.cost);
+}
+
+void Attempt::check() noexcept {
+  for (std::size_t i = 0; i < plan_.count; ++i) items_[i].check = check_at(i, now_);
+  judge();
+}
+
+void Attempt::refuse(std::size_t i, Instant earliest) noexcept {
+  meter::Check& check = items_[i].check;
+  if (check.allowed()) check = {Verdict::kDenied, earliest, items_[i].cost};
+  check.earliest = later_of(check.earliest, earliest);
+  judge();
+}
+
+// The verdict over all enforced limits. The limit that keeps the request waiting
+// longest is the one that binds; `never` binds before everything.
+void Attempt::judge() noexcept {
+  verdict_ = Verdict::kAllowed;
+  binding_ = -1;
+  earliest_ = now_;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const meter::Check& check = items_[i].check;
+    if (check.allowed() || planned(i).limit->rule->shadow) continue;
+    const bool first = binding_ < 0;
+    const bool worse = check.verdict == verdict_ ? check.earliest > earliest_
+                                                 : check.verdict == Verdict::kNever;
+    if (first || worse) {
+      verdict_ = check.verdict;
+      binding_ = static_cast<std::int8_t>(i);
+      earliest_ = check.earliest;
+    }
+  }
+  if (plan_.has_gates && verdict_ == Verdict::kDenied) settle_earliest();
+}
+
+// Meters that admit a cost at t admit it at every later instant if nobody else
+// comes, so the latest of their instants fits all. A system gate may close
+// again, so with one of them the instant is checked over all limits until it holds.
+void Attempt::settle_earliest() noexcept {
+  for (int round = 0; round < kEarliestRounds && earliest_ != kForever; ++round) {
+    Instant agreed = earliest_;
+    for (std::size_t i = 0; i < plan_.count; ++i) {
+      if (planned(i).limit->rule->shadow) continue;
+      const meter::Check check = check_at(i, earliest_);
+      if (!check.allowed()) agreed = later_of(agreed, check.earliest);
+    }
+    if (agreed == earliest_) return;
+    earliest_ = agreed;
+  }
+  earliest_ = kForever;
+}
+
+bool Attempt::find_booking(Instant latest) noexcept {
+  Instant start = now_;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const auto* bucket = std::get_if<meter::BucketShape>(items_[i].shape);
+    if (bucket == nullptr || seat(i) != nullptr || planned(i).limit->rule->shadow) return false;
+    const meter::BucketStep step = meter::book(
+        *bucket, std::bit_cast<meter::BucketState>(items_[i].words), now_, items_[i].cost);
+    if (!step.allowed()) return false;
+    start = later_of(start, step.check.earliest);
+  }
+  if (start > latest) return false;
+  start_ = start;
+  booked_ = true;
+  return true;
+}
+
+// Inserting one slot may move the others, so slots are looked up again here.
+Slot* Attempt::slot_for(std::size_t i) {
+  Item& item = items_[i];
+  item.slot = table_.find(shard(i), planned(i).print);
+  if (item.slot == nullptr) {
+    item.slot = table_.insert(shard(i), planned(i).print, planned(i).limit->row, item.words, now_);
+  }
+  return item.slot;
+}
+
+Status Attempt::charge() {
+  // First everything that can fail, then everything that cannot.
+  bool moved = false;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (seat(i) != nullptr) continue;
+    if (items_[i].slot == nullptr) {
+      moved = true;
+      if (slot_for(i) == nullptr) {
+        return Error{ErrorCode::kExhausted,
+                     fmt::format("limit '{}': the table is full, so a new key is refused; raise "
+                                 "keys_max, or let it evict",
+                                 planned(i).limit->name)};
+      }
+    }
+    const bool reserved = engine::reserve(*items_[i].shape, items_[i].words, shard(i).blocks, now_);
+    if (moved) slot_for(i);
+    items_[i].slot->set_words(items_[i].words);
+    if (!reserved) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': the memory for logs is used up; raise log_runs_max, or "
+                               "use a window",
+                               planned(i).limit->name)};
+    }
+  }
+  for (std::size_t i = 0; moved && i < plan_.count; ++i) {
+    if (seat(i) == nullptr) slot_for(i);
+  }
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    Item& item = items_[i];
+    item.charged_at = start_;
+    if (!item.check.allowed() && !booked_) continue;  // a shadow that would have refused
+    if (GateSeat* gate = seat(i)) {
+      gate->gate->charge(request_, start_, item.cost);
+      continue;
+    }
+    if (item.cost == 0) continue;
+    item.charged_at = engine::charge(*item.shape, item.words, shard(i).blocks, start_, item.cost);
+    item.slot->set_words(item.words);
+    item.slot->set_meta(item.slot->meta() | meta::kDirty);
+  }
+  for (std::size_t i = 0; i < plan_.shard_count; ++i) {
+    table_.shard(plan_.shards[i]).latest_ns.store(now_.ns, std::memory_order_relaxed);
+  }
+  charged_ = true;
+  return Done{};
+}
+
+void Attempt::start_fresh_tickers() {
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
+    if (ticker == nullptr || seat(i) != nullptr || items_[i].slot != nullptr) continue;
+    if (ticker->start == meter::TickerStart::kEmpty) slot_for(i);
+  }
+}
+
+HoldCharges Attempt::charges() const {
+  HoldCharges charges;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const PlanItem& item = planned(i);
+    if (!items_[i].check.allowed() && !booked_) continue;
+    charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->seat,
+                       items_[i].cost, item.weight, items_[i].charged_at});
+  }
+  return charges;
+}
+
+Duration Attempt::shortest_slots_hold() const noexcept {
+  std::int64_t shortest_ns = kForever.ns;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (const auto* slots = std::get_if<meter::SlotsShape>(items_[i].shape)) {
+      shortest_ns = std::min(shortest_ns, slots->hold_ns);
+    }
+  }
+  return Duration{shortest_ns};
+}
+
+Instant Attempt::projected(std::size_t i, std::int64_t ahead) const noexcept {
+  if (seat(i) != nullptr) return now_;
+  return project(*items_[i].shape, items_[i].words, shard(i).blocks, now_, ahead, items_[i].cost);
+}
+
+bool Attempt::enqueue(std::size_t i) {
+  if (GateSeat* gate = seat(i)) {
+    gate->has_waiters = true;
+    return true;
+  }
+  Item& item = items_[i];
+  if (slot_for(i) == nullptr) return false;
+  if (const auto* slots = std::get_if<meter::SlotsShape>(item.shape)) {
+    const meter::SlotsStep step =
+        meter::enqueue(*slots, std::bit_cast<meter::SlotsState>(item.slot->words()));
+    if (step.check.verdict == Verdict::kOverloaded) return false;
+    item.words = std::bit_cast<Words>(step.state);
+    item.slot->set_words(item.words);
+  }
+  item.slot->set_meta(item.slot->meta() | meta::kWaiters);
+  return true;
+}
+
+void Attempt::report(Decision& decision) const noexcept {
+  decision.verdict = charged_ ? Verdict::kAllowed : verdict_;
+  decision.binding_index = charged_ ? std::int8_t{-1} : binding_;
+  decision.earliest = charged_ ? start_ : earliest_;
+  decision.outcome_count = plan_.count;
+  decision.shortfall =
+      decision.binding_index < 0 ? 0 : items_[static_cast<std::size_t>(binding_)].check.shortfall;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const Item& item = items_[i];
+    const ActiveLimit& limit = *planned(i).limit;
+    Outcome& row = decision.outcome_rows[i];
+    row.limit = limit.name;
+    row.verdict = item.check.verdict;
+    row.shadow = limit.rule->shadow;
+    row.cost = item.cost;
+    row.remaining = available(i);
+    row.capacity = limit.seat ? limit.seat->gate->capacity() : engine::capacity(*item.shape);
+    row.earliest = item.check.earliest;
+  }
+}
+
+}  // namespace weir::engine

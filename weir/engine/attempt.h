@@ -1,0 +1,125 @@
+// Attempt: one try to pass all the gates of a plan, all or nothing.
+//
+// Construction locks every gate of the plan in the global order (shards by
+// number, then system gates by order) and looks its meters up; destruction
+// unlocks. In between the caller asks check(), and if everything fits and nobody
+// older waits, charge(). No gate is ever charged unless all enforced ones fit.
+//
+// Meters see one instant: `now`, or the last charge of any of the locked shards
+// if that is later, so that time running backwards counts as no time passed.
+//
+// Thread safety: one thread uses an attempt; it holds locks, so keep it short.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/engine/holds.h"
+#include "weir/engine/plan.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+
+class Attempt {
+ public:
+  Attempt(Table& table, const Rows& rows, const Plan& plan, const Request& request,
+          Instant now) noexcept;
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  Instant now() const noexcept { return now_; }
+
+  // Whether somebody has a place at the gate of item `i`, or of any item.
+  bool has_waiters(std::size_t i) const noexcept;
+  bool has_waiters() const noexcept;
+
+  // Lowers the cost in `unit` to the most that every limit counting it can give
+  // now, at least 1 unit, at most `want`. Returns it; 0: nothing is left, and the
+  // cost is that of one unit.
+  std::int64_t limit_to_available(std::string_view unit, std::int64_t want) noexcept;
+
+  // Asks every gate. Takes nothing.
+  void check() noexcept;
+
+  // Item `i` is refused because somebody older waits there, at least until
+  // `earliest`. After check().
+  void refuse(std::size_t i, Instant earliest) noexcept;
+
+  // Whether every enforced limit fits. After check().
+  bool passes() const noexcept { return verdict_ == Verdict::kAllowed; }
+  Verdict verdict() const noexcept { return verdict_; }
+  std::int8_t binding() const noexcept { return binding_; }
+
+  // When the whole request fits, all limits considered together.
+  Instant earliest() const noexcept { return earliest_; }
+
+  // Finds the first start up to `latest` at which all limits fit, if all of them
+  // can be booked ahead: buckets, none in shadow. After check(), instead of passes().
+  bool find_booking(Instant latest) noexcept;
+
+  // Takes the costs, at now() or at the start that find_booking() found. An error
+  // means that a bound of the process is reached; then nothing is charged.
+  Status charge();
+
+  // A meter that starts empty begins to fill when it is first asked.
+  void start_fresh_tickers();
+
+  // When the charged work starts: now(), or the booked start.
+  Instant start() const noexcept { return start_; }
+
+  HoldCharges charges() const;
+  Duration shortest_slots_hold() const noexcept;
+
+  // A lower bound on when item `i` can pass if `ahead` units pass there first.
+  Instant projected(std::size_t i, std::int64_t ahead) const noexcept;
+
+  // One more request waits at item `i`. False: its queue is full.
+  bool enqueue(std::size_t i);
+
+  void report(Decision& decision) const noexcept;
+
+ private:
+  struct Item {
+    Slot* slot;  // nullptr: never seen, or a gate
+    const MeterShape* shape;
+    Words words;
+    std::int64_t cost;
+    meter::Check check;
+    Instant charged_at;
+  };
+
+  const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
+  GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat.get(); }
+  Shard& shard(std::size_t i) const noexcept {
+    return table_.shard(Table::shard_of(planned(i).print));
+  }
+  void lock_all() noexcept;
+  void look_up(std::size_t i) noexcept;
+  void adopt(Item& item, std::size_t i) noexcept;
+  Slot* slot_for(std::size_t i);
+  meter::Check check_at(std::size_t i, Instant at) const noexcept;
+  std::int64_t available(std::size_t i) const noexcept;
+  void judge() noexcept;
+  void settle_earliest() noexcept;
+
+  Table& table_;
+  const Rows& rows_;
+  const Plan& plan_;
+  const Request& request_;
+  Instant now_;
+  Instant start_;  // now_, or the booked start
+  Instant earliest_{};
+  Verdict verdict_ = Verdict::kAllowed;
+  std::int8_t binding_ = -1;
+  bool charged_ = false;
+  bool booked_ = false;
+  union {
+    std::array<Item, kLimitsPerRequestMax> items_;  // written up to plan_.count
+  };
+};
+
+}  // namespace weir::engine

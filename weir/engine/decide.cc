@@ -1,0 +1,271 @@
+// One decision: plan, lock, check, charge all or none, unlock.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/engine/engine_impl.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr std::size_t kBatch = 16;  // requests planned and prefetched together
+
+// Meters that a versioned read may judge: their whole state is in the slot.
+bool is_self_contained(const MeterShape& shape) {
+  return !std::holds_alternative<meter::LogShape>(shape) && !is_slots(shape);
+}
+
+bool is_plain(const AcquireOptions& options) {
+  return options.up_to.empty() && options.book_within.count() == 0 && options.hold.count() == 0;
+}
+
+std::optional<Error> check_options(const AcquireOptions& options, const Request& request) {
+  if (options.hold.count() < 0 || options.hold.count() > kTermMax / 2) {
+    return bad_argument(fmt::format(
+        "request: hold is {} ns, but it must be between 0 and 2^61 ns; write a duration such as "
+        "'60s'",
+        options.hold.count()));
+  }
+  if (options.book_within.count() < 0) {
+    return bad_argument(fmt::format(
+        "request: book_within is {} ns, but it must be 0 or more; write a duration such as '5s'",
+        options.book_within.count()));
+  }
+  if (options.up_to.empty()) return std::nullopt;
+  for (const Cost& cost : request.costs) {
+    if (cost.unit == options.up_to && cost.amount >= 1) return std::nullopt;
+  }
+  return bad_argument(fmt::format(
+      "request: up_to names unit '{}', but the request has no cost of at least 1 in it; write how "
+      "much is wanted",
+      options.up_to));
+}
+
+std::int64_t wanted(const Request& request, std::string_view unit) {
+  for (const Cost& cost : request.costs) {
+    if (cost.unit == unit) return cost.amount;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<Error> check_instant(Instant now) {
+  if (now.ns >= 0 && now.ns <= kInstantNsMax) return std::nullopt;
+  return bad_argument(fmt::format(
+      "now is {} ns, but it must lie between 0 and 2^62 ns since the Unix epoch; pass a clock's "
+      "instant",
+      now.ns));
+}
+
+void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, Mode mode,
+                           Instant now, Result<Decision>& answer) {
+  Local& mine = local();
+  Plan plan;
+  do {
+    const Active& rules = current(mine);
+    if (auto error = make_plan(rules, request, plan)) {
+      answer = std::move(*error);
+      return;
+    }
+    sample(mine, rules, plan, request);
+  } while (!decide(plan, request, asked, mode, now, answer));
+}
+
+bool Engine::Impl::decide(const Plan& plan, const Request& request, const AcquireOptions& asked,
+                          Mode mode, Instant now, Result<Decision>& answer) {
+  if (auto error = check_instant(now)) {
+    answer = std::move(*error);
+    return true;
+  }
+  if (!is_plain(asked)) {
+    if (auto error = check_options(asked, request)) {
+      answer = std::move(*error);
+      return true;
+    }
+  } else if (plan.count == 1 && deny_unlocked(plan, now, *answer)) {
+    return true;
+  }
+  if (plan.has_slots && holds.next_expiry() <= now) expire_holds(now);
+
+  Attempted attempted = attempt_once(plan, request, asked, mode, now, false, answer);
+  if (attempted == Attempted::kMetWaiters) [[unlikely]] {
+    const std::scoped_lock lock(room.lock);
+    attempted = attempt_once(plan, request, asked, mode, now, true, answer);
+  }
+  if (answer.ok() && answer->hold) announce();
+  return attempted != Attempted::kStale;
+}
+
+// A limit that is denying is read first, without its lock: a denial writes
+// nothing, so any number of threads can be denied at once.
+bool Engine::Impl::deny_unlocked(const Plan& plan, Instant now, Decision& decision) {
+  const PlanItem& item = plan.items[0];
+  const ActiveLimit& limit = *item.limit;
+  if (limit.seat != nullptr || limit.rule->shadow) return false;
+  const Shard& shard = table.shard(Table::shard_of(item.print));
+  if (!shard.denying.load(std::memory_order_relaxed)) return false;
+  if (!is_self_contained(limit.rule->shape)) return false;
+
+  Words words;
+  std::uint64_t meta;
+  if (!table.read(item.print, words, meta) || (meta & ~meta::kDirty) != limit.row) return false;
+  const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
+  const MeterShape& shape = limit.rule->shape;
+  const meter::Check check = engine::check(shape, words, shard.blocks, at, item.cost);
+  if (check.allowed()) return false;
+  // The rules may have changed since the plan was made; then the lock decides.
+  if (generation.load(std::memory_order_acquire) != plan.generation) return false;
+
+  const std::int64_t left = level(shape, words, shard.blocks, at);
+  decision.verdict = check.verdict;
+  decision.binding_index = 0;
+  decision.outcome_count = 1;
+  decision.shortfall = check.shortfall;
+  decision.earliest = check.earliest;
+  decision.outcome_rows[0] = {limit.name, check.verdict,           false, item.cost,
+                              std::max<std::int64_t>(0, left), capacity(shape), check.earliest};
+  return true;
+}
+
+Engine::Impl::Attempted Engine::Impl::attempt_once(const Plan& plan, const Request& request,
+                                                   const AcquireOptions& asked, Mode mode,
+                                                   Instant now, bool in_room,
+                                                   Result<Decision>& answer) {
+  Attempt attempt(table, rows, plan, request, now);
+  if (generation.load(std::memory_order_acquire) != plan.generation) return Attempted::kStale;
+  if (!in_room && attempt.has_waiters()) return Attempted::kMetWaiters;
+  Status status = resolve(attempt, plan, request, asked, mode, kNewcomer, *answer);
+  if (!status) answer = std::move(status).error();
+  return Attempted::kDone;
+}
+
+Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& request,
+                             const AcquireOptions& asked, Mode mode, std::uint64_t ticket,
+                             Decision& decision) {
+  std::int64_t granted = 0;
+  if (!asked.up_to.empty()) {
+    granted = attempt.limit_to_available(asked.up_to, wanted(request, asked.up_to));
+  }
+  attempt.check();
+  bool queued_behind = false;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    if (!attempt.has_waiters(i)) continue;
+    const Print print = plan.items[i].print;
+    if (plan.items[i].limit->rule->shadow || !room.older_at(print, ticket)) continue;
+    attempt.refuse(i, attempt.projected(i, room.ahead_at(print, ticket)));
+    queued_behind = true;
+  }
+  if (plan.count == 1 && plan.shard_count == 1) {
+    std::atomic<bool>& denying = table.shard(plan.shards[0]).denying;
+    if (denying.load(std::memory_order_relaxed) == attempt.passes()) {
+      denying.store(!attempt.passes(), std::memory_order_relaxed);
+    }
+  }
+  const bool booked = !attempt.passes() && !queued_behind && asked.book_within.count() > 0 &&
+                      attempt.find_booking(attempt.now() + asked.book_within);
+  if (mode == Mode::kPeek || !(attempt.passes() || booked)) {
+    if (mode == Mode::kCharge) attempt.start_fresh_tickers();
+    attempt.report(decision);
+    return Done{};
+  }
+
+  const bool wants_hold = asked.hold.count() > 0 || plan.has_slots;
+  if (wants_hold && !holds.reserve()) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("request: {} holds are active, as many as this engine keeps; settle "
+                             "some, or raise holds_max",
+                             holds.active())};
+  }
+  Status charged = attempt.charge();
+  if (!charged) {
+    if (wants_hold) holds.unreserve();
+    return charged;
+  }
+  attempt.report(decision);
+  decision.granted = granted;
+  if (wants_hold) {
+    const Duration ttl = asked.hold.count() > 0 ? asked.hold : attempt.shortest_slots_hold();
+    decision.hold_expires = attempt.start() + ttl;
+    decision.hold = holds.add(attempt.charges(), decision.hold_expires);
+  }
+  return Done{};
+}
+
+Result<Decision> Engine::decide(const Request& request, Instant now) noexcept {
+  return acquire(request, {}, now);
+}
+
+Result<Decision> Engine::acquire(const Request& request, const AcquireOptions& options,
+                                 Instant now) noexcept {
+  Result<Decision> answer(std::in_place);
+  impl_->acquire(request, options, Impl::Mode::kCharge, now, answer);
+  return answer;
+}
+
+Result<Decision> Engine::peek(const Request& request, Instant now) noexcept {
+  Result<Decision> answer(std::in_place);
+  impl_->acquire(request, {}, Impl::Mode::kPeek, now, answer);
+  return answer;
+}
+
+Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
+  Result<Decision> answer(std::in_place);
+  Prepared::Impl& ready = *prepared.impl_;
+  while (!impl_->decide(ready.plan, ready.request.view(), {}, Impl::Mode::kCharge, now, answer)) {
+    ready.active = impl_->current_shared();
+    if (auto error = make_plan(*ready.active, ready.request.view(), ready.plan)) {
+      answer = std::move(*error);
+      break;
+    }
+  }
+  return answer;
+}
+
+Result<Prepared> Engine::prepare(const Request& request) noexcept {
+  auto ready = std::make_unique<Prepared::Impl>(request);
+  ready->active = impl_->current_shared();
+  if (auto error = make_plan(*ready->active, ready->request.view(), ready->plan)) {
+    return std::move(*error);
+  }
+  return Prepared(std::move(ready));
+}
+
+void Engine::decide(std::span<const Request> requests, Instant now,
+                    std::span<Result<Decision>> answers) noexcept {
+  WEIR_ASSERT(requests.size() == answers.size());
+  Local& mine = impl_->local();
+  std::array<Plan, kBatch> plans;
+  for (std::size_t first = 0; first < requests.size(); first += kBatch) {
+    const std::size_t count = std::min(kBatch, requests.size() - first);
+    const Active& rules = impl_->current(mine);
+    std::array<bool, kBatch> planned{};
+    for (std::size_t i = 0; i < count; ++i) {
+      Result<Decision>& answer = answers[first + i];
+      if (auto error = make_plan(rules, requests[first + i], plans[i])) {
+        answer = std::move(*error);
+        continue;
+      }
+      planned[i] = true;
+      answer = Result<Decision>(std::in_place);
+      impl_->sample(mine, rules, plans[i], requests[first + i]);
+      for (std::size_t j = 0; j < plans[i].count; ++j) {
+        if (!plans[i].items[j].limit->seat) impl_->table.prefetch(plans[i].items[j].print);
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!planned[i]) continue;
+      Result<Decision>& answer = answers[first + i];
+      const Request& request = requests[first + i];
+      // Plans of this batch point into `rules`, which this thread keeps until
+      // current() is called again: a stale plan is made anew by acquire().
+      if (!impl_->decide(plans[i], request, {}, Impl::Mode::kCharge, now, answer)) {
+        const std::shared_ptr<const Active> kept = mine.active;
+        impl_->acquire(request, {}, Impl::Mode::kCharge, now, answer);
+      }
+    }
+  }
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,48 @@
+// Driver: a clock and a thread for an engine that an application embeds.
+//
+// The engine wants to be called at certain instants; a driver does that, so that
+// waiting works without a server. It offers the two usual ways to wait: block
+// until the answer, or be called back.
+//
+// Thread safety: every function may be called from any thread. Callbacks run on
+// the driver's thread or on one that frees capacity. No thread may be inside a
+// call when the driver is destroyed; the engine must outlive it.
+
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "weir/base/clock.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+
+class Driver {
+ public:
+  Driver(Engine& engine, Clock& clock);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Waits up to `patience` for an admission. Never answers kQueued.
+  Result<Decision> acquire(const Request& request, Duration patience, Duration hold = {}) noexcept;
+
+  // As Engine::wait, with the driver's clock.
+  Result<WaitStart> acquire(const Request& request, Duration patience, Duration hold,
+                            WaitCallback callback) noexcept;
+
+ private:
+  void run();
+
+  Engine& engine_;
+  Clock& clock_;
+  std::mutex lock_;
+  std::condition_variable woken_;
+  bool earlier_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,265 @@
+// The engine's life: rules in force, threads, time, sweeping.
+
+#include "weir/engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+
+#include "weir/engine/engine_impl.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr std::size_t kSweepShards = 4;      // of one advance()
+constexpr std::size_t kSweepSlots = 4096;    // of one shard in one advance()
+
+std::uint64_t next_engine_id() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The engine this thread used last; ids are never used twice.
+struct LastUsed {
+  std::uint64_t engine = 0;
+  Local* local = nullptr;
+};
+thread_local LastUsed last_used;
+thread_local std::unordered_map<std::uint64_t, std::shared_ptr<Local>> my_locals;
+
+}  // namespace
+
+Engine::Impl::Impl(EngineOptions given)
+    : options(std::move(given)),
+      secret(options.secret ? *options.secret : random_secret()),
+      id(next_engine_id()),
+      table(options.keys_max, options.log_runs_max, options.when_full, rows),
+      holds(random_secret()[0], options.holds_max),
+      departed(options.heavy_keys) {}
+
+Engine::Impl::~Impl() {
+  // Threads outlive engines and keep their Local; what it refers to need not stay.
+  for (const std::shared_ptr<Local>& local : locals) local->active.reset();
+}
+
+Local& Engine::Impl::local() {
+  if (last_used.engine == id) return *last_used.local;
+  return find_local();
+}
+
+Local& Engine::Impl::find_local() {
+  std::shared_ptr<Local>& mine = my_locals[id];
+  if (mine == nullptr) {
+    mine = std::make_shared<Local>(options.heavy_keys, options.heavy_sample_every);
+    const std::scoped_lock lock(locals_lock);
+    // Threads that have ended leave what they counted.
+    std::erase_if(locals, [&](const std::shared_ptr<Local>& other) {
+      if (other.use_count() > 1) return false;
+      departed.merge(other->heavy);
+      return true;
+    });
+    locals.push_back(mine);
+  }
+  last_used = {id, mine.get()};
+  return *mine;
+}
+
+const Active& Engine::Impl::current(Local& mine) {
+  if (mine.active == nullptr ||
+      mine.active->generation != generation.load(std::memory_order_acquire)) [[unlikely]] {
+    mine.active = current_shared();
+  }
+  return *mine.active;
+}
+
+std::shared_ptr<const Active> Engine::Impl::current_shared() const {
+  const std::scoped_lock lock(rules_lock);
+  return active;
+}
+
+void Engine::Impl::sample(Local& mine, const Active& rules, const Plan& plan,
+                          const Request& request) {
+  if (mine.until_sample > 1) [[likely]] {
+    mine.until_sample -= 1;
+    return;
+  }
+  mine.until_sample = options.heavy_sample_every;
+  if (options.heavy_keys == 0) return;
+  const std::scoped_lock lock(mine.lock);
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const PlanItem& item = plan.items[i];
+    if (item.limit->rule->per.empty()) continue;
+    mine.heavy.add(item.limit->name, item.print,
+                   saturate(Wide{item.cost} * options.heavy_sample_every),
+                   key_text(rules, *item.limit, request));
+  }
+}
+
+Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
+  const std::scoped_lock lock(rules_lock);
+  if (active != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active, now);
+
+  auto next = std::make_shared<Active>();
+  next->generation = generation.load(std::memory_order_relaxed) + 1;
+  next->rules = std::move(rule_set);
+  next->secret = secret;
+  for (const Rule& rule : next->rules->rules()) {
+    ActiveLimit limit;
+    limit.rule = &rule;
+    limit.name = rows.intern(rule.name);
+    limit.unit = rows.intern(next->rules->units()[rule.unit].name);
+    limit.seed = with_value(secret, Print{}, rule.name);
+    if (rule.gate != nullptr) {
+      for (const ActiveLimit& old : active ? active->limits : std::vector<ActiveLimit>{}) {
+        if (old.seat != nullptr && old.seat->gate == rule.gate) limit.seat = old.seat;
+      }
+      if (limit.seat == nullptr) {
+        limit.seat = std::make_shared<GateSeat>();
+        limit.seat->gate = rule.gate;
+        limit.seat->order = next_seat_order++;
+      }
+    } else {
+      limit.row = rows.add(rule.name, rule.shape);
+      if (limit.row == 0) {
+        return Error{ErrorCode::kExhausted,
+                     fmt::format("limit '{}': there are too many limits and overrides in different "
+                                 "shapes; use fewer",
+                                 rule.name)};
+      }
+    }
+    next->limits.push_back(std::move(limit));
+  }
+  for (const ActiveLimit& old : active ? active->limits : std::vector<ActiveLimit>{}) {
+    if (next->rules->find(old.name) != nullptr) continue;
+    rows.retire(old.name);
+    std::erase_if(overridden, [&](const auto& entry) { return entry.second == old.name; });
+  }
+  active = std::move(next);
+  generation.store(active->generation, std::memory_order_release);
+  return Done{};
+}
+
+// Brings every slot to a row in force, so that the others can be used again.
+void Engine::Impl::compact_rows(const Active& rules, Instant now) {
+  std::vector<bool> in_use(kRowsMax, false);
+  for (const ActiveLimit& limit : rules.limits) in_use[limit.row] = true;
+  for (std::size_t i = 0; i < kShardCount; ++i) {
+    Shard& shard = table.shard(i);
+    const std::scoped_lock lock(shard);
+    table.sweep(shard, now, 2 * shard.capacity.load(std::memory_order_relaxed));
+    Table::for_each(shard, [&](Slot& slot) {
+      const Row& row = rows.at(slot.row());
+      const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
+      for (const ActiveLimit& limit : rules.limits) {
+        if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
+        slot.set_words(
+            reshape(row.shape, limit.rule->shape, slot.words(), shard.blocks, now));
+        slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
+        break;
+      }
+      in_use[slot.row()] = true;
+    });
+  }
+  rows.free_unused(in_use);
+}
+
+Instant Engine::Impl::next_instant() const noexcept {
+  return earlier_of(holds.next_expiry(), room.next_due());
+}
+
+void Engine::Impl::announce() {
+  if (!has_wakeup.load(std::memory_order_acquire)) return;
+  const Instant next = next_instant();
+  std::int64_t announced = announced_ns.load(std::memory_order_relaxed);
+  while (next.ns < announced) {
+    if (announced_ns.compare_exchange_weak(announced, next.ns)) {
+      const std::scoped_lock lock(wakeup_lock);
+      if (wakeup) wakeup(next);
+      return;
+    }
+  }
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> rules,
+                                               EngineOptions options) noexcept {
+  if (rules == nullptr) return bad_argument("engine: the rule set is missing; compile() one");
+  if (options.heavy_sample_every == 0) {
+    return bad_argument("engine: heavy_sample_every is 0, but it must be 1 or more; write 64");
+  }
+  try {
+    std::unique_ptr<Engine> engine(new Engine(std::make_unique<Impl>(std::move(options))));
+    Status status = engine->impl_->activate(std::move(rules), Instant{0});
+    if (!status) return std::move(status).error();
+    return engine;
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kExhausted,
+                 "engine: no memory for the table; lower keys_max, or allow more memory"};
+  }
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Prepared::Prepared(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Prepared::Prepared(Prepared&&) noexcept = default;
+Prepared& Prepared::operator=(Prepared&&) noexcept = default;
+Prepared::~Prepared() = default;
+
+Status Engine::swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept {
+  if (auto error = check_instant(now)) return std::move(*error);
+  if (rules == nullptr) return bad_argument("engine: the rule set is missing; compile() one");
+  Status status = impl_->activate(std::move(rules), now);
+  if (status) impl_->serve_everybody(now);
+  return status;
+}
+
+std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
+  return impl_->current_shared()->rules;
+}
+
+Instant Engine::next_instant() const noexcept { return impl_->next_instant(); }
+
+void Engine::advance(Instant now) noexcept {
+  impl_->expire_holds(now);
+  impl_->serve_due(now);
+  for (std::size_t i = 0; i < kSweepShards; ++i) {
+    const std::size_t at = impl_->sweep_shard.fetch_add(1, std::memory_order_relaxed);
+    Shard& shard = impl_->table.shard(at % kShardCount);
+    const std::scoped_lock lock(shard);
+    impl_->table.sweep(shard, now, kSweepSlots);
+  }
+  impl_->announced_ns.store(impl_->next_instant().ns, std::memory_order_relaxed);
+}
+
+void Engine::set_wakeup(std::function<void(Instant)> hook) noexcept {
+  const std::scoped_lock lock(impl_->wakeup_lock);
+  impl_->wakeup = std::move(hook);
+  impl_->has_wakeup.store(impl_->wakeup != nullptr, std::memory_order_release);
+  impl_->announced_ns.store(kForever.ns, std::memory_order_relaxed);
+}
+
+std::vector<HeavyKey> Engine::heaviest(std::string_view limit, std::size_t count) noexcept {
+  HeavyKeys all(impl_->options.heavy_keys);
+  {
+    const std::scoped_lock lock(impl_->locals_lock);
+    all.merge(impl_->departed);
+    for (const std::shared_ptr<Local>& local : impl_->locals) {
+      const std::scoped_lock sketch_lock(local->lock);
+      all.merge(local->heavy);
+    }
+  }
+  std::vector<HeavyKey> keys;
+  for (HeavyKeys::Entry& entry : all.heaviest(limit, count)) {
+    keys.push_back({std::move(entry.text), entry.units});
+  }
+  return keys;
+}
+
+std::size_t Engine::keys() const noexcept { return impl_->table.size(); }
+std::size_t Engine::table_bytes() const noexcept { return impl_->table.bytes(); }
+std::size_t Engine::holds() const noexcept { return impl_->holds.active(); }
+std::size_t Engine::waiters() const noexcept { return impl_->room.size(); }
+
+}  // namespace weir::engine

@@ -1,0 +1,192 @@
+// Engine: one atomic decision over any mix of limits.
+//
+// An engine holds a rule set and the meters of every key it has seen. It reads
+// no clock: every call takes `now`, and next_instant() says when it wants to be
+// called again, so a server's timers, a test's manual clock and a simulation all
+// drive the same code. driver.h has a thread that does it for embedders.
+//
+//   auto rules = compile({.limits = {{.name = "per-client",
+//                                     .per = {"client"},
+//                                     .meter = BucketSpec{100, 1s, 200}}}});
+//   auto engine = Engine::create(*rules);
+//   const Attribute who[] = {{"client", "acme"}};
+//   Result<Decision> decision = (*engine)->decide({.attributes = who}, clock.now());
+//   if (decision && decision->allowed()) ...
+//
+// A refusal is a Decision; an Error means that nothing was decided and nothing
+// charged. Instants lie in [0, 2^62) ns. A `now` earlier than the last charge of
+// the same keys counts as that instant.
+//
+// No exception leaves it: where memory for a few bytes is not to be had, or a
+// callback throws, the process ends.
+//
+// Thread safety: every function may be called from any number of threads, except
+// the destructor. Callbacks run on the thread whose call
+// brought them about, with no lock held, so they may call the engine.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/holds.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/print.h"
+#include "weir/engine/request.h"
+#include "weir/engine/rules.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+
+struct EngineOptions {
+  std::size_t keys_max = 10'000'000;      // meters in the table
+  WhenFull when_full = WhenFull::kRefuse;  // what happens to one key more
+  std::size_t log_runs_max = 16'000'000;  // 16 bytes each
+  std::size_t holds_max = 1'000'000;
+  std::size_t waiters_max = 65'536;
+  std::size_t overrides_max = 65'536;
+  std::size_t heavy_keys = 64;            // kept for each limit, with their texts
+  std::uint32_t heavy_sample_every = 64;  // decisions for each one looked at
+  std::optional<Secret> secret{};         // of the prints; none: a fresh one
+};
+
+struct AcquireOptions {
+  Duration hold{};         // keep a hold this long; 0: only if a limit counts slots
+  std::string up_to{};     // a unit: grant as much of its cost as there is, at least 1
+  Duration book_within{};  // accept a start up to this far in the future
+};
+
+struct WaitOptions {
+  Instant deadline{};  // the last instant at which an admission is of use
+  Duration hold{};
+};
+
+// The final answer to a wait: a decision (allowed, denied at the deadline, never,
+// overloaded), or an error.
+using WaitCallback = std::function<void(const Result<Decision>&)>;
+
+struct WaitStart {
+  Decision decision;         // kQueued, or final
+  std::uint64_t ticket = 0;  // for cancel_wait; 0: the decision is final
+};
+
+// What one key has left.
+struct Inspection {
+  std::int64_t remaining = 0;  // negative in debt
+  std::int64_t capacity = 0;
+  bool overridden = false;     // has parameters of its own
+  std::size_t waiters = 0;
+};
+
+struct HeavyKey {
+  std::string key;         // `client=acme env=prod`
+  std::int64_t units = 0;  // asked for, estimated from samples
+};
+
+// A request planned once and decided often. Owns copies of everything; used by
+// one thread at a time. Follows changes of the rules by itself.
+class Prepared {
+ public:
+  Prepared(Prepared&&) noexcept;
+  Prepared& operator=(Prepared&&) noexcept;
+  ~Prepared();
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit Prepared(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+class Engine {
+ public:
+  // Fails only if the machine refuses the addresses for keys_max, or an option is
+  // out of range.
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const RuleSet> rules,
+                                                EngineOptions options = {}) noexcept;
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Decides and charges, all or nothing.
+  Result<Decision> decide(const Request& request, Instant now) noexcept;
+  Result<Decision> decide(Prepared& prepared, Instant now) noexcept;
+  Result<Decision> acquire(const Request& request, const AcquireOptions& options, Instant now) noexcept;
+
+  // What decide() would say, charging nothing.
+  Result<Decision> peek(const Request& request, Instant now) noexcept;
+
+  // Decides many requests at one instant, in order; several times cheaper than
+  // one by one where there are many keys. Requires as many answers as requests.
+  void decide(std::span<const Request> requests, Instant now,
+              std::span<Result<Decision>> answers) noexcept;
+
+  Result<Prepared> prepare(const Request& request) noexcept;
+
+  // Ends a hold: `actual` costs replace the charged ones in the units named, slots
+  // come back. The answer says how the hold stands; only the first call changes
+  // anything.
+  Result<HoldState> settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept;
+  // Ends a hold and gives everything back, as far as the meters allow.
+  HoldState cancel(HoldId hold, Instant now) noexcept;
+  // Lets an active hold last `ttl` from now. kActive, or how it has ended.
+  Result<HoldState> renew(HoldId hold, Duration ttl, Instant now) noexcept;
+
+  // Decides, or queues first come first served and answers through `callback`.
+  // Fails at once if the deadline cannot be met with those already ahead, with
+  // the instant it would have taken; kOverloaded if a queue is full. The callback
+  // is not called when the returned decision is final.
+  Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
+                         WaitCallback callback) noexcept;
+  // Gives up a place in the queue; its callback is not called. False: it has been
+  // answered already.
+  bool cancel_wait(std::uint64_t ticket, Instant now) noexcept;
+
+  // When the engine wants advance() to be called; kForever: not at all.
+  Instant next_instant() const noexcept;
+  // Expires holds, answers waiters, sweeps a bounded part of the table.
+  void advance(Instant now) noexcept;
+  // `hook` is told when next_instant() becomes earlier; none: forget it.
+  void set_wakeup(std::function<void(Instant)> hook) noexcept;
+
+  // Puts another rule set in force, whole. Meters of limits that still exist keep
+  // what was used. An error leaves the old rules in force.
+  Status swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept;
+  std::shared_ptr<const RuleSet> rules() const noexcept;
+
+  // Parameters of its own for one key, given as the values of the limit's key
+  // attributes in their order. The kind of meter stays; what was used is kept.
+  Status set_override(std::string_view limit, std::span<const std::string_view> key,
+                      const MeterSpec& meter, Instant now) noexcept;
+  Status clear_override(std::string_view limit, std::span<const std::string_view> key, Instant now) noexcept;
+
+  Result<Inspection> inspect(std::string_view limit, std::span<const std::string_view> key,
+                             Instant now) noexcept;
+  // Forgets what one key has used.
+  Status reset(std::string_view limit, std::span<const std::string_view> key, Instant now) noexcept;
+
+  // The keys that asked most of a limit, heaviest first, at most `count`.
+  std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) noexcept;
+
+  std::size_t keys() const noexcept;         // meters in the table
+  std::size_t table_bytes() const noexcept;
+  std::size_t holds() const noexcept;        // active ones
+  std::size_t waiters() const noexcept;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,153 @@
+// The inside of the engine: what its source files share.
+//
+// Order of locks: room.lock, rules_lock, shards by number, gates by order. The
+// locks of holds, locals and the wake-up hook are innermost: nothing is locked
+// under them.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/engine/attempt.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/heavy.h"
+#include "weir/engine/holds.h"
+#include "weir/engine/owned_request.h"
+#include "weir/engine/plan.h"
+#include "weir/engine/rows.h"
+#include "weir/engine/table.h"
+#include "weir/engine/wait_room.h"
+
+namespace weir::engine {
+
+// What one thread keeps of one engine: the rules it last saw, and its sketch.
+struct Local {
+  Local(std::size_t heavy_places, std::uint32_t sample_every)
+      : until_sample(sample_every), heavy(heavy_places) {}
+
+  std::shared_ptr<const Active> active;  // the thread's own: no other one reads it
+  std::uint32_t until_sample;
+  std::mutex lock;  // of the sketch
+  HeavyKeys heavy;
+};
+
+struct Prepared::Impl {
+  explicit Impl(const Request& asked) : request(asked) {}
+
+  OwnedRequest request;
+  std::shared_ptr<const Active> active;
+  Plan plan;
+};
+
+struct Engine::Impl {
+  explicit Impl(EngineOptions given);
+  ~Impl();
+
+  enum class Mode : std::uint8_t { kCharge, kPeek };
+
+  // --- rules and threads (engine.cc)
+  Local& local();
+  Local& find_local();
+  const Active& current(Local& mine);
+  std::shared_ptr<const Active> current_shared() const;
+  Status activate(std::shared_ptr<const RuleSet> rules, Instant now);
+  void compact_rows(const Active& active, Instant now);
+  void sample(Local& mine, const Active& active, const Plan& plan, const Request& request);
+
+  // --- one key (key_calls.cc)
+  struct KeyedLimit {
+    const ActiveLimit* limit;
+    Print print;
+  };
+  static Result<KeyedLimit> find_key(const Active& active, std::string_view limit,
+                                     std::span<const std::string_view> key);
+  // Gives the key's slot the shape of `row`, and the override flag or not.
+  Status change_row(const KeyedLimit& keyed, RowId row, bool overridden_now, Instant now);
+
+  // --- one decision (decide.cc)
+  enum class Attempted : std::uint8_t {
+    kDone,
+    kMetWaiters,  // try again with room.lock
+    kStale,       // newer rules are in force: plan again
+  };
+  void acquire(const Request& request, const AcquireOptions& asked, Mode mode, Instant now,
+               Result<Decision>& answer);
+  // False: newer rules are in force, plan again.
+  bool decide(const Plan& plan, const Request& request, const AcquireOptions& asked, Mode mode,
+              Instant now, Result<Decision>& answer);
+  bool deny_unlocked(const Plan& plan, Instant now, Decision& decision);
+  Attempted attempt_once(const Plan& plan, const Request& request, const AcquireOptions& asked,
+                         Mode mode, Instant now, bool in_room, Result<Decision>& answer);
+  // The part between lock and unlock. `ticket`: that of a waiter, or kNewcomer.
+  // Requires room.lock if somebody waits at a gate of the plan.
+  Status resolve(Attempt& attempt, const Plan& plan, const Request& request,
+                 const AcquireOptions& asked, Mode mode, std::uint64_t ticket, Decision& decision);
+
+  // --- holds (hold_calls.cc)
+  Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  void expire_holds(Instant now);
+  // Returns the prints of gates where somebody waits for what came back.
+  std::vector<Print> give_back(const HoldCharges& charges, HoldState as,
+                               std::span<const Cost> actual, Instant now);
+
+  // --- waiting (wait_calls.cc)
+  using Answers = std::vector<std::pair<WaitCallback, Result<Decision>>>;
+  Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
+                         WaitCallback callback);
+  // Tries a waiter once. False: `answer` is final. True: it waits on, at a gate.
+  bool keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& answer);
+  bool keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decision>& answer);
+  // Gives up all places; whoever is next at one of them is added to `next`.
+  void leave_places(Waiter& waiter, std::set<std::uint64_t>& next);
+  void leave_place(Waiter& waiter, const Waiter::Held& held);
+  // Tries waiters, oldest first, and whoever moves up because of them.
+  Answers serve(std::set<std::uint64_t> tickets, Instant now);
+  void serve_gates(const std::vector<Print>& prints, Instant now);
+  void serve_due(Instant now);
+  void serve_everybody(Instant now);
+  static void deliver(const Answers& answers);
+
+  Instant next_instant() const noexcept;
+  void announce();
+
+  const EngineOptions options;
+  const Secret secret;
+  const std::uint64_t id;
+  Rows rows;
+  Table table;
+  Holds holds;
+  WaitRoom room;
+
+  mutable std::mutex rules_lock;  // active, rows, seats and overridden
+  std::shared_ptr<const Active> active;
+  std::atomic<std::uint64_t> generation{0};
+  std::uint64_t next_seat_order = 1;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string_view> overridden;  // print to limit
+
+  std::mutex locals_lock;
+  std::vector<std::shared_ptr<Local>> locals;
+  HeavyKeys departed;  // of threads that have ended
+
+  std::mutex wakeup_lock;
+  std::function<void(Instant)> wakeup;
+  std::atomic<bool> has_wakeup{false};
+  std::atomic<std::int64_t> announced_ns{kForever.ns};
+
+  std::atomic<std::size_t> sweep_shard{0};
+};
+
+constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
+
+// An error if `now` is outside what meters accept.
+std::optional<Error> check_instant(Instant now);
+
+}  // namespace weir::engine

@@ -1,0 +1,44 @@
+#include "weir/engine/heavy.h"
+
+#include <algorithm>
+
+#include "weir/base/integer.h"
+
+namespace weir::engine {
+
+void HeavyKeys::add(std::string_view limit, Print print, std::int64_t units, std::string text) {
+  if (places_ == 0) return;
+  std::vector<Entry>& entries = by_limit_[std::string(limit)];
+  const auto known = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& entry) { return entry.print == print; });
+  if (known != entries.end()) {
+    known->units = saturate(Wide{known->units} + units);
+    return;
+  }
+  if (entries.size() < places_) {
+    entries.push_back({print, units, std::move(text)});
+    return;
+  }
+  const auto lightest = std::min_element(
+      entries.begin(), entries.end(),
+      [](const Entry& a, const Entry& b) { return a.units < b.units; });
+  *lightest = {print, saturate(Wide{lightest->units} + units), std::move(text)};
+}
+
+void HeavyKeys::merge(const HeavyKeys& other) {
+  for (const auto& [limit, entries] : other.by_limit_) {
+    for (const Entry& entry : entries) add(limit, entry.print, entry.units, entry.text);
+  }
+}
+
+std::vector<HeavyKeys::Entry> HeavyKeys::heaviest(std::string_view limit, std::size_t count) const {
+  const auto found = by_limit_.find(std::string(limit));
+  if (found == by_limit_.end()) return {};
+  std::vector<Entry> entries = found->second;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.units > b.units; });
+  if (entries.size() > count) entries.resize(count);
+  return entries;
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,112 @@
+// Holds: admissions that can still be settled, cancelled or renewed.
+//
+// A hold remembers what was charged where. It ends once: settled, cancelled, or
+// expired at its time. Whoever ends it gets its charges, once, to give them back;
+// a second call is told how it ended. Ended holds are remembered until their
+// time, bounded in number; a call that comes later still is told `gone`, and can
+// free nothing that somebody else now holds, because numbers are never reused.
+//
+// Thread safety: safe from any thread; locks nothing but itself.
+
+#pragma once
+
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/engine/plan.h"
+
+namespace weir::engine {
+
+struct HoldCharge {
+  std::string_view limit;  // interned
+  std::string_view unit;   // interned
+  Print print;
+  std::shared_ptr<GateSeat> seat;  // for a gate
+  std::int64_t amount = 0;         // weight applied
+  std::int64_t weight = 1;
+  Instant charged_at{};
+};
+
+using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
+
+enum class HoldState : std::uint8_t {
+  kActive,
+  kSettled,
+  kCancelled,
+  kGone,  // expired, or never existed
+};
+
+constexpr std::string_view to_string(HoldState state) noexcept {
+  switch (state) {
+    case HoldState::kActive: return "active";
+    case HoldState::kSettled: return "settled";
+    case HoldState::kCancelled: return "cancelled";
+    case HoldState::kGone: return "gone";
+  }
+  return "unknown";
+}
+
+class Holds {
+ public:
+  Holds(std::uint64_t owner, std::size_t holds_max) : owner_(owner), holds_max_(holds_max) {}
+
+  // Room for one more? Asked before charging, so that add() cannot fail.
+  bool reserve();
+  void unreserve();  // the reserved place was not needed
+  HoldId add(HoldCharges charges, Instant expires);
+
+  // Ends an active hold and returns its charges, or nothing and how it ended.
+  std::pair<std::optional<HoldCharges>, HoldState> end(HoldId id, HoldState as, Instant now);
+
+  // Extends an active hold. False: it is not active.
+  bool renew(HoldId id, Instant expires, Instant now);
+
+  HoldState state(HoldId id, Instant now);
+
+  // The charges of one hold that expires at or before `now`, if there is one.
+  std::optional<HoldCharges> expire_one(Instant now);
+
+  // When the next hold expires; kForever: there is none. May be early.
+  Instant next_expiry() const noexcept {
+    return Instant{next_expiry_ns_.load(std::memory_order_acquire)};
+  }
+  std::size_t active() const noexcept { return active_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Hold {
+    HoldState state = HoldState::kActive;
+    Instant expires{};
+    HoldCharges charges;
+  };
+  using Due = std::pair<Instant, std::uint64_t>;
+  struct Later {
+    bool operator()(const Due& a, const Due& b) const noexcept { return a > b; }
+  };
+
+  void forget_stale_dues();
+  void publish_next();
+
+  const std::uint64_t owner_;
+  const std::size_t holds_max_;
+  std::mutex lock_;
+  boost::unordered_flat_map<std::uint64_t, Hold> holds_;
+  std::priority_queue<Due, std::vector<Due>, Later> dues_;  // a renewed hold has stale ones
+  std::deque<std::uint64_t> ended_;                         // oldest first
+  std::uint64_t next_number_ = 1;
+  std::atomic<std::size_t> active_{0};
+  std::atomic<std::int64_t> next_expiry_ns_{kForever.ns};
+};
+
+}  // namespace weir::engine

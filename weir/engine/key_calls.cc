@@ -1,0 +1,173 @@
+// Calls about one key: overrides, inspection, reset.
+
+#include <fmt/format.h>
+
+#include "weir/engine/engine_impl.h"
+
+namespace weir::engine {
+
+Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active,
+                                                        std::string_view name,
+                                                        std::span<const std::string_view> key) {
+  for (const ActiveLimit& limit : active.limits) {
+    if (limit.name != name) continue;
+    if (limit.seat != nullptr) {
+      return bad_argument(fmt::format(
+          "limit '{}': it is a gate without keys; ask the system it belongs to", name));
+    }
+    if (key.size() != limit.rule->per.size()) {
+      std::string attributes;
+      for (const std::size_t place : limit.rule->per) {
+        attributes += (attributes.empty() ? "" : ", ") + active.rules->attributes()[place];
+      }
+      return bad_argument(fmt::format(
+          "limit '{}': the key has {} values, but the limit has one for each of [{}]; write {} "
+          "values in that order",
+          name, key.size(), attributes, limit.rule->per.size()));
+    }
+    return KeyedLimit{&limit, print_of(active, limit, key)};
+  }
+  return Error{ErrorCode::kNotFound,
+               fmt::format("limit '{}': there is no such limit; write the name of one", name)};
+}
+
+Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overridden_now,
+                                Instant now) {
+  Shard& shard = table.shard(Table::shard_of(keyed.print));
+  const std::scoped_lock lock(shard);
+  Slot* slot = table.find(shard, keyed.print);
+  const MeterShape& to = rows.at(row).shape;
+  if (slot == nullptr) {
+    if (!overridden_now) return Done{};
+    slot = table.insert(shard, keyed.print, row, initial_words(to, now), now);
+    if (slot == nullptr) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': the table is full, so a new key is refused; raise "
+                               "keys_max, or let it evict",
+                               keyed.limit->name)};
+    }
+  } else {
+    const Row& from = rows.at(slot->row());
+    if (from.alive) {
+      slot->set_words(reshape(from.shape, to, slot->words(), shard.blocks, now));
+    } else {
+      release(from.shape, slot->words(), shard.blocks);
+      slot->set_words(initial_words(to, now));
+    }
+  }
+  const std::uint64_t kept = slot->meta() & meta::kWaiters;
+  slot->set_meta(kept | row | meta::kDirty | (overridden_now ? meta::kOverride : 0));
+  return Done{};
+}
+
+Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,
+                            const MeterSpec& meter, Instant now) noexcept {
+  if (auto error = check_instant(now)) return std::move(*error);
+  Print changed;
+  {
+    const std::scoped_lock lock(impl_->rules_lock);
+    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    if (!keyed) return std::move(keyed).error();
+    Result<MeterShape> shape = make_shape(meter);
+    if (!shape) {
+      return bad_argument(fmt::format("limit '{}': override: {}", limit, shape.error().message));
+    }
+    if (shape->index() != keyed->limit->rule->shape.index()) {
+      return bad_argument(fmt::format(
+          "limit '{}': the override has another kind of meter than the limit; write the same kind "
+          "with other parameters",
+          limit));
+    }
+    changed = keyed->print;
+    const std::pair<std::uint64_t, std::uint64_t> name{changed.low, changed.high};
+    if (!impl_->overridden.contains(name) &&
+        impl_->overridden.size() >= impl_->options.overrides_max) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': {} keys have overrides, as many as this engine keeps; "
+                               "clear some, or raise overrides_max",
+                               limit, impl_->overridden.size())};
+    }
+    const RowId row = impl_->rows.add(limit, *shape);
+    if (row == 0) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': there are too many different overrides; use a few sets of "
+                               "parameters for many keys",
+                               limit)};
+    }
+    Status status = impl_->change_row(*keyed, row, true, now);
+    if (!status) return status;
+    impl_->overridden.emplace(name, keyed->limit->name);
+  }
+  impl_->serve_gates({changed}, now);
+  return Done{};
+}
+
+Status Engine::clear_override(std::string_view limit, std::span<const std::string_view> key,
+                              Instant now) noexcept {
+  if (auto error = check_instant(now)) return std::move(*error);
+  Print changed;
+  {
+    const std::scoped_lock lock(impl_->rules_lock);
+    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    if (!keyed) return std::move(keyed).error();
+    changed = keyed->print;
+    if (impl_->overridden.erase({changed.low, changed.high}) == 0) {
+      return Error{ErrorCode::kNotFound,
+                   fmt::format("limit '{}': this key has no override; nothing to clear", limit)};
+    }
+    Status status = impl_->change_row(*keyed, keyed->limit->row, false, now);
+    if (!status) return status;
+  }
+  impl_->serve_gates({changed}, now);
+  return Done{};
+}
+
+Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::string_view> key,
+                                   Instant now) noexcept {
+  if (auto error = check_instant(now)) return std::move(*error);
+  const std::shared_ptr<const Active> rules = impl_->current_shared();
+  Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
+  if (!keyed) return std::move(keyed).error();
+  impl_->expire_holds(now);
+
+  Inspection found;
+  {
+    const std::scoped_lock room_lock(impl_->room.lock);
+    found.waiters = impl_->room.waiting_at(keyed->print);
+  }
+  Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
+  const std::scoped_lock lock(shard);
+  const MeterShape* shape = &keyed->limit->rule->shape;
+  Words words = initial_words(*shape, now);
+  if (Slot* slot = impl_->table.find(shard, keyed->print);
+      slot != nullptr && impl_->rows.at(slot->row()).alive) {
+    shape = &impl_->rows.at(slot->row()).shape;
+    words = slot->words();
+    found.overridden = (slot->meta() & meta::kOverride) != 0;
+  }
+  found.remaining = level(*shape, words, shard.blocks, now);
+  found.capacity = capacity(*shape);
+  return found;
+}
+
+Status Engine::reset(std::string_view limit, std::span<const std::string_view> key,
+                     Instant now) noexcept {
+  if (auto error = check_instant(now)) return std::move(*error);
+  const std::shared_ptr<const Active> rules = impl_->current_shared();
+  Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
+  if (!keyed) return std::move(keyed).error();
+  {
+    Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
+    const std::scoped_lock lock(shard);
+    if (Slot* slot = impl_->table.find(shard, keyed->print)) {
+      const MeterShape& shape = impl_->rows.at(slot->row()).shape;
+      release(shape, slot->words(), shard.blocks);
+      slot->set_words(initial_words(shape, now));
+      slot->set_meta(slot->meta() | meta::kDirty);
+    }
+  }
+  impl_->serve_gates({keyed->print}, now);
+  return Done{};
+}
+
+}  // namespace weir::engine

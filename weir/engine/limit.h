@@ -1,0 +1,107 @@
+// Limit: a rule, written down.
+//
+// A limit says which requests it applies to (`when`, `exempt`), which attributes
+// form its key (`per`), which unit it counts, how it weighs the cost, and the
+// meter with its parameters. These are plain descriptions; compile() in rules.h
+// checks them and makes a rule set of them.
+//
+//   LimitSpec{.name = "per-client",
+//             .per = {"client"},
+//             .meter = BucketSpec{.amount = 100, .period = 1s, .burst = 200}}
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/engine/gate.h"
+#include "weir/meter/calendar.h"
+#include "weir/meter/ticker.h"
+
+namespace weir::engine {
+
+struct BucketSpec {
+  std::int64_t amount = 0;  // units gained ...
+  Duration period{};        // ... in this time
+  std::int64_t burst = 0;   // 0: as many as `amount`
+};
+
+struct TickerSpec {
+  std::int64_t per_tick = 1;
+  Duration interval{};
+  std::int64_t burst = 0;
+  meter::TickerStart start = meter::TickerStart::kFull;
+};
+
+struct WindowSpec {
+  std::int64_t limit = 0;
+  Duration every{};
+};
+
+struct CalendarSpec {
+  std::int64_t limit = 0;
+  meter::CalendarUnit every = meter::CalendarUnit::kDay;
+};
+
+struct LogSpec {
+  std::int64_t limit = 0;
+  Duration window{};
+};
+
+struct SlotsSpec {
+  std::int64_t limit = 0;
+  std::int64_t queue = 0;                  // requests that may wait here
+  Duration hold = std::chrono::minutes{1};  // how long an admission lasts if nobody ends it
+};
+
+// The parameters of one meter, or a gate of one of the systems.
+using MeterSpec = std::variant<BucketSpec, TickerSpec, WindowSpec, CalendarSpec, LogSpec, SlotsSpec,
+                               std::shared_ptr<Gate>>;
+
+// True when the attribute is present and one of the patterns matches its value.
+// `*` stands for any characters and `?` for one; a pattern without them is equality.
+struct Condition {
+  std::string attribute;
+  std::vector<std::string> patterns;
+};
+
+struct Weights {
+  std::string attribute;
+  std::vector<std::pair<std::string, std::int64_t>> table;  // value to weight; others weigh 1
+};
+
+struct LimitSpec {
+  std::string name;
+  std::vector<Condition> when{};                 // all must hold; none: applies to every request
+  std::vector<std::string> per{};                // none: one meter for all
+  std::string unit{"requests"};
+  Weights weigh{};
+  std::vector<std::vector<Condition>> exempt{};  // any group whose conditions all hold
+  bool shadow = false;                           // counted and reported, never enforced
+  std::string parent{};                          // a limit that is drawn on too
+  std::int64_t queue_max = 1024;                 // requests that may wait here (slots have their own)
+  MeterSpec meter{};
+};
+
+enum class UnitScale : std::uint8_t {
+  kWhole,  // amounts are whole units
+  kMicro,  // amounts are whole millionths
+};
+
+struct UnitSpec {
+  std::string name;
+  UnitScale scale = UnitScale::kWhole;
+};
+
+struct RuleSetSpec {
+  std::vector<LimitSpec> limits{};
+  std::vector<UnitSpec> units{};            // besides `requests`
+  std::vector<std::string> attributes{};    // that requests may carry though no limit reads them
+};
+
+}  // namespace weir::engine

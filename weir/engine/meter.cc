@@ -1,0 +1,300 @@
+#include "weir/engine/meter.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace weir::engine {
+namespace {
+
+using meter::BucketShape;
+using meter::LogShape;
+using meter::SlotsShape;
+using meter::TickerShape;
+using meter::WindowShape;
+
+template <typename Shape>
+struct StateOf;
+template <>
+struct StateOf<BucketShape> { using type = meter::BucketState; };
+template <>
+struct StateOf<TickerShape> { using type = meter::TickerState; };
+template <>
+struct StateOf<WindowShape> { using type = meter::WindowState; };
+template <>
+struct StateOf<LogShape> { using type = meter::LogState; };
+template <>
+struct StateOf<SlotsShape> { using type = meter::SlotsState; };
+
+template <typename Shape>
+typename StateOf<Shape>::type read(const Words& words) {
+  return std::bit_cast<typename StateOf<Shape>::type>(words);
+}
+
+template <typename Shape>
+constexpr bool kIsLog = std::is_same_v<Shape, LogShape>;
+template <typename Shape>
+constexpr bool kIsSlots = std::is_same_v<Shape, SlotsShape>;
+
+// Calls `visitor` with the shape as its own type. Buckets, by far the most
+// common, are tried first, without a jump table.
+template <typename Visitor>
+decltype(auto) visit(const MeterShape& shape, Visitor&& visitor) {
+  if (const auto* bucket = std::get_if<BucketShape>(&shape)) return visitor(*bucket);
+  switch (shape.index()) {
+    case 1: return visitor(*std::get_if<TickerShape>(&shape));
+    case 2: return visitor(*std::get_if<WindowShape>(&shape));
+    case 3: return visitor(*std::get_if<LogShape>(&shape));
+    default: return visitor(*std::get_if<SlotsShape>(&shape));
+  }
+}
+
+template <typename Shape>
+Result<MeterShape> widen(Result<Shape> shape) {
+  if (!shape) return std::move(shape).error();
+  return MeterShape{*shape};
+}
+
+struct ShapeMaker {
+  Result<MeterShape> operator()(const BucketSpec& spec) const {
+    return widen(
+        meter::make_bucket(spec.amount, spec.period, spec.burst == 0 ? spec.amount : spec.burst));
+  }
+  Result<MeterShape> operator()(const TickerSpec& spec) const {
+    return widen(meter::make_ticker(spec.per_tick, spec.interval,
+                                    spec.burst == 0 ? spec.per_tick : spec.burst, spec.start));
+  }
+  Result<MeterShape> operator()(const WindowSpec& spec) const {
+    return widen(meter::make_window(spec.limit, spec.every));
+  }
+  Result<MeterShape> operator()(const CalendarSpec& spec) const {
+    return widen(meter::make_calendar_window(spec.limit, spec.every));
+  }
+  Result<MeterShape> operator()(const LogSpec& spec) const {
+    return widen(meter::make_log(spec.limit, spec.window));
+  }
+  Result<MeterShape> operator()(const SlotsSpec& spec) const {
+    return widen(meter::make_slots(spec.limit, spec.queue, spec.hold));
+  }
+  Result<MeterShape> operator()(const std::shared_ptr<Gate>&) const {
+    return bad_argument("a gate has no meter");
+  }
+};
+
+// Units spent, for carrying them over to another kind of meter.
+std::int64_t spent(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                   Instant now) {
+  return saturate(Wide{capacity(shape)} - level(shape, words, blocks, now));
+}
+
+// The k-th window after the one that contains `at`, k bounded for calendars.
+Instant windows_later(const WindowShape& shape, Instant at, Wide windows) {
+  constexpr int kCalendarStepsMax = 64;
+  if (shape.length_ns > 0) {
+    return Instant{saturate(Wide{meter::window_begin(shape, at).ns} + windows * shape.length_ns)};
+  }
+  for (int i = 0; i < kCalendarStepsMax && i < windows; ++i) at = meter::window_end(shape, at);
+  return at;
+}
+
+Instant project_log(const LogShape& shape, const meter::LogState& state, meter::ConstLogRing ring,
+                    Instant now, Wide wanted) {
+  const Wide missing = wanted - meter::level(shape, state, ring, now);
+  if (missing <= 0) return now;
+  if (shape.limit == 0) return kForever;
+  const Wide windows = (missing - 1) / shape.limit;
+  const std::int64_t rest = saturate(missing - windows * shape.limit);
+  const meter::Check first =
+      meter::check(shape, state, ring, now,
+                   saturate(Wide{meter::level(shape, state, ring, now)} + rest));
+  const Instant from = first.verdict == Verdict::kDenied ? first.earliest : now;
+  return Instant{saturate(Wide{from.ns} + windows * shape.window_ns)};
+}
+
+}  // namespace
+
+Result<MeterShape> make_shape(const MeterSpec& spec) { return std::visit(ShapeMaker{}, spec); }
+
+Words initial_words(const MeterShape& shape, Instant now) noexcept {
+  if (const auto* ticker = std::get_if<TickerShape>(&shape)) {
+    return std::bit_cast<Words>(meter::initial_ticker(*ticker, now));
+  }
+  return {};
+}
+
+bool is_initial(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                Instant now) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    const auto state = read<Shape>(words);
+    if constexpr (kIsLog<Shape>) {
+      return meter::is_initial(s, state, blocks.ring(state.block), now);
+    } else if constexpr (kIsSlots<Shape>) {
+      return meter::is_initial(state);
+    } else if constexpr (std::is_same_v<Shape, BucketShape>) {
+      return meter::is_initial(state, now);
+    } else {
+      return meter::is_initial(s, state, now);
+    }
+  });
+}
+
+Instant initial_from(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                     Instant now) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    const auto state = read<Shape>(words);
+    if constexpr (std::is_same_v<Shape, BucketShape>) {
+      return state.full_at;
+    } else if constexpr (std::is_same_v<Shape, TickerShape>) {
+      const meter::TickerStep full =
+          meter::take(s, s.start == meter::TickerStart::kFull ? state : meter::empty_ticker(now),
+                      now, s.burst);
+      return full.check.earliest;
+    } else if constexpr (std::is_same_v<Shape, WindowShape>) {
+      return meter::window_end(s, state.begin);
+    } else if constexpr (kIsLog<Shape>) {
+      const std::int64_t used = meter::used(s, state, blocks.ring(state.block), now);
+      if (used == 0) return now;
+      return meter::newest(state, blocks.ring(state.block)) + Duration{s.window_ns};
+    } else {
+      return meter::is_initial(state) ? now : kForever;
+    }
+  });
+}
+
+meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                   Instant now, std::int64_t cost) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    const auto state = read<Shape>(words);
+    if constexpr (kIsLog<Shape>) {
+      return meter::check(s, state, blocks.ring(state.block), now, cost);
+    } else {
+      return meter::take(s, state, now, cost).check;
+    }
+  });
+}
+
+bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {
+  const auto* log = std::get_if<LogShape>(&shape);
+  if (log == nullptr) return true;
+  auto state = read<LogShape>(words);
+  const std::uint32_t runs = meter::runs_needed(*log, state, blocks.ring(state.block), now);
+  const bool reserved = blocks.reserve(state, runs);
+  words = std::bit_cast<Words>(state);
+  return reserved;
+}
+
+Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+               std::int64_t cost) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    auto state = read<Shape>(words);
+    Instant charged_at = now;
+    if constexpr (std::is_same_v<Shape, BucketShape>) {
+      state = meter::debit(s, state, now, cost).state;
+    } else if constexpr (std::is_same_v<Shape, TickerShape>) {
+      state = meter::debit(s, state, now, cost);
+    } else if constexpr (std::is_same_v<Shape, WindowShape>) {
+      state = meter::debit(s, state, now, cost);
+      charged_at = state.begin;
+    } else if constexpr (kIsLog<Shape>) {
+      charged_at = meter::stamp(s, now);
+      state = meter::charge(s, state, blocks.ring(state.block), now, cost);
+    } else {
+      state.in_flight = saturate(Wide{state.in_flight} + cost);
+    }
+    words = std::bit_cast<Words>(state);
+    return charged_at;
+  });
+}
+
+void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+               Instant charged_at, std::int64_t amount) noexcept {
+  visit(shape, [&]<typename Shape>(const Shape& s) {
+    auto state = read<Shape>(words);
+    if constexpr (std::is_same_v<Shape, WindowShape>) {
+      state = meter::give_back(s, state, now, charged_at, amount);
+    } else if constexpr (kIsLog<Shape>) {
+      state = meter::give_back(state, blocks.ring(state.block), charged_at, amount);
+    } else if constexpr (kIsSlots<Shape>) {
+      state = meter::give_back(state, amount);
+    } else {
+      state = meter::give_back(s, state, now, amount);
+    }
+    words = std::bit_cast<Words>(state);
+  });
+}
+
+std::int64_t level(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                   Instant now) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    const auto state = read<Shape>(words);
+    if constexpr (kIsLog<Shape>) {
+      return meter::level(s, state, blocks.ring(state.block), now);
+    } else if constexpr (kIsSlots<Shape>) {
+      return meter::level(s, state);
+    } else {
+      return meter::level(s, state, now);
+    }
+  });
+}
+
+std::int64_t capacity(const MeterShape& shape) noexcept {
+  return visit(shape, []<typename Shape>(const Shape& s) {
+    if constexpr (std::is_same_v<Shape, BucketShape> || std::is_same_v<Shape, TickerShape>) {
+      return s.burst;
+    } else {
+      return s.limit;
+    }
+  });
+}
+
+Instant project(const MeterShape& shape, const Words& words, const LogBlocks& blocks, Instant now,
+                std::int64_t ahead, std::int64_t cost) noexcept {
+  const Wide wanted = Wide{ahead} + cost;
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    const auto state = read<Shape>(words);
+    if constexpr (std::is_same_v<Shape, BucketShape>) {
+      const meter::BucketStep step = meter::debit(s, state, now, saturate(wanted));
+      return step.check.earliest;
+    } else if constexpr (std::is_same_v<Shape, TickerShape>) {
+      const meter::TickerState current = meter::advance(s, state, now);
+      const Wide missing = wanted - current.tokens;
+      if (missing <= 0) return now;
+      return Instant{saturate(Wide{current.last_tick.ns} +
+                              ceil_div(missing, s.per_tick) * s.interval_ns)};
+    } else if constexpr (std::is_same_v<Shape, WindowShape>) {
+      const Wide missing = wanted - meter::level(s, state, now);
+      if (missing <= 0) return now;
+      if (s.limit == 0) return kForever;
+      return windows_later(s, meter::advance(s, state, now).begin, ceil_div(missing, s.limit));
+    } else if constexpr (kIsLog<Shape>) {
+      return project_log(s, state, blocks.ring(state.block), now, wanted);
+    } else {
+      return now;  // work may end at any moment
+    }
+  });
+}
+
+Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, LogBlocks& blocks,
+              Instant now) {
+  if (from.index() == to.index()) {
+    return visit(to, [&]<typename Shape>(const Shape& s) {
+      if constexpr (kIsLog<Shape> || kIsSlots<Shape>) {
+        return words;  // stamps and what is in flight mean the same under any limit
+      } else {
+        return std::bit_cast<Words>(
+            meter::reshape(*std::get_if<Shape>(&from), s, read<Shape>(words), now));
+      }
+    });
+  }
+  const std::int64_t units =
+      is_slots(from) || is_slots(to) ? 0 : std::max<std::int64_t>(0, spent(from, words, blocks, now));
+  release(from, words, blocks);
+  Words fresh = initial_words(to, now);
+  if (units > 0 && reserve(to, fresh, blocks, now)) charge(to, fresh, blocks, now, units);
+  return fresh;
+}
+
+void release(const MeterShape& shape, const Words& words, LogBlocks& blocks) noexcept {
+  if (std::holds_alternative<LogShape>(shape)) blocks.release(read<LogShape>(words).block);
+}
+
+}  // namespace weir::engine

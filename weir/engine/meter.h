@@ -1,0 +1,83 @@
+// Meter: any of the five, as the table keeps it.
+//
+// The table gives every meter 16 bytes of state, whatever its kind. These
+// functions read those two words as the state of the shape at hand and forward
+// to weir/meter; logs also need the shard's blocks. Nothing here decides anything.
+//
+// Thread safety: none; the shard's lock covers words and blocks.
+
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <variant>
+
+#include "weir/base/result.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/log_blocks.h"
+#include "weir/meter/bucket.h"
+#include "weir/meter/log.h"
+#include "weir/meter/slots.h"
+#include "weir/meter/ticker.h"
+#include "weir/meter/window.h"
+
+namespace weir::engine {
+
+using MeterShape = std::variant<meter::BucketShape, meter::TickerShape, meter::WindowShape,
+                                meter::LogShape, meter::SlotsShape>;
+using Words = std::array<std::uint64_t, 2>;
+
+// The shape for a meter's parameters. Requires that `spec` is not a gate.
+Result<MeterShape> make_shape(const MeterSpec& spec);
+
+// The state of a key that was never seen. All zeros but for tickers, which have
+// a phase.
+Words initial_words(const MeterShape& shape, Instant now) noexcept;
+
+// Whether `words` would come back the same if they were forgotten.
+bool is_initial(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                Instant now) noexcept;
+
+// An instant from which the meter is in its initial state if nobody touches it.
+Instant initial_from(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                     Instant now) noexcept;
+
+meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                   Instant now, std::int64_t cost) noexcept;
+
+// Makes sure that charge() will find room. False: the blocks are exhausted.
+bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
+
+// Takes `cost`, which check() has just allowed, or any cost as an overage.
+// Returns the instant under which it was charged, for give_back().
+Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+               std::int64_t cost) noexcept;
+
+// Gives back what was charged at `charged_at`. Requires amount >= 0.
+void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+               Instant charged_at, std::int64_t amount) noexcept;
+
+// Units left, negative in debt.
+std::int64_t level(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                   Instant now) noexcept;
+
+std::int64_t capacity(const MeterShape& shape) noexcept;
+
+// A lower bound on when `cost` can pass if `ahead` units pass first.
+Instant project(const MeterShape& shape, const Words& words, const LogBlocks& blocks, Instant now,
+                std::int64_t ahead, std::int64_t cost) noexcept;
+
+// The same use under another shape, of the same kind or another. Slots count
+// what is in flight and the others what was spent, so between these nothing is kept.
+Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, LogBlocks& blocks,
+              Instant now);
+
+// Gives up what the words own outside the table.
+void release(const MeterShape& shape, const Words& words, LogBlocks& blocks) noexcept;
+
+inline bool is_slots(const MeterShape& shape) noexcept {
+  return std::holds_alternative<meter::SlotsShape>(shape);
+}
+
+}  // namespace weir::engine

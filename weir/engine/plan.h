@@ -1,0 +1,85 @@
+// Plan: which limits one request meets, at which keys and costs.
+//
+// Planning reads the request and the rules; it touches no meter and takes no
+// lock. A plan belongs to the generation of rules it was made under.
+//
+// Thread safety: a plan is a value; Active is immutable.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/engine/print.h"
+#include "weir/engine/request.h"
+#include "weir/engine/rows.h"
+#include "weir/engine/rules.h"
+
+namespace weir::engine {
+
+// A gate of one of the systems, with what the engine needs to lock it in order
+// and to queue at it.
+struct GateSeat {
+  std::shared_ptr<Gate> gate;
+  std::uint64_t order = 0;  // gates are locked in this order, after all shards
+  std::mutex lock;
+  bool has_waiters = false;
+};
+
+struct ActiveLimit {
+  const Rule* rule = nullptr;
+  std::string_view name;  // interned: outlives the rule set
+  std::string_view unit;  // interned
+  Print seed;             // the print of the name; values are mixed into it
+  RowId row = 0;          // 0 for a gate
+  std::shared_ptr<GateSeat> seat;
+};
+
+// A rule set in force.
+struct Active {
+  std::uint64_t generation = 0;
+  std::shared_ptr<const RuleSet> rules;
+  std::vector<ActiveLimit> limits;  // in the order of the rules
+  Secret secret{};
+};
+
+struct PlanItem {
+  const ActiveLimit* limit;
+  Print print;
+  std::int64_t cost;    // weight applied
+  std::int64_t weight;  // cost of one unit of the request
+};
+
+struct Plan {
+  Plan() noexcept {}  // leaves the items beyond count unwritten
+
+  std::uint64_t generation = 0;
+  std::uint8_t count = 0;
+  std::uint8_t shard_count = 0;
+  bool has_gates = false;
+  bool has_slots = false;
+  std::array<PlanItem, kLimitsPerRequestMax> items;
+  std::array<std::uint8_t, kLimitsPerRequestMax> shards;  // distinct, ascending
+};
+
+// Fills `plan`, or says what is wrong with the request.
+std::optional<Error> make_plan(const Active& active, const Request& request, Plan& plan);
+
+// The print of one key of one limit. Requires as many values as the limit has
+// key attributes, in their order.
+Print print_of(const Active& active, const ActiveLimit& limit,
+               std::span<const std::string_view> values);
+
+// The key of a limit as people write it: `client=acme env=prod`.
+std::string key_text(const Active& active, const ActiveLimit& limit, const Request& request);
+
+}  // namespace weir::engine

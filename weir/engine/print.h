@@ -1,0 +1,100 @@
+// Print: a keyed fingerprint that stands for a limit's name and a key.
+//
+// An entry of the table costs the same however long its key is, because it holds
+// 112 bits of print instead of the key. The hash folds 64x64-bit products keyed
+// by a secret that never leaves the process (and the state directory), so nobody
+// can look for collisions; with ten million keys two of them collide with a
+// chance of about 2^-66.
+//
+// A key is a tuple. Each value is mixed in with its length, so ("ab", "c") and
+// ("a", "bc") differ.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace weir::engine {
+
+using Secret = std::array<std::uint64_t, 4>;
+
+struct Print {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;  // in a finished print the low 16 bits are zero
+
+  friend constexpr bool operator==(Print, Print) = default;
+};
+
+constexpr std::uint64_t kPrintHighMask = ~std::uint64_t{0xffff};
+
+namespace internal {
+
+__extension__ typedef unsigned __int128 Product;
+
+inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
+  const Product product = Product{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+inline std::uint64_t load64(const char* bytes) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+inline std::uint64_t load32(const char* bytes) noexcept {
+  std::uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+// Mixes one 16-byte block into both halves.
+inline Print mix(const Secret& secret, Print print, std::uint64_t a, std::uint64_t b) noexcept {
+  return {fold(a ^ secret[0] ^ print.low, b ^ secret[1]),
+          fold(a ^ secret[2], b ^ secret[3] ^ print.high)};
+}
+
+}  // namespace internal
+
+// `print` with one more value of the tuple mixed in.
+inline Print with_value(const Secret& secret, Print print, std::string_view value) noexcept {
+  using namespace internal;
+  const char* bytes = value.data();
+  std::size_t left = value.size();
+  while (left > 16) {
+    print = mix(secret, print, load64(bytes), load64(bytes + 8));
+    bytes += 16;
+    left -= 16;
+  }
+  // The last 0..16 bytes, read without a loop; overlapping reads are harmless
+  // because the length is mixed in too.
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  if (left >= 8) {
+    a = load64(bytes);
+    b = load64(bytes + left - 8);
+  } else if (left >= 4) {
+    a = load32(bytes);
+    b = load32(bytes + left - 4);
+  } else if (left > 0) {
+    a = static_cast<unsigned char>(bytes[0]);
+    b = static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[left / 2])) << 8 |
+        static_cast<unsigned char>(bytes[left - 1]);
+  }
+  print.low += value.size();
+  print.high ^= value.size() << 32;
+  return mix(secret, print, a, b);
+}
+
+// The finished print: one more round, so that every bit depends on every value.
+inline Print finished(const Secret& secret, Print print) noexcept {
+  const Print last = internal::mix(secret, print, print.high, print.low);
+  return {last.low, last.high & kPrintHighMask};
+}
+
+// A secret from the operating system's generator.
+Secret random_secret();
+
+}  // namespace weir::engine

@@ -1,0 +1,37 @@
+// Request: who asks, for what, at which costs.
+//
+// Attributes say who and what (`client=acme`, `operation=put`); costs say how
+// much, in named units (`tokens=1200`). A request is a view: it owns nothing and
+// must not outlive what it points to. A request that names no cost in the unit
+// `requests` costs 1 of them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weir::engine {
+
+constexpr std::size_t kAttributesMax = 64;     // attribute names of one rule set
+constexpr std::size_t kUnitsMax = 64;          // units of one rule set
+constexpr std::size_t kValueBytesMax = 512;    // longer attribute values are refused, not cut
+constexpr std::string_view kRequests = "requests";  // the unit every rule set knows
+
+struct Attribute {
+  std::string_view name;
+  std::string_view value;
+};
+
+struct Cost {
+  std::string_view unit;
+  std::int64_t amount = 0;  // whole units, or whole micro-units of a micro unit
+};
+
+struct Request {
+  std::span<const Attribute> attributes{};
+  std::span<const Cost> costs{};
+};
+
+}  // namespace weir::engine

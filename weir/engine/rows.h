@@ -1,0 +1,64 @@
+// Rows: which limit, in which shape, a table slot belongs to.
+//
+// A slot has 13 bits to say whose meter it is. They number a row: a limit's name
+// with one shape. When a limit changes its shape it gets a new row, and a slot
+// that still names the old one is converted when it is touched. Keys with
+// parameters of their own share a row for each shape.
+//
+// Thread safety: add() and retire() under the caller's lock; at() from any thread,
+// for a row read from a slot under that slot's lock.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/engine/meter.h"
+
+namespace weir::engine {
+
+using RowId = std::uint16_t;  // 0: none
+
+constexpr std::size_t kRowsMax = 1 << 13;
+
+struct Row {
+  std::string_view limit;  // interned by the Rows that made it
+  MeterShape shape;
+  bool alive = true;  // false: the limit is gone, and its meters with it
+};
+
+class Rows {
+ public:
+  // The limit's name, at an address that stays for good.
+  std::string_view intern(std::string_view name);
+
+  // The row for this limit and shape, made if need be. 0: all rows are taken.
+  RowId add(std::string_view limit, const MeterShape& shape);
+
+  const Row& at(RowId id) const noexcept { return *rows_[id].load(std::memory_order_acquire); }
+
+  // The limit is gone: its rows are dead and new ones will be made if it returns.
+  void retire(std::string_view limit);
+
+  // Frees every row for which `in_use[id]` is false, so that ids can be given again.
+  void free_unused(const std::vector<bool>& in_use);
+
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::array<std::atomic<const Row*>, kRowsMax> rows_{};
+  std::vector<std::unique_ptr<Row>> owned_;  // dead ones included: a reader may look
+  std::unordered_map<std::string_view, std::vector<RowId>> by_limit_;
+  std::vector<std::unique_ptr<std::string>> names_;
+  std::size_t size_ = 0;
+  RowId next_ = 1;
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,260 @@
+#include "weir/engine/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "weir/engine/pattern.h"
+
+namespace weir::engine {
+
+const Rule* RuleSet::find(std::string_view name) const noexcept {
+  for (const Rule& rule : rules_) {
+    if (rule.name == name) return &rule;
+  }
+  return nullptr;
+}
+
+// Collects mistakes instead of stopping at the first.
+class Compiler {
+ public:
+  explicit Compiler(const RuleSetSpec& spec) : spec_(spec) {}
+
+  Result<std::shared_ptr<const RuleSet>> run() {
+    declare_units();
+    for (const std::string& name : spec_.attributes) attribute("attributes", name);
+    if (spec_.limits.size() > kLimitsMax) {
+      mistake("limits", fmt::format("there are {}, but at most {} are allowed; merge some, or run "
+                                    "several engines",
+                                    spec_.limits.size(), kLimitsMax));
+      return finish();
+    }
+    for (const LimitSpec& limit : spec_.limits) add(limit);
+    link_parents();
+    return finish();
+  }
+
+ private:
+  void mistake(const std::string& where, const std::string& what) {
+    if (!mistakes_.empty()) mistakes_ += '\n';
+    mistakes_ += where + ": " + what;
+  }
+
+  bool check_name(const std::string& where, std::string_view kind, const std::string& name) {
+    if (!name.empty() && name.size() <= kNameBytesMax) return true;
+    mistake(where, fmt::format("the {} name is {} bytes long, but it must have 1 to {}; write a "
+                               "short name",
+                               kind, name.size(), kNameBytesMax));
+    return false;
+  }
+
+  void declare_units() {
+    set_->units_.push_back({std::string(kRequests), UnitScale::kWhole});
+    for (const UnitSpec& unit : spec_.units) {
+      if (!check_name("units", "unit", unit.name) || unit.name == kRequests) continue;
+      if (unit_place(unit.name) < set_->units_.size()) {
+        mistake("units", fmt::format("unit '{}' is declared twice; write it once", unit.name));
+      } else if (set_->units_.size() == kUnitsMax) {
+        mistake("units", fmt::format("there are more than {} units; write fewer", kUnitsMax));
+        return;
+      } else {
+        set_->units_.push_back(unit);
+      }
+    }
+  }
+
+  std::size_t unit_place(std::string_view name) const {
+    const auto found = std::find_if(set_->units_.begin(), set_->units_.end(),
+                                    [&](const UnitSpec& unit) { return unit.name == name; });
+    return static_cast<std::size_t>(found - set_->units_.begin());
+  }
+
+  std::string known_units() const {
+    std::string names;
+    for (const UnitSpec& unit : set_->units_) names += (names.empty() ? "" : ", ") + unit.name;
+    return names;
+  }
+
+  // The attribute's place, declared on first use.
+  std::size_t attribute(const std::string& where, const std::string& name) {
+    if (!check_name(where, "attribute", name)) return 0;
+    std::vector<std::string>& known = set_->attributes_;
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+    if (known.size() == kAttributesMax) {
+      mistake(where, fmt::format("attribute '{}' is one more than the {} a rule set may use; reuse "
+                                 "an attribute",
+                                 name, kAttributesMax));
+      return 0;
+    }
+    known.push_back(name);
+    return known.size() - 1;
+  }
+
+  Matcher matcher(const std::string& where, const Condition& condition) {
+    Matcher result{.attribute = attribute(where, condition.attribute)};
+    if (condition.patterns.empty() || condition.patterns.size() > kPatternsMax) {
+      mistake(where, fmt::format("attribute '{}' is compared with {} patterns, but it needs 1 to "
+                                 "{}; write at least one value",
+                                 condition.attribute, condition.patterns.size(), kPatternsMax));
+    }
+    for (const std::string& pattern : condition.patterns) {
+      if (has_wildcard(pattern)) {
+        result.globs.push_back(pattern);
+      } else {
+        result.exact.emplace(pattern, 1);
+      }
+    }
+    return result;
+  }
+
+  Matcher weights(const std::string& where, const Weights& spec) {
+    Matcher result{.attribute = attribute(where, spec.attribute)};
+    if (spec.table.size() > kPatternsMax) {
+      mistake(where, fmt::format("the weight table has {} values, but at most {} are allowed; "
+                                 "write fewer",
+                                 spec.table.size(), kPatternsMax));
+    }
+    for (const auto& [value, weight] : spec.table) {
+      if (weight < 0 || weight > kWeightMax) {
+        mistake(where, fmt::format("the weight of '{}' is {}, but it must be between 0 and 2^32; "
+                                   "write a whole number",
+                                   value, weight));
+      }
+      if (!result.exact.emplace(value, weight).second) {
+        mistake(where, fmt::format("the weight of '{}' is given twice; write it once", value));
+      }
+    }
+    return result;
+  }
+
+  void add(const LimitSpec& spec) {
+    const std::string where = fmt::format("limit '{}'", spec.name);
+    Rule rule{.name = spec.name};
+    check_name(where, "limit", spec.name);
+    if (set_->find(spec.name) != nullptr) {
+      mistake(where, "the name is used twice; write another name");
+    }
+    for (const Condition& condition : spec.when) rule.when.push_back(matcher(where, condition));
+    for (const std::vector<Condition>& group : spec.exempt) {
+      if (group.empty()) mistake(where, "an exemption has no condition; write at least one");
+      std::vector<Matcher>& matchers = rule.exempt.emplace_back();
+      for (const Condition& condition : group) matchers.push_back(matcher(where, condition));
+    }
+    for (const std::string& name : spec.per) {
+      const std::size_t place = attribute(where, name);
+      if (std::find(rule.per.begin(), rule.per.end(), place) != rule.per.end()) {
+        mistake(where, fmt::format("attribute '{}' is twice in its key; write it once", name));
+      }
+      rule.per.push_back(place);
+    }
+    if (!spec.weigh.attribute.empty()) rule.weigh.push_back(weights(where, spec.weigh));
+    for (const Matcher& m : rule.when) rule.attributes |= std::uint64_t{1} << m.attribute;
+    for (const std::size_t place : rule.per) rule.attributes |= std::uint64_t{1} << place;
+
+    rule.unit = unit_place(spec.unit);
+    if (rule.unit == set_->units_.size()) {
+      mistake(where, fmt::format("unit '{}' is unknown, but it must be one of {}; declare it under "
+                                 "units",
+                                 spec.unit, known_units()));
+    }
+    if (spec.queue_max < 0) {
+      mistake(where, fmt::format("queue_max is {}, but it must be 0 or more; write how many may "
+                                 "wait",
+                                 spec.queue_max));
+    }
+    rule.shadow = spec.shadow;
+    rule.queue_max = spec.queue_max;
+    add_meter(where, spec, rule);
+    set_->rules_.push_back(std::move(rule));
+  }
+
+  void add_meter(const std::string& where, const LimitSpec& spec, Rule& rule) {
+    if (const auto* gate = std::get_if<std::shared_ptr<Gate>>(&spec.meter)) {
+      rule.gate = *gate;
+      if (rule.gate == nullptr) mistake(where, "the gate is missing; give one, or a meter");
+      for (const Rule& other : set_->rules_) {
+        if (rule.gate != nullptr && other.gate == rule.gate) {
+          mistake(where, fmt::format("its gate is already used by limit '{}'; give each limit a gate "
+                                     "of its own",
+                                     other.name));
+        }
+      }
+      if (!rule.per.empty()) {
+        mistake(where, "a gate has no key; leave out 'per', and tell keys apart inside the gate");
+      }
+      return;
+    }
+    Result<MeterShape> shape = make_shape(spec.meter);
+    if (!shape) {
+      mistake(where, shape.error().message);
+      return;
+    }
+    rule.shape = *shape;
+    if (const auto* slots = std::get_if<meter::SlotsShape>(&rule.shape)) {
+      rule.queue_max = slots->queue;
+    }
+  }
+
+  void link_parents() {
+    for (std::size_t i = 0; i < spec_.limits.size() && i < set_->rules_.size(); ++i) {
+      const std::string& parent = spec_.limits[i].parent;
+      if (parent.empty()) continue;
+      const Rule* found = set_->find(parent);
+      const std::string where = fmt::format("limit '{}'", spec_.limits[i].name);
+      if (found == nullptr) {
+        mistake(where, fmt::format("its parent '{}' is not a limit; write the name of one", parent));
+        continue;
+      }
+      set_->rules_[i].parent = found - set_->rules_.data();
+    }
+    for (const Rule& rule : set_->rules_) check_ancestors(rule);
+  }
+
+  // An ancestor must exist only once on the way up, and be keyed by attributes
+  // that the child's requests are sure to carry.
+  void check_ancestors(const Rule& rule) {
+    const std::string where = fmt::format("limit '{}'", rule.name);
+    std::set<std::ptrdiff_t> seen;
+    for (std::ptrdiff_t up = rule.parent; up >= 0;) {
+      const Rule& ancestor = set_->rules_[static_cast<std::size_t>(up)];
+      if (&ancestor == &rule || !seen.insert(up).second) {
+        mistake(where, fmt::format("it is its own ancestor through '{}'; break the circle",
+                                   ancestor.name));
+        return;
+      }
+      for (const std::size_t place : ancestor.per) {
+        if ((rule.attributes >> place & 1) == 0) {
+          mistake(where, fmt::format("its parent '{}' has a key for each '{}', which this limit does "
+                                     "not read; add '{}' to its 'per'",
+                                     ancestor.name, set_->attributes_[place],
+                                     set_->attributes_[place]));
+        }
+      }
+      if (ancestor.unit != rule.unit) {
+        mistake(where, fmt::format("it counts '{}' but its parent '{}' counts '{}'; write the same "
+                                   "unit",
+                                   set_->units_[std::min(rule.unit, set_->units_.size() - 1)].name,
+                                   ancestor.name,
+                                   set_->units_[std::min(ancestor.unit, set_->units_.size() - 1)].name));
+      }
+      up = ancestor.parent;
+    }
+  }
+
+  Result<std::shared_ptr<const RuleSet>> finish() {
+    if (!mistakes_.empty()) return bad_argument(mistakes_);
+    return std::shared_ptr<const RuleSet>(std::move(set_));
+  }
+
+  const RuleSetSpec& spec_;
+  std::shared_ptr<RuleSet> set_ = std::make_shared<RuleSet>();
+  std::string mistakes_;
+};
+
+Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) {
+  return Compiler(spec).run();
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,284 @@
+#include "weir/engine/table.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <thread>
+
+namespace weir::engine {
+namespace {
+
+// Linear probing stays short up to here, and a table that has just grown is
+// still more than half full.
+constexpr std::size_t kLoadNumerator = 4;
+constexpr std::size_t kLoadDenominator = 5;
+constexpr std::size_t kFirstCapacity = 128;  // slots of a shard: one 4 KiB page
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kSpinsBeforeYield = 128;
+constexpr std::size_t kEvictionCandidates = 16;
+
+// Parts are whole pages, so that a part can be given back by itself.
+constexpr std::size_t next_capacity(std::size_t capacity) {
+  return (capacity + capacity / 2 + kFirstCapacity - 1) / kFirstCapacity * kFirstCapacity;
+}
+
+constexpr bool is_over_loaded(std::size_t size, std::size_t capacity) {
+  return size * kLoadDenominator > capacity * kLoadNumerator;
+}
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+bool is_print(const Slot& slot, Print print) noexcept {
+  return slot.low.load(std::memory_order_relaxed) == print.low &&
+         (slot.high.load(std::memory_order_relaxed) & kPrintHighMask) == print.high;
+}
+
+void copy(const Slot& from, Slot& to) noexcept {
+  to.low.store(from.low.load(std::memory_order_relaxed), std::memory_order_release);
+  to.high.store(from.high.load(std::memory_order_relaxed), std::memory_order_release);
+  to.set_words(from.words());
+}
+
+void clear(Slot& slot) noexcept {
+  slot.low.store(0, std::memory_order_release);
+  slot.high.store(0, std::memory_order_release);
+  slot.set_words({});
+}
+
+}  // namespace
+
+void Shard::lock_slowly() noexcept {
+  for (int spins = 0;; ++spins) {
+    std::uint64_t seen = version.load(std::memory_order_relaxed);
+    if ((seen & 1) == 0 &&
+        version.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) {
+      return;
+    }
+    if (spins < kSpinsBeforeYield) {
+      pause_briefly();
+    } else {
+      std::this_thread::yield();  // the holder may have been taken off its core
+    }
+  }
+}
+
+Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows)
+    : shards_(std::make_unique<Shard[]>(kShardCount)), rows_(rows), when_full_(when_full) {
+  // Prints spread keys over shards at random, so a shard may hold a little more
+  // than its share.
+  const std::size_t share = keys_max / kShardCount;
+  keys_max_ = std::max<std::size_t>(1, share + share / 8 + (share > 0 ? 8 : 0));
+  capacity_max_ = kFirstCapacity;
+  std::size_t slots = capacity_max_;
+  while (is_over_loaded(keys_max_, capacity_max_)) {
+    capacity_max_ = next_capacity(capacity_max_);
+    slots += capacity_max_;
+  }
+  mapping_bytes_ = slots * kShardCount * sizeof(Slot) + kHugePage;
+  mapping_ = ::mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping_ == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(mapping_, mapping_bytes_, MADV_HUGEPAGE);  // a hint: fine if refused
+
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
+  const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
+  stages_.push_back({reinterpret_cast<Slot*>(aligned), kFirstCapacity});
+  mapped_slots_ = kFirstCapacity * kShardCount;
+  for (std::size_t i = 0; i < kShardCount; ++i) {
+    shards_[i].slots.store(stages_[0].begin + i * kFirstCapacity, std::memory_order_relaxed);
+    shards_[i].capacity.store(kFirstCapacity, std::memory_order_relaxed);
+    shards_[i].blocks = LogBlocks(runs_max / kShardCount);
+  }
+}
+
+Table::~Table() { ::munmap(mapping_, mapping_bytes_); }
+
+Slot* Table::find(Shard& shard, Print print) noexcept {
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  for (std::size_t i = place(print, capacity);;) {
+    Slot& slot = slots[i];
+    if (is_print(slot, print) && slot.row() != 0) return &slot;
+    if (slot.row() == 0) return nullptr;
+    i = i + 1 == capacity ? 0 : i + 1;
+  }
+}
+
+Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, Instant now) {
+  const std::size_t size = shard.size.load(std::memory_order_relaxed);
+  const bool full = size >= keys_max_;
+  if (full || is_over_loaded(size + 1, shard.capacity.load(std::memory_order_relaxed))) {
+    if (!make_room(shard, now)) return nullptr;
+  }
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  std::size_t i = place(print, capacity);
+  while (slots[i].row() != 0) i = i + 1 == capacity ? 0 : i + 1;
+  slots[i].low.store(print.low, std::memory_order_release);
+  slots[i].high.store(print.high | row, std::memory_order_release);
+  slots[i].set_words(words);
+  shard.size.store(shard.size.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return &slots[i];
+}
+
+void Table::erase(Shard& shard, Slot* slot) noexcept {
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  release(rows_.at(slot->row()).shape, slot->words(), shard.blocks);
+  auto hole = static_cast<std::size_t>(slot - slots);
+  // Slots after the hole move back as long as that brings them no further
+  // forward than their own place.
+  for (std::size_t i = hole + 1 == capacity ? 0 : hole + 1; slots[i].row() != 0;
+       i = i + 1 == capacity ? 0 : i + 1) {
+    const Print print{slots[i].low.load(std::memory_order_relaxed), 0};
+    const std::size_t home = place(print, capacity);
+    const std::size_t from_home = (i + capacity - home) % capacity;
+    const std::size_t from_hole = (i + capacity - hole) % capacity;
+    if (from_home >= from_hole) {
+      copy(slots[i], slots[hole]);
+      hole = i;
+    }
+  }
+  clear(slots[hole]);
+  shard.size.store(shard.size.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+}
+
+bool Table::droppable(const Shard& shard, const Slot& slot, Instant now) const {
+  if ((slot.meta() & meta::kWaiters) != 0) return false;
+  const Row& row = rows_.at(slot.row());
+  if (!row.alive) return true;
+  return (slot.meta() & meta::kOverride) == 0 &&
+         is_initial(row.shape, slot.words(), shard.blocks, now);
+}
+
+std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  std::size_t dropped = 0;
+  for (std::size_t visited = 0; visited < std::min(slots_max, capacity); ++visited) {
+    if (shard.sweep_at >= capacity) shard.sweep_at = 0;
+    Slot& slot = slots[shard.sweep_at];
+    if (slot.row() != 0 && droppable(shard, slot, now)) {
+      erase(shard, &slot);  // another may have moved here: look again
+      dropped += 1;
+    } else {
+      shard.sweep_at += 1;
+    }
+  }
+  return dropped;
+}
+
+bool Table::make_room(Shard& shard, Instant now) {
+  // Each pass visits more slots than there are, since a drop revisits its slot.
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  const std::size_t dropped = sweep(shard, now, capacity);
+  const std::size_t size = shard.size.load(std::memory_order_relaxed);
+  // Keep the room that sweeping made only if it will last a while.
+  if (dropped > capacity / 4 && size < keys_max_) return true;
+  if (size < keys_max_) {
+    return !is_over_loaded(size + 1, capacity) || grow(shard);
+  }
+  if (when_full_ == WhenFull::kRefuse) return false;
+
+  // A few neighbours at a moving place stand for the whole shard.
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  Slot* nearest = nullptr;
+  Instant nearest_from = kForever;
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < capacity && seen < kEvictionCandidates; ++i) {
+    if (shard.sweep_at >= capacity) shard.sweep_at = 0;
+    Slot& slot = slots[shard.sweep_at++];
+    if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
+    seen += 1;
+    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), shard.blocks, now);
+    if (from < nearest_from) {
+      nearest = &slot;
+      nearest_from = from;
+    }
+  }
+  if (nearest == nullptr) return false;
+  erase(shard, nearest);
+  return true;
+}
+
+bool Table::grow(Shard& shard) {
+  Slot* const old_slots = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t old_capacity = shard.capacity.load(std::memory_order_relaxed);
+  if (old_capacity >= capacity_max_) return false;
+  const auto index = static_cast<std::size_t>(&shard - shards_.get());
+  Slot* new_slots = nullptr;
+  const std::size_t capacity = next_capacity(old_capacity);
+  {
+    const std::scoped_lock lock(stages_lock_);
+    auto stage = std::find_if(stages_.begin(), stages_.end(),
+                              [&](const Stage& s) { return s.capacity == capacity; });
+    if (stage == stages_.end()) {
+      // Stages are as many as the constructor reserved addresses for.
+      Slot* const begin = stages_[0].begin + mapped_slots_;
+      mapped_slots_ += capacity * kShardCount;
+      stage = stages_.insert(stages_.end(), {begin, capacity});
+    }
+    new_slots = stage->begin + index * capacity;
+  }
+  for (std::size_t i = 0; i < old_capacity; ++i) {
+    if (old_slots[i].row() == 0) continue;
+    const Print print{old_slots[i].low.load(std::memory_order_relaxed), 0};
+    std::size_t to = place(print, capacity);
+    while (new_slots[to].row() != 0) to = to + 1 == capacity ? 0 : to + 1;
+    copy(old_slots[i], new_slots[to]);
+  }
+  shard.slots.store(new_slots, std::memory_order_release);
+  shard.capacity.store(capacity, std::memory_order_release);
+  shard.sweep_at = 0;
+  // The old part reads as empty from here on: a lock-free reader that still
+  // looks there finds nothing, and its version has moved.
+  ::madvise(old_slots, old_capacity * sizeof(Slot), MADV_DONTNEED);
+  return true;
+}
+
+bool Table::read(Print print, Words& words, std::uint64_t& meta) const noexcept {
+  const Shard& shard = shards_[shard_of(print)];
+  const std::uint64_t version = shard.version.load(std::memory_order_acquire);
+  if ((version & 1) != 0) return false;
+  const Slot* const slots = shard.slots.load(std::memory_order_acquire);
+  const std::size_t capacity = shard.capacity.load(std::memory_order_acquire);
+  std::size_t i = place(print, capacity);
+  for (std::size_t probes = 0; probes < capacity; ++probes) {
+    const std::uint64_t high = slots[i].high.load(std::memory_order_acquire);
+    if ((high & meta::kRowMask) == 0) return false;
+    if ((high & kPrintHighMask) == print.high &&
+        slots[i].low.load(std::memory_order_acquire) == print.low) {
+      words = {slots[i].state[0].load(std::memory_order_acquire),
+               slots[i].state[1].load(std::memory_order_acquire)};
+      meta = high & ~kPrintHighMask;
+      return shard.version.load(std::memory_order_relaxed) == version;
+    }
+    i = i + 1 == capacity ? 0 : i + 1;
+  }
+  return false;
+}
+
+std::size_t Table::size() const noexcept {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < kShardCount; ++i) {
+    total += shards_[i].size.load(std::memory_order_relaxed);
+  }
+  return total;
+}
+
+std::size_t Table::bytes() const noexcept {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < kShardCount; ++i) {
+    total += shards_[i].capacity.load(std::memory_order_relaxed) * sizeof(Slot);
+  }
+  return total;
+}
+
+}  // namespace weir::engine

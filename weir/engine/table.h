@@ -1,0 +1,179 @@
+// Table: print to meter, sharded, bounded, in one mapping of huge pages.
+//
+// A slot is 32 bytes: 112 bits of print, 16 bits of row and flags, 16 bytes of
+// state; two fit in a cache line, and a look-up touches one or two lines. Shards
+// are chosen by bits of the print that do not choose the place inside a shard.
+// Collisions go to the next slot; a removal moves later ones back, so there are
+// no tombstones.
+//
+//   print  [ low 64 bits: place in shard | high 48 bits, 8 of them the shard ]
+//   slot   [ low | high 48 + row and flags | state | state ]
+//
+// Each shard has a lock that is also a version: odd while locked. Writers hold
+// it. read() takes no lock: it copies a slot and checks that the version did not
+// move, which is how a denial costs no write. A shard that outgrows its part of
+// the mapping moves to a larger part, alone; the addresses of the old one stay
+// readable, empty.
+//
+// Thread safety: find, insert, erase and sweep need the shard's lock; read and
+// prefetch need nothing; size may be asked at any time.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/engine/log_blocks.h"
+#include "weir/engine/meter.h"
+#include "weir/engine/print.h"
+#include "weir/engine/rows.h"
+
+namespace weir::engine {
+
+constexpr std::size_t kShardCount = 256;
+
+// The 16 bits beside the print.
+namespace meta {
+constexpr std::uint64_t kRowMask = kRowsMax - 1;
+constexpr std::uint64_t kOverride = 1 << 13;  // the key has parameters of its own
+constexpr std::uint64_t kWaiters = 1 << 14;   // somebody has a place here
+constexpr std::uint64_t kDirty = 1 << 15;     // changed since the last flush
+}  // namespace meta
+
+struct alignas(32) Slot {
+  std::atomic<std::uint64_t> low;
+  std::atomic<std::uint64_t> high;  // and row and flags; row 0: empty
+  std::array<std::atomic<std::uint64_t>, 2> state;
+
+  // With the shard's lock held. Stores release, so that a lock-free reader that
+  // sees one of them also sees the odd version before it.
+  Words words() const noexcept {
+    return {state[0].load(std::memory_order_relaxed), state[1].load(std::memory_order_relaxed)};
+  }
+  void set_words(const Words& words) noexcept {
+    state[0].store(words[0], std::memory_order_release);
+    state[1].store(words[1], std::memory_order_release);
+  }
+  std::uint64_t meta() const noexcept {
+    return high.load(std::memory_order_relaxed) & ~kPrintHighMask;
+  }
+  void set_meta(std::uint64_t bits) noexcept {
+    high.store((high.load(std::memory_order_relaxed) & kPrintHighMask) | bits,
+               std::memory_order_release);
+  }
+  RowId row() const noexcept { return static_cast<RowId>(meta() & meta::kRowMask); }
+};
+static_assert(sizeof(Slot) == 32);
+
+struct alignas(64) Shard {
+  std::atomic<std::uint64_t> version{0};  // odd: locked
+  std::atomic<Slot*> slots{nullptr};
+  std::atomic<std::size_t> capacity{0};
+  std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than the last charge
+  std::atomic<std::size_t> size{0};
+  std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
+
+  alignas(64) LogBlocks blocks{0};
+  std::size_t sweep_at = 0;
+
+  void lock() noexcept {
+    std::uint64_t seen = version.load(std::memory_order_relaxed);
+    if ((seen & 1) == 0 &&
+        version.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire)) [[likely]] {
+      return;
+    }
+    lock_slowly();
+  }
+  void unlock() noexcept {
+    version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+ private:
+  void lock_slowly() noexcept;
+};
+
+enum class WhenFull : std::uint8_t {
+  kRefuse,  // a new key is refused
+  kEvict,   // the meter nearest to its initial state makes room
+};
+
+class Table {
+ public:
+  // At most about `keys_max` keys, evenly over the shards, and `runs_max` runs of
+  // logs. Reserves addresses for all of it, and memory only as it is used.
+  Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  static std::size_t shard_of(Print print) noexcept { return print.high >> 56; }
+  Shard& shard(std::size_t index) noexcept { return shards_[index]; }
+
+  // The slot of `print`, or nullptr. Needs the lock.
+  Slot* find(Shard& shard, Print print) noexcept;
+
+  // A slot for `print`, which must not be there, with the given state. It may
+  // move every other slot of the shard. nullptr: the table is full.
+  Slot* insert(Shard& shard, Print print, RowId row, const Words& words, Instant now);
+
+  // Drops up to `slots_max` slots' worth of meters that are back in their initial
+  // state, or whose limit is gone. Needs the lock. Returns how many were dropped.
+  std::size_t sweep(Shard& shard, Instant now, std::size_t slots_max);
+
+  void erase(Shard& shard, Slot* slot) noexcept;
+
+  // A consistent copy of the slot of `print`, without a lock. False: not found,
+  // or somebody was writing.
+  bool read(Print print, Words& words, std::uint64_t& meta) const noexcept;
+
+  void prefetch(Print print) const noexcept {
+    const Shard& shard = shards_[shard_of(print)];
+    const Slot* slots = shard.slots.load(std::memory_order_relaxed);
+    __builtin_prefetch(slots + place(print, shard.capacity.load(std::memory_order_relaxed)), 1);
+  }
+
+  std::size_t size() const noexcept;
+  std::size_t bytes() const noexcept;  // of the parts in use
+
+  template <typename Visitor>
+  static void for_each(Shard& shard, Visitor&& visitor) {
+    Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+    const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < capacity; ++i) {
+      if (slots[i].row() != 0) visitor(slots[i]);
+    }
+  }
+
+ private:
+  static std::size_t place(Print print, std::size_t capacity) noexcept {
+    return static_cast<std::size_t>((internal::Product{print.low} * capacity) >> 64);
+  }
+  bool grow(Shard& shard);
+  bool make_room(Shard& shard, Instant now);
+  bool droppable(const Shard& shard, const Slot& slot, Instant now) const;
+
+  std::unique_ptr<Shard[]> shards_;
+  const Rows& rows_;
+  std::size_t capacity_max_;  // slots of one shard
+  std::size_t keys_max_;      // keys of one shard
+  WhenFull when_full_;
+
+  // The mapping, handed out in stages: each has a part for every shard.
+  std::mutex stages_lock_;
+  struct Stage {
+    Slot* begin;
+    std::size_t capacity;  // of one shard
+  };
+  std::vector<Stage> stages_;
+  void* mapping_ = nullptr;
+  std::size_t mapping_bytes_ = 0;
+  std::size_t mapped_slots_ = 0;
+};
+
+}  // namespace weir::engine

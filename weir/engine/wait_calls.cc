@@ -1,0 +1,205 @@
+// Waiting: first come first served, no lost wake-up.
+//
+// Everything here happens under room.lock, which comes before the gates' locks.
+// Whoever frees capacity at a gate where somebody waits tries the oldest waiter
+// there; a waiter that leaves lets the next one at each of its places be tried.
+// Answers are delivered after the lock is released.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/engine/engine_impl.h"
+
+namespace weir::engine {
+Result<WaitStart> Engine::wait(const Request& request, const WaitOptions& options, Instant now,
+                               WaitCallback callback) noexcept {
+  return impl_->wait(request, options, now, std::move(callback));
+}
+
+Result<WaitStart> Engine::Impl::wait(const Request& request, const WaitOptions& asked, Instant now,
+                                     WaitCallback callback) {
+  Result<Decision> answer(std::in_place);
+  acquire(request, {.hold = asked.hold}, Mode::kCharge, now, answer);
+  if (!answer) return std::move(answer).error();
+  if (answer->verdict != Verdict::kDenied) return WaitStart{*answer, 0};
+
+  auto waiter = std::make_unique<Waiter>(request);
+  waiter->options = asked;
+  waiter->callback = std::move(callback);
+  std::uint64_t ticket = 0;
+  {
+    const std::scoped_lock lock(room.lock);
+    Waiter& added = room.add(std::move(waiter));
+    if (keeps_waiting(added, now, answer)) {
+      ticket = added.ticket;
+    } else {
+      room.remove(added.ticket);
+    }
+  }
+  if (!answer) return std::move(answer).error();
+  announce();
+  return WaitStart{*answer, ticket};
+}
+
+bool Engine::Impl::keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& answer) {
+  for (;;) {
+    if (waiter.active == nullptr ||
+        waiter.plan.generation != generation.load(std::memory_order_acquire)) {
+      waiter.active = current_shared();
+      if (auto error = make_plan(*waiter.active, waiter.request.view(), waiter.plan)) {
+        answer = std::move(*error);
+        return false;
+      }
+    }
+    Attempt attempt(table, rows, waiter.plan, waiter.request.view(), now);
+    if (generation.load(std::memory_order_acquire) == waiter.plan.generation) {
+      return keeps_waiting(waiter, attempt, answer);
+    }
+  }
+}
+
+bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decision>& answer) {
+  const Plan& plan = waiter.plan;
+  const Instant deadline = waiter.options.deadline;
+  const bool late = attempt.now() > deadline;
+  answer = Result<Decision>(std::in_place);
+  Status status = resolve(attempt, plan, waiter.request.view(), {.hold = waiter.options.hold},
+                          late ? Mode::kPeek : Mode::kCharge, waiter.ticket, *answer);
+  if (!status) {
+    answer = std::move(status).error();
+    return false;
+  }
+  if (late && answer->allowed()) answer->verdict = Verdict::kDenied;  // it fits, but too late
+  if (answer->verdict != Verdict::kDenied || attempt.now() >= deadline) return false;
+
+  // The soonest it can pass if everybody ahead stays and passes. Slots may come
+  // back at any moment, so they promise nothing.
+  Instant soonest = attempt.earliest() == kForever ? attempt.now() : attempt.earliest();
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    if (plan.items[i].limit->rule->shadow) continue;
+    const std::int64_t ahead = room.ahead_at(plan.items[i].print, waiter.ticket);
+    soonest = later_of(soonest, attempt.projected(i, ahead));
+  }
+  if (soonest > deadline) {
+    answer->earliest = soonest;
+    return false;
+  }
+
+  const auto binding = static_cast<std::size_t>(attempt.binding());
+  const PlanItem& item = plan.items[binding];
+  if (!WaitRoom::has_place(waiter, item.print)) {
+    const auto queue_max = static_cast<std::size_t>(item.limit->rule->queue_max);
+    if (room.size() > options.waiters_max || room.waiting_at(item.print) >= queue_max ||
+        !attempt.enqueue(binding)) {
+      answer->verdict = Verdict::kOverloaded;
+      return false;
+    }
+    room.take_place(waiter, {item.print, item.cost, item.limit->seat});
+  }
+  const bool behind = room.older_at(item.print, waiter.ticket);
+  room.set_timer(waiter, behind ? kForever : attempt.earliest());
+  answer->verdict = Verdict::kQueued;
+  return true;
+}
+
+void Engine::Impl::leave_places(Waiter& waiter, std::set<std::uint64_t>& next) {
+  while (!waiter.places.empty()) {
+    const Waiter::Held held = waiter.places.back();
+    leave_place(waiter, held);
+    if (const std::uint64_t oldest = room.oldest_at(held.print)) next.insert(oldest);
+  }
+}
+
+void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
+  const bool last = room.leave_place(waiter, held.print);
+  if (held.seat != nullptr) {
+    const std::scoped_lock lock(held.seat->lock);
+    held.seat->has_waiters = !last;
+    return;
+  }
+  Shard& shard = table.shard(Table::shard_of(held.print));
+  const std::scoped_lock lock(shard);
+  Slot* slot = table.find(shard, held.print);
+  if (slot == nullptr) return;
+  if (is_slots(rows.at(slot->row()).shape)) {
+    slot->set_words(std::bit_cast<Words>(
+        meter::dequeue(std::bit_cast<meter::SlotsState>(slot->words()))));
+  }
+  if (last) slot->set_meta(slot->meta() & ~meta::kWaiters);
+}
+
+Engine::Impl::Answers Engine::Impl::serve(std::set<std::uint64_t> tickets, Instant now) {
+  Answers answers;
+  while (!tickets.empty()) {
+    const std::uint64_t ticket = *tickets.begin();
+    tickets.erase(tickets.begin());
+    Waiter* waiter = room.find(ticket);
+    if (waiter == nullptr) continue;
+    Result<Decision> answer(std::in_place);
+    if (keeps_waiting(*waiter, now, answer)) continue;
+    leave_places(*waiter, tickets);
+    answers.emplace_back(std::move(room.remove(ticket)->callback), std::move(answer));
+  }
+  return answers;
+}
+
+void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
+  if (prints.empty()) return;
+  Answers answers;
+  {
+    const std::scoped_lock lock(room.lock);
+    std::set<std::uint64_t> oldest;
+    for (const Print print : prints) {
+      if (const std::uint64_t ticket = room.oldest_at(print)) oldest.insert(ticket);
+    }
+    answers = serve(std::move(oldest), now);
+  }
+  deliver(answers);
+}
+
+void Engine::Impl::serve_due(Instant now) {
+  if (room.next_due() > now) return;
+  Answers answers;
+  {
+    const std::scoped_lock lock(room.lock);
+    const std::vector<std::uint64_t> due = room.due(now);
+    answers = serve({due.begin(), due.end()}, now);
+  }
+  deliver(answers);
+}
+
+void Engine::Impl::serve_everybody(Instant now) {
+  if (room.size() == 0) return;
+  Answers answers;
+  {
+    const std::scoped_lock lock(room.lock);
+    const std::vector<std::uint64_t> all = room.tickets();
+    answers = serve({all.begin(), all.end()}, now);
+  }
+  deliver(answers);
+}
+
+void Engine::Impl::deliver(const Answers& answers) {
+  for (const auto& [callback, answer] : answers) {
+    if (callback) callback(answer);
+  }
+}
+
+bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
+  Impl::Answers answers;
+  bool found = false;
+  {
+    const std::scoped_lock lock(impl_->room.lock);
+    if (const std::unique_ptr<Waiter> waiter = impl_->room.remove(ticket)) {
+      found = true;
+      std::set<std::uint64_t> next;
+      impl_->leave_places(*waiter, next);
+      answers = impl_->serve(std::move(next), now);
+    }
+  }
+  Impl::deliver(answers);
+  return found;
+}
+
+}  // namespace weir::engine

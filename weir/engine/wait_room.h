@@ -1,0 +1,103 @@
+// Wait room: who waits, where, in which order, and until when.
+//
+// Every waiter has a ticket; lower is older. It has a place at each gate that
+// ever bound it. A request passes a gate only if nobody older has a place there,
+// so the oldest waiter of all is held up by meters alone, and nobody starves.
+//
+// This is bookkeeping only: the engine decides. A waiter's timer is the earlier
+// of its deadline and the instant at which it is worth trying again.
+//
+// Thread safety: the caller holds `lock`, which comes before all gates' locks.
+
+#pragma once
+
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/base/integer.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/owned_request.h"
+#include "weir/engine/plan.h"
+
+namespace weir::engine {
+
+struct Waiter {
+  explicit Waiter(const Request& asked) : request(asked) {}
+
+  std::uint64_t ticket = 0;
+  OwnedRequest request;
+  std::shared_ptr<const Active> active;
+  Plan plan;
+  WaitOptions options;
+  WaitCallback callback;
+  Instant try_at = kForever;
+  struct Held {
+    Print print;
+    std::int64_t cost;
+    std::shared_ptr<GateSeat> seat;  // of a gate
+  };
+  boost::container::small_vector<Held, 4> places;
+};
+
+class WaitRoom {
+ public:
+  std::mutex lock;
+
+  Waiter& add(std::unique_ptr<Waiter> waiter);
+  std::unique_ptr<Waiter> remove(std::uint64_t ticket);
+  Waiter* find(std::uint64_t ticket);
+  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  std::vector<std::uint64_t> tickets() const;
+
+  // Gives the waiter a place at a gate where it has none.
+  void take_place(Waiter& waiter, Waiter::Held place);
+  // True if nobody is left there.
+  bool leave_place(Waiter& waiter, Print print);
+  static bool has_place(const Waiter& waiter, Print print);
+
+  std::size_t waiting_at(Print print) const;
+  // Whether somebody with a lower ticket has a place there.
+  bool older_at(Print print, std::uint64_t ticket) const;
+  // What those with a lower ticket want there.
+  std::int64_t ahead_at(Print print, std::uint64_t ticket) const;
+  // The oldest there; 0: nobody.
+  std::uint64_t oldest_at(Print print) const;
+
+  void set_timer(Waiter& waiter, Instant try_at);
+  // Tickets whose timer is at or before `now`, oldest first.
+  std::vector<std::uint64_t> due(Instant now) const;
+  Instant next_due() const noexcept {
+    return Instant{next_due_ns_.load(std::memory_order_acquire)};
+  }
+
+ private:
+  struct PrintHash {
+    std::size_t operator()(Print print) const noexcept { return print.low; }
+  };
+  static Instant timer(const Waiter& waiter) {
+    return earlier_of(waiter.try_at, waiter.options.deadline);
+  }
+  void publish_next();
+
+  std::uint64_t next_ticket_ = 1;
+  std::map<std::uint64_t, std::unique_ptr<Waiter>> waiters_;
+  struct Place {
+    std::map<std::uint64_t, std::int64_t> costs;  // by ticket
+    Wide total = 0;
+  };
+  boost::unordered_flat_map<Print, Place, PrintHash> places_;
+  std::set<std::pair<Instant, std::uint64_t>> timers_;
+  std::atomic<std::int64_t> next_due_ns_{kForever.ns};
+  std::atomic<std::size_t> size_{0};
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,216 @@
+// Bucket: an average rate with a bounded burst, refilled continuously and exactly.
+//
+// A bucket holds at most `burst` units, starts full, and gains `num` units
+// every `den` nanoseconds, evenly. A request takes its cost or is denied; it may
+// also book a start in the future, or go into debt and be told the delay.
+//
+// The state is the instant at which the bucket will be full again, as whole
+// nanoseconds plus a fraction in 1/num parts. A cost of c takes c*den/num ns to
+// refill, so taking it moves that instant by so much: nothing is ever rounded
+// and nothing drifts. The state of all zeros is a full bucket.
+//
+//      level                     full_at: where the rising line meets the burst
+//   burst |- - - - - - - - - - -/-----
+//         |\        __/\     __/
+//         | \    __/    \ __/
+//         |  \__/        V
+//         +-----------------------------> time
+//
+// Time running backwards: level and refill depend on full_at alone, so an
+// earlier `now` never refills anything twice; it sees the bucket as it would
+// have stood then, which is emptier. Where calls may arrive out of order keep a
+// TimedBucket, for which an earlier `now` counts as no time passed.
+//
+// Thread safety: none needed. Every function here is pure.
+
+#pragma once
+
+#include <cstdint>
+
+#include "weir/base/integer.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/meter/step.h"
+
+namespace weir::meter {
+
+// A span of time in whole nanoseconds and 1/num parts of one.
+struct BucketSpan {
+  std::int64_t ns = 0;
+  std::int64_t parts = 0;
+};
+
+struct BucketShape {
+  std::int64_t num = 1;    // units gained ...
+  std::int64_t den = 1;    // ... in so many nanoseconds, in lowest terms
+  std::int64_t burst = 1;  // units held when full
+  BucketSpan fill;         // empty to full
+  BucketSpan unit;         // one unit
+
+  friend constexpr bool operator==(const BucketShape& a, const BucketShape& b) noexcept {
+    return a.num == b.num && a.den == b.den && a.burst == b.burst;  // the rest follows
+  }
+};
+
+// What one key has left. Two words, trivially copyable, meaningful only
+// together with the shape that produced it.
+struct BucketState {
+  Instant full_at{};                 // when it will be full again; in the past: full now
+  std::int64_t full_at_parts = 0;    // fraction of that nanosecond, in 1/num parts
+
+  friend constexpr bool operator==(const BucketState&, const BucketState&) = default;
+};
+
+using BucketStep = Step<BucketState>;
+
+// `amount` units every `period`, at most `burst` at once. Refused, with a
+// message, when a term is below 1 or above 2^62 or filling takes 2^62 ns or more.
+Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst);
+
+// How long `cost` units take to refill. Requires 0 <= cost and cost*den/num < 2^63,
+// which holds for every cost up to the burst.
+constexpr BucketSpan refill_time(const BucketShape& shape, std::int64_t cost) noexcept {
+  if (cost == 1) return shape.unit;
+  // cost and den are at most 2^62, so the product fits in 128 bits.
+  const Division division = divide(Wide{cost} * shape.den, shape.num);
+  return {division.quotient, division.remainder};
+}
+
+// Where the bucket stands at `now`: its own instant, or `now` if it is full.
+constexpr BucketState settled(BucketState state, Instant now) noexcept {
+  return state.full_at < now ? BucketState{now, 0} : state;
+}
+
+// `state` later by `span`. Saturates at the end of time, which checks refuse.
+constexpr BucketState later_by(const BucketShape& shape, BucketState state,
+                               BucketSpan span) noexcept {
+  // Both fractions are below num <= 2^62, so their sum fits in 63 bits.
+  std::int64_t parts = state.full_at_parts + span.parts;
+  std::int64_t carry = 0;
+  if (parts >= shape.num) {
+    parts -= shape.num;
+    carry = 1;
+  }
+  return {Instant{saturate(Wide{state.full_at.ns} + span.ns + carry)}, parts};
+}
+
+// The first whole nanosecond at which a bucket in `state` is not in debt.
+constexpr Instant solvent_at(const BucketShape& shape, BucketState state) noexcept {
+  const std::int64_t part = state.full_at_parts > shape.fill.parts ? 1 : 0;
+  return Instant{saturate(Wide{state.full_at.ns} - shape.fill.ns + part)};
+}
+
+// Units in use, rounded up; more than the burst when in debt or booked ahead.
+constexpr std::int64_t used(const BucketShape& shape, BucketState state, Instant now) noexcept {
+  if (state.full_at < now) return 0;
+  // (2^63)*(2^62) + 2^62 fits in 128 bits.
+  const Wide parts = Wide{state.full_at.ns - now.ns} * shape.num + state.full_at_parts;
+  if (parts <= Wide{std::numeric_limits<std::int64_t>::max()} - shape.den) {
+    return (static_cast<std::int64_t>(parts) + shape.den - 1) / shape.den;
+  }
+  return saturate(ceil_div(parts, shape.den));
+}
+
+// Whole units left at `now`, rounded down; negative when in debt.
+constexpr std::int64_t level(const BucketShape& shape, BucketState state, Instant now) noexcept {
+  return saturate(Wide{shape.burst} - used(shape, state, now));
+}
+
+// Share of the burst in use, in millionths of a percent, rounded down.
+constexpr std::int64_t percent_used_micro(const BucketShape& shape, BucketState state,
+                                          Instant now) noexcept {
+  return saturate(Wide{used(shape, state, now)} * (100 * kMicro) / shape.burst);
+}
+
+// Takes `cost` units at `now`, or says when that will be possible.
+// Requires cost >= 0 and now in [0, 2^62).
+constexpr BucketStep take(const BucketShape& shape, BucketState state, Instant now,
+                          std::int64_t cost) noexcept {
+  if (cost > shape.burst) {
+    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, now))}, state};
+  }
+  const BucketState after = later_by(shape, settled(state, now), refill_time(shape, cost));
+  const Instant earliest = solvent_at(shape, after);
+  if (earliest > now && cost > 0) {
+    return {{Verdict::kDenied, earliest, cost - level(shape, state, now)}, state};
+  }
+  return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};
+}
+
+// Books `cost` units at the first instant from `start` on at which they fit:
+// `check.earliest` is the start, and the state remembers it. Those who come later
+// are served after it. Never: more than the burst, or beyond the end of time.
+constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant start,
+                          std::int64_t cost) noexcept {
+  const std::int64_t lacking = saturate(Wide{cost} - level(shape, state, start));
+  if (cost > shape.burst) return {{Verdict::kNever, kForever, lacking}, state};
+  const BucketState after = later_by(shape, settled(state, start), refill_time(shape, cost));
+  if (after.full_at.ns > kForever.ns - 1) return {{Verdict::kNever, kForever, lacking}, state};
+  return {{Verdict::kAllowed, later_of(start, solvent_at(shape, after)), 0}, after};
+}
+
+// Debits `cost` units whatever is there: `check.earliest` is when the bucket is
+// no longer in debt. Never, with the state untouched, only when that instant
+// lies beyond the end of time.
+constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant now,
+                           std::int64_t cost) noexcept {
+  const Wide span = Wide{cost} * shape.den / shape.num;
+  const BucketState from = settled(state, now);
+  if (span >= Wide{kForever.ns} - from.full_at.ns - 1) {
+    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, now))}, state};
+  }
+  const BucketState after = later_by(shape, from, refill_time(shape, cost));
+  return {{Verdict::kAllowed, later_of(now, solvent_at(shape, after)), 0}, after};
+}
+
+// Gives `amount` units back; what would exceed the burst is lost.
+// Requires 0 <= amount <= 2^62.
+constexpr BucketState give_back(const BucketShape& shape, BucketState state, Instant now,
+                                std::int64_t amount) noexcept {
+  const Wide total = Wide{amount} * shape.den;
+  const Wide ns = total / shape.num;
+  if (ns >= Wide{state.full_at.ns} - now.ns + 1) return {};  // full
+  std::int64_t parts = state.full_at_parts - static_cast<std::int64_t>(total % shape.num);
+  std::int64_t full_at_ns = state.full_at.ns - static_cast<std::int64_t>(ns);
+  if (parts < 0) {
+    parts += shape.num;
+    full_at_ns -= 1;
+  }
+  return {Instant{full_at_ns}, parts};
+}
+
+// The same use under another shape: units in use are kept, rounded up. A use
+// larger than the new burst becomes debt.
+constexpr BucketState reshape(const BucketShape& from, const BucketShape& to, BucketState state,
+                              Instant now) noexcept {
+  const std::int64_t units = used(from, state, now);
+  if (units == 0) return {};
+  const Wide span = Wide{units} * to.den;
+  if (span / to.num >= kTermMax) return {Instant{saturate(Wide{now.ns} + kTermMax)}, 0};
+  return later_by(to, {now, 0}, refill_time(to, units));
+}
+
+// A full bucket is indistinguishable from none.
+constexpr bool is_initial(BucketState state, Instant now) noexcept {
+  return state.full_at < now || (state.full_at == now && state.full_at_parts == 0);
+}
+
+// A bucket that knows when it was last charged.
+struct TimedBucket {
+  BucketState bucket;
+  Instant charged_at{};
+};
+
+// As take, but a `now` before the last charge counts as no time passed.
+constexpr Step<TimedBucket> take(const BucketShape& shape, TimedBucket timed, Instant now,
+                                 std::int64_t cost) noexcept {
+  const Instant at = later_of(now, timed.charged_at);
+  const BucketStep step = take(shape, timed.bucket, at, cost);
+  return {step.check, step.allowed() ? TimedBucket{step.state, at} : timed};
+}
+
+// As take, but a `now` before the last charge is an error, and nothing is taken.
+Result<Step<TimedBucket>> take_strictly(const BucketShape& shape, TimedBucket timed, Instant now,
+                                        std::int64_t cost);
+
+}  // namespace weir::meter
