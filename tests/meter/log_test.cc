@@ -224,20 +224,48 @@ TEST(Log, FreesAUnitOnTimeAfterManyCostsOfNothing) {
 
 // Time running backwards.
 
-TEST(Log, StampsAnEarlierInstantAsTheNewest) {
+TEST(Log, RemembersAnEarlierInstantAsItWas) {
   KeptLog log(kThreeInAnyTen);
   log.charge(at(20), 1);
+  log.charge(at(15), 1);
 
-  EXPECT_EQ(log.charge(at(15), 1), at(20));
-  EXPECT_EQ(log.level(at(29)), 1);
+  EXPECT_EQ(log.level(at(24)), 1);
+  EXPECT_EQ(log.level(at(25)), 2);
   EXPECT_EQ(log.level(at(30)), 3);
 }
 
-TEST(Log, FreesNothingForAnEarlierInstant) {
+TEST(Log, CountsWhatWasTakenLaterAgainstAnEarlierInstant) {
   KeptLog log(kThreeInAnyTen);
   log.charge(at(20), 3);
 
   EXPECT_EQ(log.check(at(5), 1), (Check{Verdict::kDenied, at(30), 1}));
+}
+
+TEST(Log, DeniesAnEarlierInstantUntilTheEarlierChargeIsForgotten) {
+  KeptLog log(kThreeInAnyTen);
+  log.charge(at(20), 2);
+  log.charge(at(15), 1);
+
+  EXPECT_EQ(log.check(at(16), 1).earliest, at(25));
+  EXPECT_EQ(log.check(at(16), 2).earliest, at(30));
+}
+
+TEST(Log, GivesBackWhatWasTakenAtAnEarlierInstant) {
+  KeptLog log(kThreeInAnyTen);
+  log.charge(at(20), 1);
+  const Instant earlier = log.charge(at(15), 2);
+  log.give_back(earlier, 2);
+
+  EXPECT_EQ(log.level(at(20)), 2);
+}
+
+// Three in [0, 10) would break the promise, whichever was asked for last.
+TEST(Log, RefillsNothingWhenTimeRunsBackwards) {
+  KeptLog log(make_log(2, 10ns).value());
+  log.take(at(0), 2);
+  log.take(at(10), 1);
+
+  EXPECT_FALSE(log.check(at(9), 1).allowed());
 }
 
 // Bounded memory.
@@ -245,15 +273,15 @@ TEST(Log, FreesNothingForAnEarlierInstant) {
 TEST(Log, StampsExactlyUpToAsManyUnitsAsItHasRuns) {
   const LogShape shape = make_log(kRunsMax, 1s).value();
 
-  EXPECT_EQ(stamp(shape, {}, {}, at(1'234'567)), at(1'234'567));
+  EXPECT_EQ(stamp(shape, at(1'234'567)), at(1'234'567));
 }
 
 TEST(Log, StampsAGrainOfTheWindowWithOneUnitMore) {
   const LogShape shape = make_log(kRunsMax + 1, 1s).value();
   constexpr std::int64_t grain_ns = 978'474;  // 1 s / 1022, rounded up
 
-  EXPECT_EQ(stamp(shape, {}, {}, at(grain_ns)), at(grain_ns));
-  EXPECT_EQ(stamp(shape, {}, {}, at(grain_ns + 1)), at(2 * grain_ns));
+  EXPECT_EQ(stamp(shape, at(grain_ns)), at(grain_ns));
+  EXPECT_EQ(stamp(shape, at(grain_ns + 1)), at(2 * grain_ns));
 }
 
 TEST(Log, FreesEachOfAsManyUnitsAsItHasRunsOnTime) {
@@ -309,6 +337,25 @@ TEST(Log, AsksForOneRunMoreThanItCounts) {
 
   EXPECT_EQ(runs_needed(log.shape, log.state, log.ring, at(2)), 3u);
   EXPECT_EQ(runs_needed(log.shape, log.state, log.ring, at(10)), 2u);
+}
+
+TEST(Log, NamesItsLatestStamp) {
+  KeptLog log(kThreeInAnyTen);
+  log.charge(at(20), 1);
+  log.charge(at(15), 1);
+
+  EXPECT_EQ(newest(log.state, log.ring), at(20));
+}
+
+TEST(Log, ForgetsForGoodWhatNoLongerCounts) {
+  KeptLog log(kThreeInAnyTen);
+  log.charge(at(0), 1);
+  log.charge(at(5), 1);
+  log.forget(at(9));
+  EXPECT_EQ(log.used(at(5)), 2);
+  log.forget(at(10));
+
+  EXPECT_EQ(log.used(at(5)), 1);
 }
 
 TEST(Log, MovesItsRunsOldestFirst) {

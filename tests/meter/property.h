@@ -34,7 +34,7 @@
 
 namespace weir::meter {
 
-constexpr int kPropertyRuns = 200;
+constexpr int kPropertyRuns = 1000;
 
 // Wide enough for every product a meter can form; it throws rather than overflow.
 using Exact = boost::multiprecision::checked_int256_t;

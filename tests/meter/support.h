@@ -101,9 +101,8 @@ struct KeptLog {
       state = move_runs(state, ring, larger);
       ring = std::move(larger);
     }
-    const Instant stamped = stamp(shape, state, ring, now);
     state = meter::charge(shape, state, ring, now, cost);
-    return stamped;
+    return stamp(shape, now);
   }
 
   // Checks, and charges what was allowed.
@@ -116,6 +115,7 @@ struct KeptLog {
   void give_back(Instant stamped, std::int64_t amount) {
     state = meter::give_back(state, ring, stamped, amount);
   }
+  void forget(Instant now) { state = meter::forget(shape, state, ring, now); }
 
   // The runs, oldest first.
   std::vector<LogRun> runs() const {

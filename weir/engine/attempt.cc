@@ -14,7 +14,7 @@ void for_each_seat_in_order(const Plan& plan, Visitor&& visitor) {
   std::array<GateSeat*, kLimitsPerRequestMax> seats;
   std::size_t count = 0;
   for (std::size_t i = 0; i < plan.count; ++i) {
-    if (GateSeat* seat = plan.items[i].limit->seat.get()) seats[count++] = seat;
+    if (GateSeat* seat = plan.items[i].limit->seat) seats[count++] = seat;
   }
   std::sort(seats.begin(), seats.begin() + static_cast<std::ptrdiff_t>(count),
             [](const GateSeat* a, const GateSeat* b) { return a->order < b->order; });
@@ -49,9 +49,11 @@ void Attempt::lock_all() noexcept {
 void Attempt::look_up(std::size_t i) noexcept {
   Item& item = items_[i];
   item.cost = planned(i).cost;
-  item.shape = &planned(i).limit->rule->shape;
+  item.shape = &planned(i).limit->shape;
   item.slot = nullptr;
+  item.is_self_contained = false;
   if (seat(i) != nullptr) return;
+  item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
   if (item.slot == nullptr) {
     item.words = initial_words(*item.shape, now_);
@@ -105,7 +107,7 @@ std::int64_t Attempt::limit_to_available(std::string_view unit, std::int64_t wan
   std::int64_t grant = want;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const PlanItem& item = planned(i);
-    if (item.limit->unit != unit || item.limit->rule->shadow || item.weight == 0) continue;
+    if (item.limit->unit != unit || item.limit->shadow || item.weight == 0) continue;
     grant = std::min(grant, available(i) / item.weight);
   }
   const std::int64_t asked = std::max<std::int64_t>(grant, 1);
@@ -122,7 +124,15 @@ meter::Check Attempt::check_at(std::size_t i, Instant at) const noexcept {
 }
 
 void Attempt::check() noexcept {
-  for (std::size_t i = 0; i < plan_.count; ++i) items_[i].check = check_at(i, now_);
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    Item& item = items_[i];
+    if (item.is_self_contained) {
+      item.taken = item.words;
+      item.check = take_self_contained(*item.shape, item.taken, now_, item.cost);
+    } else {
+      item.check = check_at(i, now_);
+    }
+  }
   judge();
 }
 
@@ -141,7 +151,7 @@ void Attempt::judge() noexcept {
   earliest_ = now_;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const meter::Check& check = items_[i].check;
-    if (check.allowed() || planned(i).limit->rule->shadow) continue;
+    if (check.allowed() || planned(i).limit->shadow) continue;
     const bool first = binding_ < 0;
     const bool worse = check.verdict == verdict_ ? check.earliest > earliest_
                                                  : check.verdict == Verdict::kNever;
@@ -161,7 +171,7 @@ void Attempt::settle_earliest() noexcept {
   for (int round = 0; round < kEarliestRounds && earliest_ != kForever; ++round) {
     Instant agreed = earliest_;
     for (std::size_t i = 0; i < plan_.count; ++i) {
-      if (planned(i).limit->rule->shadow) continue;
+      if (planned(i).limit->shadow) continue;
       const meter::Check check = check_at(i, earliest_);
       if (!check.allowed()) agreed = later_of(agreed, check.earliest);
     }
@@ -175,7 +185,7 @@ bool Attempt::find_booking(Instant latest) noexcept {
   Instant start = now_;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const auto* bucket = std::get_if<meter::BucketShape>(items_[i].shape);
-    if (bucket == nullptr || seat(i) != nullptr || planned(i).limit->rule->shadow) return false;
+    if (bucket == nullptr || seat(i) != nullptr || planned(i).limit->shadow) return false;
     const meter::BucketStep step = meter::book(
         *bucket, std::bit_cast<meter::BucketState>(items_[i].words), now_, items_[i].cost);
     if (!step.allowed()) return false;
@@ -201,47 +211,58 @@ Status Attempt::charge() {
   // First everything that can fail, then everything that cannot.
   bool moved = false;
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (seat(i) != nullptr) continue;
-    if (items_[i].slot == nullptr) {
-      moved = true;
-      if (slot_for(i) == nullptr) {
-        return Error{ErrorCode::kExhausted,
-                     fmt::format("limit '{}': the table is full, so a new key is refused; raise "
-                                 "keys_max, or let it evict",
-                                 planned(i).limit->name)};
-      }
-    }
-    const bool reserved = engine::reserve(*items_[i].shape, items_[i].words, shard(i).blocks, now_);
-    if (moved) slot_for(i);
-    items_[i].slot->set_words(items_[i].words);
-    if (!reserved) {
-      return Error{ErrorCode::kExhausted,
-                   fmt::format("limit '{}': the memory for logs is used up; raise log_runs_max, or "
-                               "use a window",
-                               planned(i).limit->name)};
-    }
+    Item& item = items_[i];
+    if (seat(i) != nullptr || (item.slot != nullptr && item.is_self_contained)) continue;
+    moved = moved || item.slot == nullptr;
+    if (moved && slot_for(i) == nullptr) return table_full(i);
+    const bool reserved = engine::reserve(*item.shape, item.words, shard(i).blocks, now_);
+    item.slot->set_words(item.words);
+    if (!reserved) return logs_full(i);
   }
   for (std::size_t i = 0; moved && i < plan_.count; ++i) {
     if (seat(i) == nullptr) slot_for(i);
   }
-  for (std::size_t i = 0; i < plan_.count; ++i) {
-    Item& item = items_[i];
-    item.charged_at = start_;
-    if (!item.check.allowed() && !booked_) continue;  // a shadow that would have refused
-    if (GateSeat* gate = seat(i)) {
-      gate->gate->charge(request_, start_, item.cost);
-      continue;
-    }
-    if (item.cost == 0) continue;
-    item.charged_at = engine::charge(*item.shape, item.words, shard(i).blocks, start_, item.cost);
-    item.slot->set_words(item.words);
-    item.slot->set_meta(item.slot->meta() | meta::kDirty);
-  }
+  for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i);
   for (std::size_t i = 0; i < plan_.shard_count; ++i) {
     table_.shard(plan_.shards[i]).latest_ns.store(now_.ns, std::memory_order_relaxed);
   }
   charged_ = true;
   return Done{};
+}
+
+void Attempt::charge_item(std::size_t i) noexcept {
+  Item& item = items_[i];
+  item.charged_at = start_;
+  if (!item.check.allowed() && !booked_) return;  // a shadow that would have refused
+  if (GateSeat* gate = seat(i)) {
+    gate->gate->charge(request_, start_, item.cost);
+    return;
+  }
+  if (item.cost == 0) return;
+  if (item.is_self_contained && !booked_) {
+    item.words = item.taken;
+    item.charged_at = charge_instant(*item.shape, item.words, start_);
+  } else {
+    item.charged_at = engine::charge(*item.shape, item.words, shard(i).blocks, start_, item.cost);
+  }
+  item.slot->set_words(item.words);
+  if ((item.slot->meta() & meta::kDirty) == 0) {
+    item.slot->set_meta(item.slot->meta() | meta::kDirty);
+  }
+}
+
+Error Attempt::table_full(std::size_t i) const {
+  return {ErrorCode::kExhausted,
+          fmt::format("limit '{}': the table is full, so a new key is refused; raise keys_max, or "
+                      "let it evict",
+                      planned(i).limit->name)};
+}
+
+Error Attempt::logs_full(std::size_t i) const {
+  return {ErrorCode::kExhausted,
+          fmt::format("limit '{}': the memory for logs is used up; raise log_runs_max, or use a "
+                      "window",
+                      planned(i).limit->name)};
 }
 
 void Attempt::start_fresh_tickers() {
@@ -257,7 +278,7 @@ HoldCharges Attempt::charges() const {
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const PlanItem& item = planned(i);
     if (!items_[i].check.allowed() && !booked_) continue;
-    charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->seat,
+    charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at});
   }
   return charges;
@@ -309,7 +330,7 @@ void Attempt::report(Decision& decision) const noexcept {
     Outcome& row = decision.outcome_rows[i];
     row.limit = limit.name;
     row.verdict = item.check.verdict;
-    row.shadow = limit.rule->shadow;
+    row.shadow = limit.shadow;
     row.cost = item.cost;
     row.remaining = available(i);
     row.capacity = limit.seat ? limit.seat->gate->capacity() : engine::capacity(*item.shape);

@@ -86,14 +86,16 @@ class Attempt {
   struct Item {
     Slot* slot;  // nullptr: never seen, or a gate
     const MeterShape* shape;
-    Words words;
+    Words words;  // before; after charge(), what was stored
+    Words taken;  // of a self-contained meter: the words if check() allows it
+    bool is_self_contained;
     std::int64_t cost;
     meter::Check check;
     Instant charged_at;
   };
 
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
-  GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat.get(); }
+  GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat; }
   Shard& shard(std::size_t i) const noexcept {
     return table_.shard(Table::shard_of(planned(i).print));
   }
@@ -102,6 +104,9 @@ class Attempt {
   void adopt(Item& item, std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
   meter::Check check_at(std::size_t i, Instant at) const noexcept;
+  void charge_item(std::size_t i) noexcept;
+  Error table_full(std::size_t i) const;
+  Error logs_full(std::size_t i) const;
   std::int64_t available(std::size_t i) const noexcept;
   void judge() noexcept;
   void settle_earliest() noexcept;

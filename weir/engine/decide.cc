@@ -11,9 +11,35 @@ namespace {
 
 constexpr std::size_t kBatch = 16;  // requests planned and prefetched together
 
-// Meters that a versioned read may judge: their whole state is in the slot.
-bool is_self_contained(const MeterShape& shape) {
-  return !std::holds_alternative<meter::LogShape>(shape) && !is_slots(shape);
+const AcquireOptions kPlainOptions;
+
+// What is left of a meter without runs.
+std::int64_t left_of(const MeterShape& shape, const Words& words, Instant at) {
+  static const LogBlocks no_blocks(0);
+  if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
+    return meter::level(*bucket, std::bit_cast<meter::BucketState>(words), at);
+  }
+  return level(shape, words, no_blocks, at);
+}
+
+inline void report_single(const PlanItem& item, const meter::Check& check, const Words& words,
+                          Instant at, Decision& decision) {
+  const MeterShape& shape = item.limit->shape;
+  decision.verdict = check.verdict;
+  decision.binding_index = check.allowed() ? std::int8_t{-1} : std::int8_t{0};
+  decision.outcome_count = 1;
+  decision.shortfall = check.shortfall;
+  decision.earliest = check.earliest;
+  Outcome& outcome = decision.outcome_rows[0];
+  outcome.limit = item.limit->name;
+  outcome.verdict = check.verdict;
+  outcome.shadow = false;
+  outcome.cost = item.cost;
+  // A refusal has already worked out what is left: the cost less what was missing.
+  outcome.remaining = std::max<std::int64_t>(
+      0, check.allowed() ? left_of(shape, words, at) : item.cost - check.shortfall);
+  outcome.capacity = item.limit->capacity;
+  outcome.earliest = check.earliest;
 }
 
 bool is_plain(const AcquireOptions& options) {
@@ -51,8 +77,7 @@ std::int64_t wanted(const Request& request, std::string_view unit) {
 
 }  // namespace
 
-std::optional<Error> check_instant(Instant now) {
-  if (now.ns >= 0 && now.ns <= kInstantNsMax) return std::nullopt;
+Error unacceptable_instant(Instant now) {
   return bad_argument(fmt::format(
       "now is {} ns, but it must lie between 0 and 2^62 ns since the Unix epoch; pass a clock's "
       "instant",
@@ -70,13 +95,17 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
       return;
     }
     sample(mine, rules, plan, request);
+    if (plan.count == 1 && &asked == &kPlainOptions && mode == Mode::kCharge &&
+        is_acceptable(now) && decide_single(plan, now, *answer)) {
+      return;
+    }
   } while (!decide(plan, request, asked, mode, now, answer));
 }
 
 bool Engine::Impl::decide(const Plan& plan, const Request& request, const AcquireOptions& asked,
                           Mode mode, Instant now, Result<Decision>& answer) {
-  if (auto error = check_instant(now)) {
-    answer = std::move(*error);
+  if (!is_acceptable(now)) {
+    answer = unacceptable_instant(now);
     return true;
   }
   if (!is_plain(asked)) {
@@ -84,8 +113,6 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
       answer = std::move(*error);
       return true;
     }
-  } else if (plan.count == 1 && deny_unlocked(plan, now, *answer)) {
-    return true;
   }
   if (plan.has_slots && holds.next_expiry() <= now) expire_holds(now);
 
@@ -98,34 +125,52 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
   return attempted != Attempted::kStale;
 }
 
+bool Engine::Impl::decide_single(const Plan& plan, Instant now, Decision& decision) {
+  const PlanItem& item = plan.items[0];
+  const ActiveLimit& limit = *item.limit;
+  if (!limit.is_single_step) return false;
+  Shard& shard = table.shard(Table::shard_of(item.print));
+  if (shard.denying.load(std::memory_order_relaxed) && deny_unlocked(plan, now, decision)) {
+    return true;
+  }
+  shard.lock();
+  Slot* slot = table.find(shard, item.print);
+  if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row ||
+      generation.load(std::memory_order_acquire) != plan.generation) {
+    shard.unlock();
+    return false;
+  }
+  const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
+  Words words = slot->words();
+  const meter::Check check = take_self_contained(limit.shape, words, at, item.cost);
+  if (check.allowed()) {
+    slot->set_words(words);
+    if ((slot->meta() & meta::kDirty) == 0) slot->set_meta(slot->meta() | meta::kDirty);
+    shard.latest_ns.store(at.ns, std::memory_order_relaxed);
+  }
+  if (shard.denying.load(std::memory_order_relaxed) == check.allowed()) {
+    shard.denying.store(!check.allowed(), std::memory_order_relaxed);
+  }
+  shard.unlock();
+  report_single(item, check, words, at, decision);
+  return true;
+}
+
 // A limit that is denying is read first, without its lock: a denial writes
 // nothing, so any number of threads can be denied at once.
 bool Engine::Impl::deny_unlocked(const Plan& plan, Instant now, Decision& decision) {
   const PlanItem& item = plan.items[0];
-  const ActiveLimit& limit = *item.limit;
-  if (limit.seat != nullptr || limit.rule->shadow) return false;
   const Shard& shard = table.shard(Table::shard_of(item.print));
-  if (!shard.denying.load(std::memory_order_relaxed)) return false;
-  if (!is_self_contained(limit.rule->shape)) return false;
-
   Words words;
   std::uint64_t meta;
-  if (!table.read(item.print, words, meta) || (meta & ~meta::kDirty) != limit.row) return false;
+  if (!table.read(item.print, words, meta)) return false;
+  if ((meta & ~meta::kDirty) != item.limit->row) return false;
   const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
-  const MeterShape& shape = limit.rule->shape;
-  const meter::Check check = engine::check(shape, words, shard.blocks, at, item.cost);
+  const meter::Check check = take_self_contained(item.limit->shape, words, at, item.cost);
   if (check.allowed()) return false;
   // The rules may have changed since the plan was made; then the lock decides.
   if (generation.load(std::memory_order_acquire) != plan.generation) return false;
-
-  const std::int64_t left = level(shape, words, shard.blocks, at);
-  decision.verdict = check.verdict;
-  decision.binding_index = 0;
-  decision.outcome_count = 1;
-  decision.shortfall = check.shortfall;
-  decision.earliest = check.earliest;
-  decision.outcome_rows[0] = {limit.name, check.verdict,           false, item.cost,
-                              std::max<std::int64_t>(0, left), capacity(shape), check.earliest};
+  report_single(item, check, words, at, decision);
   return true;
 }
 
@@ -153,15 +198,9 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   for (std::size_t i = 0; i < plan.count; ++i) {
     if (!attempt.has_waiters(i)) continue;
     const Print print = plan.items[i].print;
-    if (plan.items[i].limit->rule->shadow || !room.older_at(print, ticket)) continue;
+    if (plan.items[i].limit->shadow || !room.older_at(print, ticket)) continue;
     attempt.refuse(i, attempt.projected(i, room.ahead_at(print, ticket)));
     queued_behind = true;
-  }
-  if (plan.count == 1 && plan.shard_count == 1) {
-    std::atomic<bool>& denying = table.shard(plan.shards[0]).denying;
-    if (denying.load(std::memory_order_relaxed) == attempt.passes()) {
-      denying.store(!attempt.passes(), std::memory_order_relaxed);
-    }
   }
   const bool booked = !attempt.passes() && !queued_behind && asked.book_within.count() > 0 &&
                       attempt.find_booking(attempt.now() + asked.book_within);
@@ -194,7 +233,9 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
 }
 
 Result<Decision> Engine::decide(const Request& request, Instant now) noexcept {
-  return acquire(request, {}, now);
+  Result<Decision> answer(std::in_place);
+  impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
+  return answer;
 }
 
 Result<Decision> Engine::acquire(const Request& request, const AcquireOptions& options,
@@ -206,14 +247,18 @@ Result<Decision> Engine::acquire(const Request& request, const AcquireOptions& o
 
 Result<Decision> Engine::peek(const Request& request, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
-  impl_->acquire(request, {}, Impl::Mode::kPeek, now, answer);
+  impl_->acquire(request, kPlainOptions, Impl::Mode::kPeek, now, answer);
   return answer;
 }
 
 Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
   Prepared::Impl& ready = *prepared.impl_;
-  while (!impl_->decide(ready.plan, ready.request.view(), {}, Impl::Mode::kCharge, now, answer)) {
+  if (ready.plan.count == 1 && is_acceptable(now) &&
+      impl_->decide_single(ready.plan, now, *answer)) {
+    return answer;
+  }
+  while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now, answer)) {
     ready.active = impl_->current_shared();
     if (auto error = make_plan(*ready.active, ready.request.view(), ready.plan)) {
       answer = std::move(*error);
@@ -260,9 +305,13 @@ void Engine::decide(std::span<const Request> requests, Instant now,
       const Request& request = requests[first + i];
       // Plans of this batch point into `rules`, which this thread keeps until
       // current() is called again: a stale plan is made anew by acquire().
-      if (!impl_->decide(plans[i], request, {}, Impl::Mode::kCharge, now, answer)) {
+      if (plans[i].count == 1 && is_acceptable(now) &&
+          impl_->decide_single(plans[i], now, *answer)) {
+        continue;
+      }
+      if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {
         const std::shared_ptr<const Active> kept = mine.active;
-        impl_->acquire(request, {}, Impl::Mode::kCharge, now, answer);
+        impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
       }
     }
   }

@@ -21,15 +21,11 @@ std::uint64_t next_engine_id() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The engine this thread used last; ids are never used twice.
-struct LastUsed {
-  std::uint64_t engine = 0;
-  Local* local = nullptr;
-};
-thread_local LastUsed last_used;
 thread_local std::unordered_map<std::uint64_t, std::shared_ptr<Local>> my_locals;
 
 }  // namespace
+
+constinit thread_local LastUsed last_used;
 
 Engine::Impl::Impl(EngineOptions given)
     : options(std::move(given)),
@@ -42,11 +38,6 @@ Engine::Impl::Impl(EngineOptions given)
 Engine::Impl::~Impl() {
   // Threads outlive engines and keep their Local; what it refers to need not stay.
   for (const std::shared_ptr<Local>& local : locals) local->active.reset();
-}
-
-Local& Engine::Impl::local() {
-  if (last_used.engine == id) return *last_used.local;
-  return find_local();
 }
 
 Local& Engine::Impl::find_local() {
@@ -66,25 +57,13 @@ Local& Engine::Impl::find_local() {
   return *mine;
 }
 
-const Active& Engine::Impl::current(Local& mine) {
-  if (mine.active == nullptr ||
-      mine.active->generation != generation.load(std::memory_order_acquire)) [[unlikely]] {
-    mine.active = current_shared();
-  }
-  return *mine.active;
-}
-
 std::shared_ptr<const Active> Engine::Impl::current_shared() const {
   const std::scoped_lock lock(rules_lock);
   return active;
 }
 
-void Engine::Impl::sample(Local& mine, const Active& rules, const Plan& plan,
-                          const Request& request) {
-  if (mine.until_sample > 1) [[likely]] {
-    mine.until_sample -= 1;
-    return;
-  }
+void Engine::Impl::take_sample(Local& mine, const Active& rules, const Plan& plan,
+                               const Request& request) {
   mine.until_sample = options.heavy_sample_every;
   if (options.heavy_keys == 0) return;
   const std::scoped_lock lock(mine.lock);
@@ -95,6 +74,19 @@ void Engine::Impl::sample(Local& mine, const Active& rules, const Plan& plan,
                    saturate(Wide{item.cost} * options.heavy_sample_every),
                    key_text(rules, *item.limit, request));
   }
+}
+
+// The seat of a gate in force, or a new one.
+std::shared_ptr<GateSeat> Engine::Impl::seat_of(const std::shared_ptr<Gate>& gate) {
+  if (active != nullptr) {
+    for (const ActiveLimit& limit : active->limits) {
+      if (limit.seat != nullptr && limit.seat->gate == gate) return limit.owned_seat;
+    }
+  }
+  auto seat = std::make_shared<GateSeat>();
+  seat->gate = gate;
+  seat->order = next_seat_order++;
+  return seat;
 }
 
 Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
@@ -108,19 +100,26 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
   for (const Rule& rule : next->rules->rules()) {
     ActiveLimit limit;
     limit.rule = &rule;
+    limit.attributes = rule.attributes;
     limit.name = rows.intern(rule.name);
-    limit.unit = rows.intern(next->rules->units()[rule.unit].name);
+    limit.unit = rows.intern(next->rules->units()[rule.unit]);
+    limit.unit_place = static_cast<std::uint8_t>(rule.unit);
+    while (limit.per_count < std::min(rule.per.size(), kKeyAttributesMax)) {
+      limit.per[limit.per_count] = static_cast<std::uint8_t>(rule.per[limit.per_count]);
+      limit.per_count += 1;
+    }
+    limit.shape = rule.shape;
+    limit.capacity = capacity(rule.shape);
     limit.seed = with_value(secret, Print{}, rule.name);
+    limit.is_simple = rule.is_simple;
+    limit.shadow = rule.shadow;
+    next->has_parents |= rule.parent >= 0;
     if (rule.gate != nullptr) {
-      for (const ActiveLimit& old : active ? active->limits : std::vector<ActiveLimit>{}) {
-        if (old.seat != nullptr && old.seat->gate == rule.gate) limit.seat = old.seat;
-      }
-      if (limit.seat == nullptr) {
-        limit.seat = std::make_shared<GateSeat>();
-        limit.seat->gate = rule.gate;
-        limit.seat->order = next_seat_order++;
-      }
+      limit.owned_seat = seat_of(rule.gate);
+      limit.seat = limit.owned_seat.get();
     } else {
+      limit.is_slots = is_slots(rule.shape);
+      limit.is_single_step = is_self_contained(rule.shape) && !rule.shadow;
       limit.row = rows.add(rule.name, rule.shape);
       if (limit.row == 0) {
         return Error{ErrorCode::kExhausted,
@@ -155,7 +154,7 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
       for (const ActiveLimit& limit : rules.limits) {
         if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
         slot.set_words(
-            reshape(row.shape, limit.rule->shape, slot.words(), shard.blocks, now));
+            reshape(row.shape, limit.shape, slot.words(), shard.blocks, now));
         slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
         break;
       }
@@ -208,7 +207,7 @@ Prepared& Prepared::operator=(Prepared&&) noexcept = default;
 Prepared::~Prepared() = default;
 
 Status Engine::swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   if (rules == nullptr) return bad_argument("engine: the rule set is missing; compile() one");
   Status status = impl_->activate(std::move(rules), now);
   if (status) impl_->serve_everybody(now);

@@ -40,6 +40,13 @@ struct Local {
   HeavyKeys heavy;
 };
 
+// The engine this thread used last; engine ids are never used twice.
+struct LastUsed {
+  std::uint64_t engine = 0;
+  Local* local = nullptr;
+};
+extern constinit thread_local LastUsed last_used;
+
 struct Prepared::Impl {
   explicit Impl(const Request& asked) : request(asked) {}
 
@@ -55,13 +62,29 @@ struct Engine::Impl {
   enum class Mode : std::uint8_t { kCharge, kPeek };
 
   // --- rules and threads (engine.cc)
-  Local& local();
+  Local& local() { return last_used.engine == id ? *last_used.local : find_local(); }
   Local& find_local();
-  const Active& current(Local& mine);
+  // The rules in force, kept by this thread until it asks again.
+  const Active& current(Local& mine) {
+    if (mine.active == nullptr ||
+        mine.active->generation != generation.load(std::memory_order_acquire)) [[unlikely]] {
+      mine.active = current_shared();
+    }
+    return *mine.active;
+  }
   std::shared_ptr<const Active> current_shared() const;
   Status activate(std::shared_ptr<const RuleSet> rules, Instant now);
+  std::shared_ptr<GateSeat> seat_of(const std::shared_ptr<Gate>& gate);
   void compact_rows(const Active& active, Instant now);
-  void sample(Local& mine, const Active& active, const Plan& plan, const Request& request);
+  // Looks at one decision in so many for the heavy keys.
+  void sample(Local& mine, const Active& rules, const Plan& plan, const Request& request) {
+    if (mine.until_sample > 1) [[likely]] {
+      mine.until_sample -= 1;
+    } else {
+      take_sample(mine, rules, plan, request);
+    }
+  }
+  void take_sample(Local& mine, const Active& rules, const Plan& plan, const Request& request);
 
   // --- one key (key_calls.cc)
   struct KeyedLimit {
@@ -84,6 +107,8 @@ struct Engine::Impl {
   // False: newer rules are in force, plan again.
   bool decide(const Plan& plan, const Request& request, const AcquireOptions& asked, Mode mode,
               Instant now, Result<Decision>& answer);
+  // The short way for a plan of one limit whose key is known; false: go the long way.
+  bool decide_single(const Plan& plan, Instant now, Decision& decision);
   bool deny_unlocked(const Plan& plan, Instant now, Decision& decision);
   Attempted attempt_once(const Plan& plan, const Request& request, const AcquireOptions& asked,
                          Mode mode, Instant now, bool in_room, Result<Decision>& answer);
@@ -147,7 +172,9 @@ struct Engine::Impl {
 
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
 
-// An error if `now` is outside what meters accept.
-std::optional<Error> check_instant(Instant now);
+inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
+
+// The error for an instant outside what meters accept.
+Error unacceptable_instant(Instant now);
 
 }  // namespace weir::engine

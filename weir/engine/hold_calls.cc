@@ -22,12 +22,10 @@ std::int64_t actual_amount(const HoldCharge& charge, std::span<const Cost> actua
 
 std::optional<Error> check_actual(const RuleSet& rules, std::span<const Cost> actual) {
   for (const Cost& cost : actual) {
-    const bool known = std::any_of(rules.units().begin(), rules.units().end(),
-                                   [&](const UnitSpec& unit) { return unit.name == cost.unit; });
-    if (!known) {
+    if (rules.units().find(cost.unit) == rules.units().size()) {
       return bad_argument(fmt::format(
-          "settle: unit '{}' is unknown; correct the name, or declare the unit",
-          cost.unit.substr(0, kNameBytesMax)));
+          "settle: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
+          cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
     }
     if (cost.amount < 0 || cost.amount > kTermMax) {
       return bad_argument(fmt::format(
@@ -96,7 +94,7 @@ void Engine::Impl::expire_holds(Instant now) {
 }
 
 Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   if (auto error = check_actual(*impl_->current_shared()->rules, actual)) return std::move(*error);
   return impl_->end_hold(hold, HoldState::kSettled, actual, now);
 }
@@ -106,7 +104,7 @@ HoldState Engine::cancel(HoldId hold, Instant now) noexcept {
 }
 
 Result<HoldState> Engine::renew(HoldId hold, Duration ttl, Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   if (ttl.count() < 1 || ttl.count() > kTermMax / 2) {
     return bad_argument(fmt::format(
         "renew: the time to live is {} ns, but it must be between 1 ns and 2^61 ns; write a duration "

@@ -62,7 +62,7 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
 
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,
                             const MeterSpec& meter, Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   Print changed;
   {
     const std::scoped_lock lock(impl_->rules_lock);
@@ -72,7 +72,7 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
     if (!shape) {
       return bad_argument(fmt::format("limit '{}': override: {}", limit, shape.error().message));
     }
-    if (shape->index() != keyed->limit->rule->shape.index()) {
+    if (shape->index() != keyed->limit->shape.index()) {
       return bad_argument(fmt::format(
           "limit '{}': the override has another kind of meter than the limit; write the same kind "
           "with other parameters",
@@ -104,7 +104,7 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
 
 Status Engine::clear_override(std::string_view limit, std::span<const std::string_view> key,
                               Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   Print changed;
   {
     const std::scoped_lock lock(impl_->rules_lock);
@@ -124,7 +124,7 @@ Status Engine::clear_override(std::string_view limit, std::span<const std::strin
 
 Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::string_view> key,
                                    Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   const std::shared_ptr<const Active> rules = impl_->current_shared();
   Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
   if (!keyed) return std::move(keyed).error();
@@ -137,7 +137,7 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   }
   Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
   const std::scoped_lock lock(shard);
-  const MeterShape* shape = &keyed->limit->rule->shape;
+  const MeterShape* shape = &keyed->limit->shape;
   Words words = initial_words(*shape, now);
   if (Slot* slot = impl_->table.find(shard, keyed->print);
       slot != nullptr && impl_->rows.at(slot->row()).alive) {
@@ -152,7 +152,7 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
 
 Status Engine::reset(std::string_view limit, std::span<const std::string_view> key,
                      Instant now) noexcept {
-  if (auto error = check_instant(now)) return std::move(*error);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
   const std::shared_ptr<const Active> rules = impl_->current_shared();
   Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
   if (!keyed) return std::move(keyed).error();

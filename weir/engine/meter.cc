@@ -172,6 +172,19 @@ meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks&
   });
 }
 
+meter::Check take_other(const MeterShape& shape, Words& words, Instant now,
+                        std::int64_t cost) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) {
+    if constexpr (kIsLog<Shape>) {
+      return meter::Check{Verdict::kDenied, kForever, cost};  // not self-contained
+    } else {
+      const auto step = meter::take(s, read<Shape>(words), now, cost);
+      words = std::bit_cast<Words>(step.state);
+      return step.check;
+    }
+  });
+}
+
 bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {
   const auto* log = std::get_if<LogShape>(&shape);
   if (log == nullptr) return true;

@@ -46,6 +46,26 @@ Instant initial_from(const MeterShape& shape, const Words& words, const LogBlock
 meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                    Instant now, std::int64_t cost) noexcept;
 
+// Takes `cost` in one step, for a meter whose whole state is its words: any but
+// logs and slots. Buckets, by far the most common, are done in place.
+meter::Check take_other(const MeterShape& shape, Words& words, Instant now,
+                        std::int64_t cost) noexcept;
+inline meter::Check take_self_contained(const MeterShape& shape, Words& words, Instant now,
+                                        std::int64_t cost) noexcept {
+  const auto* bucket = std::get_if<meter::BucketShape>(&shape);
+  if (bucket == nullptr) return take_other(shape, words, now, cost);
+  const auto [check, state] = meter::take(
+      *bucket,
+      meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
+                         static_cast<std::int64_t>(words[1])},
+      now, cost);
+  // Field by field, so that everything stays in registers: copied whole, a struct
+  // is written in parts and read back at once, which stalls.
+  words[0] = static_cast<std::uint64_t>(state.full_at.ns);
+  words[1] = static_cast<std::uint64_t>(state.full_at_parts);
+  return {check.verdict, check.earliest, check.shortfall};
+}
+
 // Makes sure that charge() will find room. False: the blocks are exhausted.
 bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
 
@@ -53,6 +73,14 @@ bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant n
 // Returns the instant under which it was charged, for give_back().
 Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                std::int64_t cost) noexcept;
+
+// The instant under which a self-contained meter was charged at `now`, given its
+// words afterwards: a window's is its first.
+inline Instant charge_instant(const MeterShape& shape, const Words& words, Instant now) noexcept {
+  return std::holds_alternative<meter::WindowShape>(shape)
+             ? Instant{static_cast<std::int64_t>(words[0])}
+             : now;
+}
 
 // Gives back what was charged at `charged_at`. Requires amount >= 0.
 void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
@@ -75,6 +103,12 @@ Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, 
 
 // Gives up what the words own outside the table.
 void release(const MeterShape& shape, const Words& words, LogBlocks& blocks) noexcept;
+
+// Whether the words alone say everything: no runs elsewhere, no holds to expire.
+inline bool is_self_contained(const MeterShape& shape) noexcept {
+  return !std::holds_alternative<meter::LogShape>(shape) &&
+         !std::holds_alternative<meter::SlotsShape>(shape);
+}
 
 inline bool is_slots(const MeterShape& shape) noexcept {
   return std::holds_alternative<meter::SlotsShape>(shape);

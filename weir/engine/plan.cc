@@ -9,82 +9,109 @@
 namespace weir::engine {
 namespace {
 
+std::unique_ptr<Error> bad_request(std::string message) {
+  return std::make_unique<Error>(bad_argument(std::move(message)));
+}
+
 // A request with names resolved to places in the rule set.
 struct Facts {
   Facts() noexcept {}  // values are written before they are read
 
   std::uint64_t present = 0;  // attributes
   std::uint64_t costed = 0;   // units
-  std::array<std::string_view, kAttributesMax> values;
+  union {
+    std::array<std::string_view, kAttributesMax> values;
+  };
   std::array<std::int64_t, kUnitsMax> amounts;
 
   bool has(std::size_t attribute) const { return (present >> attribute & 1) != 0; }
 };
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
+// What is wrong with a request. Kept out of the way of those with which nothing is.
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> unknown_attribute(std::string_view name,
+                                                                      const Names& known) {
+  return bad_request(fmt::format(
+      "request: attribute '{}' is not used by any limit; known are {}; correct the name, or declare "
+      "it in the rule set",
+      name.substr(0, kNameBytesMax), known.joined()));
 }
 
-std::optional<Error> resolve_attributes(const RuleSet& rules, const Request& request,
-                                        Facts& facts) {
-  const std::vector<std::string>& known = rules.attributes();
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> repeated_attribute(std::string_view name) {
+  return bad_request(
+      fmt::format("request: attribute '{}' is given twice; write it once", name));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> long_value(const Attribute& attribute) {
+  return bad_request(fmt::format(
+      "request: the value of attribute '{}' is {} bytes long, but at most {} are allowed; write a "
+      "shorter one, or a digest of it",
+      attribute.name, attribute.value.size(), kValueBytesMax));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> unknown_unit(std::string_view unit,
+                                                                 const Names& known) {
+  return bad_request(fmt::format(
+      "request: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
+      unit.substr(0, kNameBytesMax), known.joined()));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> repeated_cost(std::string_view unit) {
+  return bad_request(fmt::format("request: the cost in '{}' is given twice; write it once", unit));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> bad_cost(const Cost& cost) {
+  return bad_request(fmt::format(
+      "request: the cost in '{}' is {}, but it must be between 0 and 2^62; to give something back, "
+      "settle or cancel a hold",
+      cost.unit, cost.amount));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> too_many_limits(const ActiveLimit& limit) {
+  return bad_request(fmt::format(
+      "limit '{}': the request already meets {} limits, the most that one request may meet; narrow "
+      "the limits with 'when', or split the request",
+      limit.name, kLimitsPerRequestMax));
+}
+
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> cost_too_large(const ActiveLimit& limit,
+                                                                   std::int64_t cost,
+                                                                   std::int64_t weight) {
+  return bad_request(fmt::format(
+      "limit '{}': a cost of {} times a weight of {} exceeds 2^62; write a smaller cost",
+      limit.name, cost, weight));
+}
+
+inline std::unique_ptr<Error> resolve_attributes(const RuleSet& rules, const Request& request,
+                                                 Facts& facts) {
+  const Names& known = rules.attributes();
   for (const Attribute& attribute : request.attributes) {
-    std::size_t place = 0;
-    while (place < known.size() && known[place] != attribute.name) ++place;
-    if (place == known.size()) {
-      return bad_argument(fmt::format(
-          "request: attribute '{}' is not used by any limit; known are {}; correct the name, or "
-          "declare it in the rule set",
-          attribute.name.substr(0, kNameBytesMax), joined(known)));
-    }
-    if (facts.has(place)) {
-      return bad_argument(
-          fmt::format("request: attribute '{}' is given twice; write it once", attribute.name));
-    }
-    if (attribute.value.size() > kValueBytesMax) {
-      return bad_argument(fmt::format(
-          "request: the value of attribute '{}' is {} bytes long, but at most {} are allowed; write "
-          "a shorter one, or a digest of it",
-          attribute.name, attribute.value.size(), kValueBytesMax));
-    }
+    const std::size_t place = known.find(attribute.name);
+    if (place == known.size()) return unknown_attribute(attribute.name, known);
+    if (facts.has(place)) return repeated_attribute(attribute.name);
+    if (attribute.value.size() > kValueBytesMax) return long_value(attribute);
     facts.present |= std::uint64_t{1} << place;
     facts.values[place] = attribute.value;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-std::optional<Error> resolve_costs(const RuleSet& rules, const Request& request, Facts& facts) {
+inline std::unique_ptr<Error> resolve_costs(const RuleSet& rules, const Request& request,
+                                            Facts& facts) {
   facts.costed = 1;  // `requests` stands first in every rule set
   facts.amounts[0] = 1;
   std::uint64_t given = 0;
-  const std::vector<UnitSpec>& known = rules.units();
+  const Names& known = rules.units();
   for (const Cost& cost : request.costs) {
-    std::size_t place = 0;
-    while (place < known.size() && known[place].name != cost.unit) ++place;
-    if (place == known.size()) {
-      std::vector<std::string> names;
-      for (const UnitSpec& unit : known) names.push_back(unit.name);
-      return bad_argument(fmt::format(
-          "request: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
-          cost.unit.substr(0, kNameBytesMax), joined(names)));
-    }
-    if ((given >> place & 1) != 0) {
-      return bad_argument(
-          fmt::format("request: the cost in '{}' is given twice; write it once", cost.unit));
-    }
-    if (cost.amount < 0 || cost.amount > kTermMax) {
-      return bad_argument(fmt::format(
-          "request: the cost in '{}' is {}, but it must be between 0 and 2^62; to give something "
-          "back, settle or cancel a hold",
-          cost.unit, cost.amount));
-    }
+    const std::size_t place = known.find(cost.unit);
+    if (place == known.size()) return unknown_unit(cost.unit, known);
+    if ((given >> place & 1) != 0) return repeated_cost(cost.unit);
+    if (cost.amount < 0 || cost.amount > kTermMax) return bad_cost(cost);
     given |= std::uint64_t{1} << place;
     facts.costed |= std::uint64_t{1} << place;
     facts.amounts[place] = cost.amount;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 bool holds(const Matcher& matcher, const Facts& facts) {
@@ -105,10 +132,11 @@ bool is_exempt(const Rule& rule, const Facts& facts) {
                      [&](const std::vector<Matcher>& group) { return all_hold(group, facts); });
 }
 
-bool applies(const Rule& rule, const Facts& facts) {
-  if ((facts.present & rule.attributes) != rule.attributes) return false;
-  if ((facts.costed >> rule.unit & 1) == 0) return false;
-  return all_hold(rule.when, facts) && !is_exempt(rule, facts);
+bool applies(const ActiveLimit& limit, const Facts& facts) {
+  if ((facts.present & limit.attributes) != limit.attributes) return false;
+  if ((facts.costed >> limit.unit_place & 1) == 0) return false;
+  return limit.is_simple ||
+         (all_hold(limit.rule->when, facts) && !is_exempt(*limit.rule, facts));
 }
 
 std::int64_t weight_of(const Rule& rule, const Facts& facts) {
@@ -122,38 +150,38 @@ bool is_planned(const Plan& plan, const ActiveLimit& limit) {
                      [&](const PlanItem& item) { return item.limit == &limit; });
 }
 
-std::optional<Error> add_item(const Active& active, const ActiveLimit& limit, const Facts& facts,
-                              Plan& plan) {
-  const Rule& rule = *limit.rule;
-  if (plan.count == kLimitsPerRequestMax) {
-    return bad_argument(fmt::format(
-        "limit '{}': the request already meets {} limits, the most that one request may meet; "
-        "narrow the limits with 'when', or split the request",
-        limit.name, kLimitsPerRequestMax));
-  }
+inline std::unique_ptr<Error> add_item(const Active& active, const ActiveLimit& limit,
+                                       const Facts& facts, Plan& plan) {
+  if (plan.count == kLimitsPerRequestMax) return too_many_limits(limit);
   PlanItem& item = plan.items[plan.count];
   item.limit = &limit;
-  item.weight = weight_of(rule, facts);
-  const Wide cost = Wide{facts.amounts[rule.unit]} * item.weight;
-  if (cost > kTermMax) {
-    return bad_argument(fmt::format(
-        "limit '{}': a cost of {} times a weight of {} exceeds 2^62; write a smaller cost",
-        limit.name, facts.amounts[rule.unit], item.weight));
+  item.weight = 1;
+  item.cost = facts.amounts[limit.unit_place];
+  if (!limit.is_simple) {
+    item.weight = weight_of(*limit.rule, facts);
+    const Wide cost = Wide{item.cost} * item.weight;
+    if (cost > kTermMax) return cost_too_large(limit, item.cost, item.weight);
+    item.cost = static_cast<std::int64_t>(cost);
   }
-  item.cost = static_cast<std::int64_t>(cost);
   Print print = limit.seed;
-  for (const std::size_t place : rule.per) {
-    print = with_value(active.secret, print, facts.values[place]);
+  for (std::size_t i = 0; i < limit.per_count; ++i) {
+    print = with_value(active.secret, print, facts.values[limit.per[i]]);
   }
-  item.print = finished(active.secret, print);
+  item.print = finished(print);
   plan.has_gates |= limit.seat != nullptr;
-  plan.has_slots |= limit.seat == nullptr && is_slots(rule.shape);
+  plan.has_slots |= limit.is_slots;
   plan.count += 1;
-  return std::nullopt;
+  return nullptr;
 }
 
+// Locks are taken in this order by everybody.
 void order_shards(Plan& plan) {
   plan.shard_count = 0;
+  if (plan.count == 1 && !plan.has_gates) {
+    plan.shards[0] = static_cast<std::uint8_t>(plan.items[0].print.high >> 56);
+    plan.shard_count = 1;
+    return;
+  }
   for (std::size_t i = 0; i < plan.count; ++i) {
     if (plan.items[i].limit->seat != nullptr) continue;
     const auto shard = static_cast<std::uint8_t>(plan.items[i].print.high >> 56);
@@ -168,7 +196,7 @@ void order_shards(Plan& plan) {
 
 }  // namespace
 
-std::optional<Error> make_plan(const Active& active, const Request& request, Plan& plan) {
+std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan) {
   Facts facts;
   if (auto error = resolve_attributes(*active.rules, request, facts)) return error;
   if (auto error = resolve_costs(*active.rules, request, facts)) return error;
@@ -177,7 +205,11 @@ std::optional<Error> make_plan(const Active& active, const Request& request, Pla
   plan.has_gates = false;
   plan.has_slots = false;
   for (const ActiveLimit& limit : active.limits) {
-    if (!applies(*limit.rule, facts)) continue;
+    if (!applies(limit, facts)) continue;
+    if (!active.has_parents) {
+      if (auto error = add_item(active, limit, facts, plan)) return error;
+      continue;
+    }
     // A child draws on its ancestors too, whatever their own conditions say,
     // each once, and unless the request is exempt from them.
     for (const ActiveLimit* drawn = &limit;;) {
@@ -189,14 +221,14 @@ std::optional<Error> make_plan(const Active& active, const Request& request, Pla
     }
   }
   order_shards(plan);
-  return std::nullopt;
+  return nullptr;
 }
 
 Print print_of(const Active& active, const ActiveLimit& limit,
                std::span<const std::string_view> values) {
   Print print = limit.seed;
   for (const std::string_view value : values) print = with_value(active.secret, print, value);
-  return finished(active.secret, print);
+  return finished(print);
 }
 
 std::string key_text(const Active& active, const ActiveLimit& limit, const Request& request) {

@@ -50,46 +50,37 @@ class Compiler {
   }
 
   void declare_units() {
-    set_->units_.push_back({std::string(kRequests), UnitScale::kWhole});
+    set_->units_.add(std::string(kRequests));
+    set_->scales_.push_back(UnitScale::kWhole);
     for (const UnitSpec& unit : spec_.units) {
-      if (!check_name("units", "unit", unit.name) || unit.name == kRequests) continue;
-      if (unit_place(unit.name) < set_->units_.size()) {
-        mistake("units", fmt::format("unit '{}' is declared twice; write it once", unit.name));
+      if (!check_name("units", "unit", unit.name)) continue;
+      if (set_->units_.find(unit.name) < set_->units_.size()) {
+        mistake("units", fmt::format("unit '{}' is declared twice; write it once{}", unit.name,
+                                     unit.name == kRequests ? ", or not at all" : ""));
       } else if (set_->units_.size() == kUnitsMax) {
         mistake("units", fmt::format("there are more than {} units; write fewer", kUnitsMax));
         return;
       } else {
-        set_->units_.push_back(unit);
+        set_->units_.add(unit.name);
+        set_->scales_.push_back(unit.scale);
       }
     }
-  }
-
-  std::size_t unit_place(std::string_view name) const {
-    const auto found = std::find_if(set_->units_.begin(), set_->units_.end(),
-                                    [&](const UnitSpec& unit) { return unit.name == name; });
-    return static_cast<std::size_t>(found - set_->units_.begin());
-  }
-
-  std::string known_units() const {
-    std::string names;
-    for (const UnitSpec& unit : set_->units_) names += (names.empty() ? "" : ", ") + unit.name;
-    return names;
   }
 
   // The attribute's place, declared on first use.
   std::size_t attribute(const std::string& where, const std::string& name) {
     if (!check_name(where, "attribute", name)) return 0;
-    std::vector<std::string>& known = set_->attributes_;
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+    Names& known = set_->attributes_;
+    const std::size_t place = known.find(name);
+    if (place < known.size()) return place;
     if (known.size() == kAttributesMax) {
       mistake(where, fmt::format("attribute '{}' is one more than the {} a rule set may use; reuse "
                                  "an attribute",
                                  name, kAttributesMax));
       return 0;
     }
-    known.push_back(name);
-    return known.size() - 1;
+    known.add(name);
+    return place;
   }
 
   Matcher matcher(const std::string& where, const Condition& condition) {
@@ -149,15 +140,19 @@ class Compiler {
       }
       rule.per.push_back(place);
     }
+    if (spec.per.size() > kKeyAttributesMax) {
+      mistake(where, fmt::format("its key has {} attributes, but at most {} are allowed; write fewer",
+                                 spec.per.size(), kKeyAttributesMax));
+    }
     if (!spec.weigh.attribute.empty()) rule.weigh.push_back(weights(where, spec.weigh));
     for (const Matcher& m : rule.when) rule.attributes |= std::uint64_t{1} << m.attribute;
     for (const std::size_t place : rule.per) rule.attributes |= std::uint64_t{1} << place;
 
-    rule.unit = unit_place(spec.unit);
+    rule.unit = set_->units_.find(spec.unit);
     if (rule.unit == set_->units_.size()) {
       mistake(where, fmt::format("unit '{}' is unknown, but it must be one of {}; declare it under "
                                  "units",
-                                 spec.unit, known_units()));
+                                 spec.unit, set_->units_.joined()));
     }
     if (spec.queue_max < 0) {
       mistake(where, fmt::format("queue_max is {}, but it must be 0 or more; write how many may "
@@ -165,6 +160,8 @@ class Compiler {
                                  spec.queue_max));
     }
     rule.shadow = spec.shadow;
+    rule.is_simple = spec.when.empty() && spec.exempt.empty() && rule.weigh.empty() &&
+                     spec.parent.empty();
     rule.queue_max = spec.queue_max;
     add_meter(where, spec, rule);
     set_->rules_.push_back(std::move(rule));
@@ -233,11 +230,9 @@ class Compiler {
         }
       }
       if (ancestor.unit != rule.unit) {
-        mistake(where, fmt::format("it counts '{}' but its parent '{}' counts '{}'; write the same "
-                                   "unit",
-                                   set_->units_[std::min(rule.unit, set_->units_.size() - 1)].name,
-                                   ancestor.name,
-                                   set_->units_[std::min(ancestor.unit, set_->units_.size() - 1)].name));
+        mistake(where, fmt::format("it does not count the same unit as its parent '{}'; write the "
+                                   "same unit for both",
+                                   ancestor.name));
       }
       up = ancestor.parent;
     }

@@ -20,10 +20,12 @@
 #include "weir/engine/gate.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
+#include "weir/engine/names.h"
 
 namespace weir::engine {
 
 constexpr std::size_t kLimitsMax = 1024;      // limits of one rule set
+constexpr std::size_t kKeyAttributesMax = 8;  // attributes that form one limit's key
 constexpr std::size_t kNameBytesMax = 128;    // of limits, attributes and units
 constexpr std::size_t kPatternsMax = 4096;    // patterns of one condition, weights of one table
 constexpr std::int64_t kWeightMax = std::int64_t{1} << 32;
@@ -57,13 +59,15 @@ struct Rule {
   std::ptrdiff_t parent = -1;            // place of the limit it draws on, or -1
   std::int64_t queue_max = 0;
   bool shadow = false;
+  bool is_simple = false;                // no condition, exemption, weight or parent
 };
 
 class RuleSet {
  public:
   const std::vector<Rule>& rules() const noexcept { return rules_; }
-  const std::vector<std::string>& attributes() const noexcept { return attributes_; }
-  const std::vector<UnitSpec>& units() const noexcept { return units_; }
+  const Names& attributes() const noexcept { return attributes_; }
+  const Names& units() const noexcept { return units_; }
+  UnitScale scale(std::size_t unit) const noexcept { return scales_[unit]; }
 
   // The named limit, or nullptr.
   const Rule* find(std::string_view name) const noexcept;
@@ -72,8 +76,9 @@ class RuleSet {
   friend class Compiler;
 
   std::vector<Rule> rules_;
-  std::vector<std::string> attributes_;
-  std::vector<UnitSpec> units_;
+  Names attributes_;
+  Names units_;
+  std::vector<UnitScale> scales_;
 };
 
 Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec);

@@ -35,11 +35,6 @@ void pause_briefly() noexcept {
 #endif
 }
 
-bool is_print(const Slot& slot, Print print) noexcept {
-  return slot.low.load(std::memory_order_relaxed) == print.low &&
-         (slot.high.load(std::memory_order_relaxed) & kPrintHighMask) == print.high;
-}
-
 void copy(const Slot& from, Slot& to) noexcept {
   to.low.store(from.low.load(std::memory_order_relaxed), std::memory_order_release);
   to.high.store(from.high.load(std::memory_order_relaxed), std::memory_order_release);
@@ -99,17 +94,6 @@ Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, con
 }
 
 Table::~Table() { ::munmap(mapping_, mapping_bytes_); }
-
-Slot* Table::find(Shard& shard, Print print) noexcept {
-  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
-  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  for (std::size_t i = place(print, capacity);;) {
-    Slot& slot = slots[i];
-    if (is_print(slot, print) && slot.row() != 0) return &slot;
-    if (slot.row() == 0) return nullptr;
-    i = i + 1 == capacity ? 0 : i + 1;
-  }
-}
 
 Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, Instant now) {
   const std::size_t size = shard.size.load(std::memory_order_relaxed);

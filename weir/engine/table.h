@@ -116,7 +116,20 @@ class Table {
   Shard& shard(std::size_t index) noexcept { return shards_[index]; }
 
   // The slot of `print`, or nullptr. Needs the lock.
-  Slot* find(Shard& shard, Print print) noexcept;
+  Slot* find(Shard& shard, Print print) noexcept {
+    Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+    const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+    for (std::size_t i = place(print, capacity);;) {
+      Slot& slot = slots[i];
+      const std::uint64_t high = slot.high.load(std::memory_order_relaxed);
+      if ((high & meta::kRowMask) == 0) return nullptr;
+      if ((high & kPrintHighMask) == print.high &&
+          slot.low.load(std::memory_order_relaxed) == print.low) {
+        return &slot;
+      }
+      i = i + 1 == capacity ? 0 : i + 1;
+    }
+  }
 
   // A slot for `print`, which must not be there, with the given state. It may
   // move every other slot of the shard. nullptr: the table is full.

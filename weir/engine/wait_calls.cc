@@ -77,7 +77,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   // back at any moment, so they promise nothing.
   Instant soonest = attempt.earliest() == kForever ? attempt.now() : attempt.earliest();
   for (std::size_t i = 0; i < plan.count; ++i) {
-    if (plan.items[i].limit->rule->shadow) continue;
+    if (plan.items[i].limit->shadow) continue;
     const std::int64_t ahead = room.ahead_at(plan.items[i].print, waiter.ticket);
     soonest = later_of(soonest, attempt.projected(i, ahead));
   }
@@ -95,7 +95,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
       answer->verdict = Verdict::kOverloaded;
       return false;
     }
-    room.take_place(waiter, {item.print, item.cost, item.limit->seat});
+    room.take_place(waiter, {item.print, item.cost, item.limit->owned_seat});
   }
   const bool behind = room.older_at(item.print, waiter.ticket);
   room.set_timer(waiter, behind ? kForever : attempt.earliest());

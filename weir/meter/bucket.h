@@ -67,8 +67,8 @@ using BucketStep = Step<BucketState>;
 // message, when a term is below 1 or above 2^62 or filling takes 2^62 ns or more.
 Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst);
 
-// How long `cost` units take to refill. Requires 0 <= cost and cost*den/num < 2^63,
-// which holds for every cost up to the burst.
+// How long `cost` units take to refill. Requires 0 <= cost and cost*den/num <
+// 2^63 - 1, which holds for every cost up to the burst.
 constexpr BucketSpan refill_time(const BucketShape& shape, std::int64_t cost) noexcept {
   if (cost == 1) return shape.unit;
   // cost and den are at most 2^62, so the product fits in 128 bits.
@@ -91,13 +91,16 @@ constexpr BucketState later_by(const BucketShape& shape, BucketState state,
     parts -= shape.num;
     carry = 1;
   }
-  return {Instant{saturate(Wide{state.full_at.ns} + span.ns + carry)}, parts};
+  std::int64_t ns = 0;
+  if (__builtin_add_overflow(state.full_at.ns, span.ns + carry, &ns)) return {kForever, 0};
+  return {Instant{ns}, parts};
 }
 
 // The first whole nanosecond at which a bucket in `state` is not in debt.
 constexpr Instant solvent_at(const BucketShape& shape, BucketState state) noexcept {
   const std::int64_t part = state.full_at_parts > shape.fill.parts ? 1 : 0;
-  return Instant{saturate(Wide{state.full_at.ns} - shape.fill.ns + part)};
+  // full_at >= 0 and fill < 2^62, so the difference fits.
+  return Instant{state.full_at.ns - shape.fill.ns + part};
 }
 
 // Units in use, rounded up; more than the burst when in debt or booked ahead.
@@ -113,7 +116,8 @@ constexpr std::int64_t used(const BucketShape& shape, BucketState state, Instant
 
 // Whole units left at `now`, rounded down; negative when in debt.
 constexpr std::int64_t level(const BucketShape& shape, BucketState state, Instant now) noexcept {
-  return saturate(Wide{shape.burst} - used(shape, state, now));
+  // used >= 0 and burst >= 1, so the difference fits.
+  return shape.burst - used(shape, state, now);
 }
 
 // Share of the burst in use, in millionths of a percent, rounded down.
@@ -145,7 +149,7 @@ constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant s
   const std::int64_t lacking = saturate(Wide{cost} - level(shape, state, start));
   if (cost > shape.burst) return {{Verdict::kNever, kForever, lacking}, state};
   const BucketState after = later_by(shape, settled(state, start), refill_time(shape, cost));
-  if (after.full_at.ns > kForever.ns - 1) return {{Verdict::kNever, kForever, lacking}, state};
+  if (after.full_at == kForever) return {{Verdict::kNever, kForever, lacking}, state};
   return {{Verdict::kAllowed, later_of(start, solvent_at(shape, after)), 0}, after};
 }
 
@@ -154,12 +158,14 @@ constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant s
 // lies beyond the end of time.
 constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant now,
                            std::int64_t cost) noexcept {
-  const Wide span = Wide{cost} * shape.den / shape.num;
-  const BucketState from = settled(state, now);
-  if (span >= Wide{kForever.ns} - from.full_at.ns - 1) {
+  // Both products are below 2^125. A span of 2^63 - 1 or more is refused before it
+  // is divided, and later_by() says if the sum overflows.
+  const bool fits = Wide{cost} * shape.den < Wide{kForever.ns} * shape.num;
+  const BucketState after =
+      fits ? later_by(shape, settled(state, now), refill_time(shape, cost)) : BucketState{kForever};
+  if (after.full_at == kForever) {
     return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, now))}, state};
   }
-  const BucketState after = later_by(shape, from, refill_time(shape, cost));
   return {{Verdict::kAllowed, later_of(now, solvent_at(shape, after)), 0}, after};
 }
 
@@ -168,10 +174,10 @@ constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant 
 constexpr BucketState give_back(const BucketShape& shape, BucketState state, Instant now,
                                 std::int64_t amount) noexcept {
   const Wide total = Wide{amount} * shape.den;
-  const Wide ns = total / shape.num;
-  if (ns >= Wide{state.full_at.ns} - now.ns + 1) return {};  // full
-  std::int64_t parts = state.full_at_parts - static_cast<std::int64_t>(total % shape.num);
-  std::int64_t full_at_ns = state.full_at.ns - static_cast<std::int64_t>(ns);
+  if (total >= (Wide{state.full_at.ns} - now.ns + 1) * shape.num) return {};  // full
+  const Division division = divide(total, shape.num);
+  std::int64_t parts = state.full_at_parts - division.remainder;
+  std::int64_t full_at_ns = state.full_at.ns - division.quotient;
   if (parts < 0) {
     parts += shape.num;
     full_at_ns -= 1;

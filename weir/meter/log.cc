@@ -89,7 +89,9 @@ Instant next_free(const LogShape& shape, LogState state, ConstLogRing ring, Inst
 }
 
 Instant stamp(const LogShape& shape, Instant now) noexcept {
-  return Instant{saturate(ceil_div(now.ns, shape.grain_ns) * shape.grain_ns)};
+  // Rounded up. now < 2^62 and a grain is below 2^52, so the sum fits.
+  const std::int64_t past_ns = now.ns % shape.grain_ns;
+  return past_ns == 0 ? now : Instant{now.ns - past_ns + shape.grain_ns};
 }
 
 Instant newest(LogState state, ConstLogRing ring) noexcept {

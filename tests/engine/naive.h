@@ -1,0 +1,215 @@
+// Naive: the engine again, slow and obvious, to compare the real one with.
+//
+// Written from the headers, not from the sources: a map from (limit, key) to a
+// meter in plain style, 256-bit integers where fractions arise, one thread, no
+// sweeping, no prints. It says what a decision must be; how fast is not its concern.
+//
+// Readings chosen where the headers leave a choice are marked "Reading:" in naive.cc.
+//
+// Random tests draw everything from a Random made of one seed and end a failure
+// with the line that repeats it: `reproduce with WEIR_SEED=8127`.
+
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/time.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/request.h"
+#include "weir/meter/step.h"
+
+namespace weir::engine::naive {
+
+class Random {
+ public:
+  // Two numbers, so that each step of a stream has a generator of its own and
+  // leaving one out does not change what the others draw.
+  Random(std::uint64_t seed, std::uint64_t step);
+
+  std::int64_t between(std::int64_t least, std::int64_t most);
+  bool chance(int percent) { return between(1, 100) <= percent; }
+
+  template <typename T>
+  T pick(std::initializer_list<T> from) {
+    return *(from.begin() + between(0, static_cast<std::int64_t>(from.size()) - 1));
+  }
+  template <typename T>
+  const T& pick(const std::vector<T>& from) {
+    return from[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(from.size()) - 1))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise);
+
+// One meter in plain style. Unlike weir/meter it carries its own parameters.
+class Meter {
+ public:
+  virtual ~Meter() = default;
+
+  virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
+  // Takes `cost`, fitting or not; returns what give_back() wants to know.
+  virtual Instant charge(Instant now, std::int64_t cost) = 0;
+  virtual void give_back(Instant now, Instant charged_at, std::int64_t amount) = 0;
+  virtual std::int64_t level(Instant now) const = 0;  // negative in debt
+  virtual std::int64_t capacity() const = 0;
+  // Cannot be told from one that was never used.
+  virtual bool is_initial(Instant now) const = 0;
+  // The same use under other parameters of the same kind.
+  virtual void reshape(const MeterSpec& to, Instant now) = 0;
+  virtual std::unique_ptr<Meter> copy() const = 0;
+};
+
+std::unique_ptr<Meter> make_meter(const MeterSpec& spec, Instant now);
+
+// Whether both describe the same meter, whatever the way it is written.
+bool same_parameters(const MeterSpec& a, const MeterSpec& b);
+bool is_slots(const MeterSpec& spec);
+
+enum class Kind { kBucket, kTicker, kWindow, kLog, kSlots };  // a calendar is a window
+
+Kind kind_of(const MeterSpec& spec);
+
+using Key = std::pair<std::string, std::vector<std::string>>;  // limit, values
+
+struct Row {
+  std::string limit;
+  Verdict verdict = Verdict::kAllowed;
+  bool shadow = false;
+  std::int64_t cost = 0;
+  std::int64_t remaining = 0;
+  std::int64_t capacity = 0;
+  Instant earliest{};
+
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+struct Answer {
+  Verdict verdict = Verdict::kAllowed;
+  std::string binding{};  // empty: none
+  std::int64_t shortfall = 0;
+  Instant earliest{};
+  std::int64_t granted = 0;
+  std::uint64_t hold = 0;  // 0: none
+  Instant hold_expires{};
+  std::vector<Row> rows{};
+
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
+// One limit that a request meets.
+struct Draw {
+  const LimitSpec* limit = nullptr;
+  Key key;
+  std::int64_t weight = 1;
+  std::int64_t cost = 0;
+};
+
+class Model {
+ public:
+  explicit Model(RuleSetSpec rules) : rules_(std::move(rules)) {}
+
+  const RuleSetSpec& rules() const { return rules_; }
+  const LimitSpec* find(std::string_view limit) const;
+
+  // Which limits a request meets, in the order of the rules.
+  std::vector<Draw> draws(const Request& request) const;
+
+  Answer decide(const Request& request, Instant now) { return acquire(request, {}, now); }
+  Answer acquire(const Request& request, const AcquireOptions& options, Instant now);
+  Answer peek(const Request& request, Instant now);
+
+  HoldState settle(std::uint64_t hold, std::span<const Cost> actual, Instant now);
+  HoldState cancel(std::uint64_t hold, Instant now);
+  HoldState renew(std::uint64_t hold, Duration ttl, Instant now);
+  // Ends the holds whose time has come.
+  void advance(Instant now);
+  std::size_t active_holds() const;
+  Instant next_expiry() const;
+
+  void swap(RuleSetSpec rules);
+  void set_override(const Key& key, const MeterSpec& spec, Instant now);
+  // False: the key has none.
+  bool clear_override(const Key& key, Instant now);
+  Inspection inspect(const Key& key, Instant now);
+  void reset(const Key& key, Instant now);
+
+  // Every key that has a meter or parameters of its own.
+  std::vector<Key> keys() const;
+
+ private:
+  struct Entry {
+    MeterSpec spec;  // that the meter has now; converted when it is touched
+    std::unique_ptr<Meter> meter;
+  };
+  struct Charge {
+    Key key;
+    std::uint64_t birth;  // of the limit: one that was dropped and came back is another
+    std::string unit;
+    std::int64_t amount;
+    std::int64_t weight;
+    Instant charged_at;
+  };
+  struct Hold {
+    HoldState state = HoldState::kActive;
+    Instant expires{};
+    std::vector<Charge> charges;
+  };
+  struct Item {
+    Draw draw;
+    std::unique_ptr<Meter> meter;  // a copy
+    meter::Check check;
+  };
+
+  std::vector<Item> items(const Request& request, Instant now) const;
+  std::int64_t grant_up_to(std::vector<Item>& items, const std::string& unit, std::int64_t want,
+                           Instant now) const;
+  static Answer judge(std::vector<Item>& items, Instant now);
+  static std::vector<Row> rows(const std::vector<Item>& items, Instant now);
+  static std::optional<Instant> booking(const std::vector<Item>& items, Instant now,
+                                        Instant latest);
+  void keep(std::vector<Item>& items);
+  void hold(const std::vector<Item>& items, const std::vector<Charge>& charges, Duration ttl,
+            Instant start, Answer& answer);
+
+  const MeterSpec& parameters(const Key& key) const;
+  std::unique_ptr<Meter> view(const Key& key, Instant now) const;
+  Meter& touch(const Key& key, Instant now);
+  bool survives(const Charge& charge) const;
+  std::uint64_t birth(const std::string& limit) const;
+
+  RuleSetSpec rules_;
+  std::map<Key, Entry> meters_;
+  std::map<Key, MeterSpec> overrides_;
+  std::map<std::string, std::uint64_t> deaths_;  // how often a limit was dropped
+  std::map<std::uint64_t, Hold> holds_;
+  std::uint64_t next_hold_ = 1;
+};
+
+std::string describe(Instant at);
+std::string describe(const MeterSpec& spec);
+std::string describe(const RuleSetSpec& rules);
+std::string describe(const Key& key);
+std::string describe(const Request& request);
+std::string describe(const Answer& answer);
+std::string describe(const Decision& decision);
+
+// What differs between the two answers; empty: nothing. Holds are compared by
+// presence and expiry.
+std::string difference(const Answer& expected, const Decision& actual);
+
+}  // namespace weir::engine::naive
