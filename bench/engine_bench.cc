@@ -46,6 +46,11 @@ engine::RuleSetSpec denying() {
                       .meter = BucketSpec{.amount = 1, .period = 1h, .burst = 1}}}};
 }
 
+// A benchmark of errors would be a benchmark of nothing.
+void require(benchmark::State& state, const Result<Decision>& last) {
+  if (!last) state.SkipWithError(last.error().message.c_str());
+}
+
 constexpr Attribute kAcme[] = {{"client", "acme"}};
 
 void hot_key(benchmark::State& state) {
@@ -133,7 +138,9 @@ void string_keys(benchmark::State& state) {
   std::size_t next = 0;
   for (auto _ : state) {
     const Attribute who[] = {{"client", stream[next].view()}};
-    benchmark::DoNotOptimize(engine.decide({who}, clock().now()));
+    const Result<Decision> decision = engine.decide({who}, clock().now());
+    benchmark::DoNotOptimize(decision);
+    if (!decision) [[unlikely]] require(state, decision);
     next = (next + 1) & (kStreamKeys - 1);
   }
 }
@@ -185,7 +192,9 @@ void many_clients(benchmark::State& state, Engine& engine) {
   std::size_t next = 0;
   for (auto _ : state) {
     const Attribute who[] = {{"client", stream[next].view()}};
-    benchmark::DoNotOptimize(engine.decide({who}, clock().now()));
+    const Result<Decision> decision = engine.decide({who}, clock().now());
+    benchmark::DoNotOptimize(decision);
+    if (!decision) [[unlikely]] require(state, decision);
     next = (next + 1) & (kStreamKeys - 1);
   }
 }

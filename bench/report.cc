@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -21,6 +22,10 @@ class TimeKeeper : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
+      if (run.error_occurred) {
+        fmt::print(stderr, "\n{}: {}\n", run.benchmark_name(), run.error_message);
+        std::exit(1);
+      }
       const bool wall = run.threads > 1 || run.run_name.time_type == "real_time";
       ns_ = wall ? run.real_accumulated_time : run.cpu_accumulated_time;
       // Google Benchmark adds the threads' iterations up and takes the mean of their times.

@@ -77,7 +77,7 @@ struct Failed {
 
 class Drawer {
  public:
-  Drawer(Random& random, Duration scale) : random_(random), scale_(scale) {}
+  Drawer(Random& random, Duration scale, Instant now) : random_(random), scale_(scale), now_(now) {}
 
   Duration span() {
     const Duration scale = random_.chance(15)
@@ -103,7 +103,7 @@ class Drawer {
       case Kind::kWindow:
         if (random_.chance(60)) return WindowSpec{amount(0), span()};
         return CalendarSpec{
-            amount(0), random_.pick({meter::CalendarUnit::kDay, meter::CalendarUnit::kWeek,
+            amount(0), random_.pick({meter::CalendarUnit::kDay, week_or_day(),
                                      meter::CalendarUnit::kMonth, meter::CalendarUnit::kYear})};
       case Kind::kLog:
         return LogSpec{amount(0), span()};
@@ -234,8 +234,15 @@ class Drawer {
     rules.attributes.assign(kAttributeNames.begin(), kAttributeNames.end());
   }
 
+  // The first week of all began before time did, which no instant can name.
+  meter::CalendarUnit week_or_day() const {
+    return now_.ns < Duration{24h * 7}.count() ? meter::CalendarUnit::kDay
+                                               : meter::CalendarUnit::kWeek;
+  }
+
   Random& random_;
   Duration scale_;
+  Instant now_;
 };
 
 // --- one stream ---------------------------------------------------------------
@@ -284,7 +291,7 @@ class Stream {
                                  kNewYear2028Ns - 10, kNewYear2028Ns - scale_.count(),
                                  random_.between(0, kInstantNsMax / 2),
                                  kInstantNsMax - 1000 * scale_.count()})};
-    drawn_rules_ = Drawer{random_, scale_}.rules();
+    drawn_rules_ = Drawer{random_, scale_, now_}.rules();
     const RuleSetSpec rules = without_cut_limits(drawn_rules_);
     model_ = std::make_unique<naive::Model>(rules);
     trace("{} rules:\n{}", describe(now_), describe(rules));
@@ -596,7 +603,7 @@ class Stream {
           status.ok() == cleared && (cleared || status.error().code == ErrorCode::kNotFound),
           cleared ? "the override was not cleared" : "there was an override to clear");
     }
-    const MeterSpec spec = Drawer{random_, scale_}.changed(model_->find(key->first)->meter);
+    const MeterSpec spec = Drawer{random_, scale_, now_}.changed(model_->find(key->first)->meter);
     trace("{} set_override {} {}", describe(now_), describe(*key), describe(spec));
     model_->set_override(*key, spec, now_);
     succeed(engine_->set_override(key->first, values(*key), spec, now_));
@@ -611,7 +618,7 @@ class Stream {
   }
 
   void swap() {
-    drawn_rules_ = Drawer{random_, scale_}.changed(drawn_rules_);
+    drawn_rules_ = Drawer{random_, scale_, now_}.changed(drawn_rules_);
     const RuleSetSpec rules = without_cut_limits(drawn_rules_);
     trace("{} swap:\n{}", describe(now_), describe(rules));
     model_->swap(rules);

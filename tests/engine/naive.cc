@@ -70,7 +70,9 @@ class Bucket : public Meter {
   void reshape(const MeterSpec& to, Instant now) override {
     const Exact used = ceil_of(full() - level_at(now), period_);
     set(std::get<BucketSpec>(to));
-    level_ = full() - used * period_, at_ = now;
+    // No debt is remembered for longer than 2^62 ns.
+    level_ = full() - std::min(Exact{used * period_}, Exact{Exact{kTermMax} * amount_});
+    at_ = now;
   }
   std::unique_ptr<Meter> copy() const override { return std::make_unique<Bucket>(*this); }
 

@@ -70,8 +70,7 @@ class Ask {
   explicit Ask(std::initializer_list<Text> attributes) {
     for (const auto& [name, value] : attributes) with(name, value);
   }
-  Ask(const Ask&) = delete;
-  Ask& operator=(const Ask&) = delete;
+  Ask(Ask&&) = default;  // views stay good: a deque moves without its elements moving
 
   Ask& with(std::string_view name, std::string_view value) {
     attributes_.push_back({texts_.emplace_back(name), texts_.emplace_back(value)});

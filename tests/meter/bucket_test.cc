@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -228,6 +229,14 @@ TEST(Bucket, CountsADebtLargerThanSixtyThreeBits) {
   const BucketState state{Instant{3}, 0};  // three nanoseconds to go: 3 * 2^62 in use
 
   EXPECT_EQ(level(shape, state, kEpoch), std::numeric_limits<std::int64_t>::min());
+}
+
+TEST(Bucket, FallsShortByNoMoreThanSixtyThreeBits) {
+  const BucketShape shape = make_bucket(kTermMax, 1ns, kTermMax).value();
+  const BucketState state{Instant{4}, 0};
+
+  EXPECT_EQ(take(shape, state, kEpoch, 1).check.shortfall,
+            std::numeric_limits<std::int64_t>::max());
 }
 
 TEST(Bucket, IsUnusedWhenFull) { EXPECT_EQ(percent_used_micro(kOnePerSecond, kFull, kStart), 0); }

@@ -18,21 +18,21 @@ class Diary {
   struct Entry {
     Instant at;
     Instant stamped;
-    Exact units;
+    std::int64_t units;
   };
 
-  void write(Instant at, Instant stamped, const Exact& units) {
+  void write(Instant at, Instant stamped, std::int64_t units) {
     entries_.push_back({at, stamped, units});
   }
 
   // Units charged during the `window_ns` that end with `now`, `now` included.
   Exact used(Instant now, std::int64_t window_ns) const {
-    Exact sum = 0;
+    Wide sum = 0;
     for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-      if (Exact{entry->at.ns} + window_ns <= now.ns) break;
+      if (Wide{entry->at.ns} + window_ns <= now.ns) break;
       sum += entry->units;
     }
-    return sum;
+    return Exact{sum};
   }
 
   // The first instant at which at most `most` of them are still counted.
@@ -94,7 +94,7 @@ void give_back(KeptLog& log, Diary& diary, const Call& call) {
   std::vector<Diary::Entry>& entries = diary.entries();
   if (entries.empty()) return;
   Diary::Entry& entry = entries[static_cast<std::size_t>(call.which) % entries.size()];
-  const std::int64_t amount = nearest(std::min<Exact>(call.cost, entry.units));
+  const std::int64_t amount = std::min(call.cost, entry.units);
   log.give_back(entry.stamped, amount);
   entry.units -= amount;
 }
@@ -130,8 +130,7 @@ void act(KeptLog& log, Diary& diary, const Call& call, Instant now) {
 
 // The promise.
 
-void assert_never_more_than_the_limit(const LogShape& shape, const std::vector<Call>& steps) {
-  KeptLog log(shape);
+void assert_never_more_than_the_limit(KeptLog log, const std::vector<Call>& steps) {
   Diary diary;
   Instant now = kStart;
   for (const Call& call : steps) {
@@ -140,7 +139,7 @@ void assert_never_more_than_the_limit(const LogShape& shape, const std::vector<C
       const std::size_t before = diary.entries().size();
       act(log, diary, call, now);
       const bool admitted = diary.entries().size() > before && diary.entries().back().units > 0;
-      if (admitted) RC_ASSERT(diary.used(now, shape.window_ns) <= log.shape.limit);
+      if (admitted) RC_ASSERT(diary.used(now, log.shape.window_ns) <= log.shape.limit);
     }
   }
 }
@@ -151,7 +150,7 @@ TEST(LogProperty, HoldsNoMoreThanItsLimitInAnyWindow) {
     const auto steps =
         *calls({Deed::kTake, Deed::kTake, Deed::kTakeUpTo, Deed::kGiveBack, Deed::kLimit},
                between(0, 30), between(0, 12), 1);
-    assert_never_more_than_the_limit(shape, steps);
+    assert_never_more_than_the_limit(KeptLog(shape), steps);
   });
 }
 
@@ -160,17 +159,23 @@ TEST(LogProperty, HoldsNoMoreThanALimitAboveItsRunsInAnyWindow) {
     const LogShape shape = *log_of(between(1'025, 3'000), between(1, 5'000));
     const auto steps = *rc::gen::resize(12, calls({Deed::kTake, Deed::kTakeUpTo, Deed::kGiveBack},
                                                   between(0, 8), between(1, 9), 300));
-    assert_never_more_than_the_limit(shape, steps);
+    assert_never_more_than_the_limit(KeptLog(shape), steps);
   });
 }
 
+// Exact stamps fill the ring; then the limit is raised above kRunsMax, and
+// stamps in grains find no room.
 TEST(LogProperty, HoldsNoMoreThanALimitThatCrossesItsRuns) {
   for_all([] {
-    const LogShape shape = *log_of(between(1'000, 1'050), between(500, 5'000));
-    const auto steps = *rc::gen::resize(
-        12, calls({Deed::kTake, Deed::kTake, Deed::kGiveBack, Deed::kLimit}, between(0, 4),
-                  rc::gen::oneOf(between(1, 2), between(900, 1'200)), 500));
-    assert_never_more_than_the_limit(shape, steps);
+    const LogShape shape = *log_of(between(1'000, kRunsMax), between(3'000, 9'000));
+    std::vector<Call> steps = {{Deed::kTake, *between(1, 3), 1, 0, shape.limit},
+                               {Deed::kLimit, 0, *between(1'025, 1'400), 0, 1}};
+    const auto more = *rc::gen::resize(
+        20, calls({Deed::kTake, Deed::kTakeUpTo, Deed::kTakeUpTo, Deed::kGiveBack, Deed::kLimit},
+                  rc::gen::oneOf(between(0, 4), between(0, shape.window_ns)),
+                  rc::gen::oneOf(between(1, 3), between(900, 1'400)), 20));
+    steps.insert(steps.end(), more.begin(), more.end());
+    assert_never_more_than_the_limit(KeptLog(shape), steps);
   });
 }
 
@@ -216,12 +221,33 @@ TEST(LogProperty, AdmitsAtThePromisedInstantAndNotOneNanosecondBefore) {
                 rc::gen::oneOf(between(1, 12), between(1, 1'024)), 1)) {
       now = now + Duration{call.gap_ns};
       act(log, diary, call, now);
-      const Check check = log.check(now, call.cost);
-      if (check.verdict != Verdict::kDenied) continue;
+      for (const Instant asked : {now, now - Duration{call.which}}) {
+        const Check check = log.check(asked, call.cost);
+        if (check.verdict != Verdict::kDenied) continue;
 
-      RC_ASSERT(check.earliest > now);
-      RC_ASSERT(!log.check(check.earliest - 1ns, call.cost).allowed());
-      RC_ASSERT(log.check(check.earliest, call.cost).allowed());
+        RC_ASSERT(check.earliest > asked);
+        RC_ASSERT(!log.check(check.earliest - 1ns, call.cost).allowed());
+        RC_ASSERT(log.check(check.earliest, call.cost).allowed());
+      }
+    }
+  });
+}
+
+TEST(LogProperty, AdmitsItsLevelAndNotOneMore) {
+  for_all([] {
+    KeptLog log(*rc::gen::oneOf(small_log(), log_of(between(1'025, 1'100), between(1, 9'000))));
+    Diary diary;
+    Instant now = kStart;
+    for (const Call& call :
+         *calls({Deed::kTake, Deed::kOverage, Deed::kGiveBack, Deed::kLimit}, between(0, 30),
+                rc::gen::oneOf(between(1, 12), between(1'000, 1'100)), 1)) {
+      now = now + Duration{call.gap_ns};
+      act(log, diary, call, now);
+      for (const Instant asked : {now, now - Duration{call.which}}) {
+        const std::int64_t there = std::max<std::int64_t>(0, log.level(asked));
+        RC_ASSERT(log.check(asked, there).allowed());
+        RC_ASSERT(!log.check(asked, there + 1).allowed());
+      }
     }
   });
 }
@@ -327,6 +353,25 @@ TEST(LogProperty, CountsTheSameInWhateverOrderItIsCharged) {
     for (std::int64_t ns = 0; ns <= 2 * shape.window_ns; ++ns) {
       const Instant now = kStart + Duration{ns};
       RC_ASSERT(shuffled.used(now) == ordered.used(now));
+    }
+  });
+}
+
+TEST(LogProperty, HoldsNoMoreThanItsLimitWhenTimeRunsBackAndForth) {
+  for_all([] {
+    KeptLog log(*small_log());
+    std::vector<LogRun> admitted;
+    for (const Call& call : *calls({Deed::kTake}, between(0, 200), between(1, 12), 1)) {
+      const Instant now = kStart + Duration{call.gap_ns};  // anywhere, not after the last
+      if (log.take(now, call.cost).allowed()) admitted.push_back({now, call.cost});
+    }
+    for (const LogRun& last : admitted) {
+      std::int64_t sum = 0;
+      for (const LogRun& run : admitted) {
+        const bool inside = run.at <= last.at && run.at > last.at - Duration{log.shape.window_ns};
+        sum += inside ? run.units : 0;
+      }
+      RC_ASSERT(sum <= log.shape.limit);
     }
   });
 }

@@ -150,6 +150,16 @@ TEST(Log, AdmitsUnderALoweredLimitOnceEnoughIsForgotten) {
   EXPECT_EQ(log.next_free(at(6)), at(15));
 }
 
+// The stamp of the unit taken under the larger limit is still to come.
+TEST(Log, AdmitsAtOnceWhatFitsWhenItsLimitIsLoweredBelowItsRuns) {
+  KeptLog log(make_log(5'000, 1s).value());
+  log.take(at(1), 1);
+  log.shape = make_log(100, 1s).value();
+
+  EXPECT_EQ(log.level(at(2)), 99);
+  EXPECT_TRUE(log.check(at(2), 99).allowed());
+}
+
 // Settling.
 
 TEST(Log, RemembersAnOverage) {
@@ -268,6 +278,26 @@ TEST(Log, RefillsNothingWhenTimeRunsBackwards) {
   EXPECT_FALSE(log.check(at(9), 1).allowed());
 }
 
+TEST(Log, HasNothingLeftBeforeItsNewestStamp) {
+  KeptLog log(kThreeInAnyTen);
+  log.charge(at(20), 1);
+
+  EXPECT_FALSE(log.check(at(19), 1).allowed());
+  EXPECT_LE(log.level(at(19)), 0);
+  EXPECT_EQ(log.next_free(at(19)), at(20));
+  EXPECT_EQ(log.level(at(20)), 2);
+}
+
+TEST(Log, PromisesAnEarlierInstantTheFirstOfTheNewestGrain) {
+  KeptLog log(make_log(5'000, 1s).value());
+  const std::int64_t grain_ns = log.shape.grain_ns;
+  log.charge(at(10 * grain_ns), 1);
+  const Instant promised = log.check(at(8 * grain_ns), 1).earliest;
+
+  EXPECT_FALSE(log.check(promised - 1ns, 1).allowed());
+  EXPECT_TRUE(log.check(promised, 1).allowed());
+}
+
 // Bounded memory.
 
 TEST(Log, StampsExactlyUpToAsManyUnitsAsItHasRuns) {
@@ -327,6 +357,26 @@ TEST(Log, ForgetsNoneEarlyWhenOveragesExceedItsRuns) {
   for (std::int64_t ns = 0; ns <= kRunsMax; ++ns) log.charge(at(ns), 1);
 
   EXPECT_GE(log.used(at(kRunsMax - 1) + 1ms - 1ns), 2);
+  EXPECT_GE(log.used(at(kRunsMax) + 1ms - 1ns), 1);
+  EXPECT_EQ(log.used(at(kRunsMax) + 1ms), 0);
+}
+
+TEST(Log, ForgetsNoneEarlyWhenAnEarlierInstantExceedsItsRuns) {
+  KeptLog log(make_log(1, 1ms).value());
+  for (std::int64_t ns = 0; ns < kRunsMax; ++ns) log.charge(at(2 * ns), 1);
+  log.charge(at(101), 1);
+
+  EXPECT_EQ(log.used(at(101) + 1ms - 1ns), kRunsMax - 51 + 1);
+}
+
+TEST(Log, FreesAUnitOnTimeAfterManyWereGivenBack) {
+  KeptLog log(make_log(2, 10us).value());
+  for (std::int64_t ns = 0; ns < kRunsMax - 1; ++ns) log.give_back(log.charge(at(ns), 1), 1);
+  log.charge(at(2'000), 1);
+  log.charge(at(2'001), 1);
+
+  EXPECT_FALSE(log.check(at(11'999), 1).allowed());
+  EXPECT_TRUE(log.check(at(12'000), 1).allowed());
 }
 
 TEST(Log, AsksForOneRunMoreThanItCounts) {

@@ -130,6 +130,13 @@ TEST(Window, GivesNothingBackToALaterWindow) {
   EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(22), at(10), 2), at(22)), 0);
 }
 
+TEST(Window, GivesNothingBackToALaterWindowWhenTimeRunsBackwards) {
+  WindowState state = take(kThreePerTen, {}, at(12), 3).state;
+  state = take(kThreePerTen, state, at(22), 3).state;
+
+  EXPECT_EQ(give_back(kThreePerTen, state, at(19), at(10), 2), state);
+}
+
 TEST(Window, GivesBackNoMoreThanWasCounted) {
   const WindowState state = take(kThreePerTen, {}, at(12), 2).state;
 

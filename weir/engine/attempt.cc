@@ -23,13 +23,15 @@ void for_each_seat_in_order(const Plan& plan, Visitor&& visitor) {
 
 }  // namespace
 
-Attempt::Attempt(Table& table, const Rows& rows, const Plan& plan, const Request& request,
-                 Instant now) noexcept
+Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
+                 const Plan& plan, const Request& request, Instant now) noexcept
     : table_(table), rows_(rows), plan_(plan), request_(request), now_(now), start_(now) {
   lock_all();
   start_ = now_;
   earliest_ = now_;
-  for (std::size_t i = 0; i < plan_.count; ++i) look_up(i);
+  // Before any look-up: an old plan must not convert meters back to its rules.
+  stale_ = generation.load(std::memory_order_acquire) != plan_.generation;
+  for (std::size_t i = 0; !stale_ && i < plan_.count; ++i) look_up(i);
 }
 
 Attempt::~Attempt() {
@@ -41,7 +43,7 @@ void Attempt::lock_all() noexcept {
   for (std::size_t i = 0; i < plan_.shard_count; ++i) {
     Shard& locked = table_.shard(plan_.shards[i]);
     locked.lock();
-    now_.ns = std::max(now_.ns, locked.latest_ns.load(std::memory_order_relaxed));
+    now_ = locked.at_least(now_);
   }
   if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
 }
@@ -197,7 +199,6 @@ bool Attempt::find_booking(Instant latest) noexcept {
   return true;
 }
 
-// Inserting one slot may move the others, so slots are looked up again here.
 Slot* Attempt::slot_for(std::size_t i) {
   Item& item = items_[i];
   item.slot = table_.find(shard(i), planned(i).print);
@@ -207,20 +208,41 @@ Slot* Attempt::slot_for(std::size_t i) {
   return item.slot;
 }
 
+// Slots for all items that have none. Making room for one may drop meters in their
+// initial state and move all others, so those of this plan are pinned meanwhile, by
+// the flag that keeps a slot with waiters, and looked up again afterwards.
+bool Attempt::make_slots() {
+  std::array<bool, kLimitsPerRequestMax> pinned{};
+  bool made = true;
+  for (std::size_t i = 0; made && i < plan_.count; ++i) {
+    if (seat(i) != nullptr) continue;
+    const bool waited_for = has_waiters(i);
+    made = slot_for(i) != nullptr;
+    if (!made || waited_for) continue;
+    pinned[i] = true;
+    items_[i].slot->set_meta(items_[i].slot->meta() | meta::kWaiters);
+  }
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (seat(i) != nullptr) continue;
+    items_[i].slot = table_.find(shard(i), planned(i).print);
+    if (pinned[i]) items_[i].slot->set_meta(items_[i].slot->meta() & ~meta::kWaiters);
+  }
+  return made;
+}
+
 Status Attempt::charge() {
   // First everything that can fail, then everything that cannot.
-  bool moved = false;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (seat(i) != nullptr || items_[i].slot != nullptr) continue;
+    if (!make_slots()) return table_full(i);
+    break;
+  }
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
-    if (seat(i) != nullptr || (item.slot != nullptr && item.is_self_contained)) continue;
-    moved = moved || item.slot == nullptr;
-    if (moved && slot_for(i) == nullptr) return table_full(i);
+    if (seat(i) != nullptr || item.is_self_contained) continue;
     const bool reserved = engine::reserve(*item.shape, item.words, shard(i).blocks, now_);
     item.slot->set_words(item.words);
     if (!reserved) return logs_full(i);
-  }
-  for (std::size_t i = 0; moved && i < plan_.count; ++i) {
-    if (seat(i) == nullptr) slot_for(i);
   }
   for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i);
   for (std::size_t i = 0; i < plan_.shard_count; ++i) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "weir/base/decision.h"
@@ -25,13 +26,17 @@ namespace weir::engine {
 
 class Attempt {
  public:
-  Attempt(Table& table, const Rows& rows, const Plan& plan, const Request& request,
-          Instant now) noexcept;
+  Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
+          const Plan& plan, const Request& request, Instant now) noexcept;
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
   Instant now() const noexcept { return now_; }
+
+  // Newer rules are in force than the plan was made under. Nothing was looked up,
+  // and nothing else may be asked.
+  bool is_stale() const noexcept { return stale_; }
 
   // Whether somebody has a place at the gate of item `i`, or of any item.
   bool has_waiters(std::size_t i) const noexcept;
@@ -103,6 +108,7 @@ class Attempt {
   void look_up(std::size_t i) noexcept;
   void adopt(Item& item, std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
+  bool make_slots();
   meter::Check check_at(std::size_t i, Instant at) const noexcept;
   void charge_item(std::size_t i) noexcept;
   Error table_full(std::size_t i) const;
@@ -120,6 +126,7 @@ class Attempt {
   Instant earliest_{};
   Verdict verdict_ = Verdict::kAllowed;
   std::int8_t binding_ = -1;
+  bool stale_ = false;
   bool charged_ = false;
   bool booked_ = false;
   union {

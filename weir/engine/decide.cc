@@ -140,7 +140,7 @@ bool Engine::Impl::decide_single(const Plan& plan, Instant now, Decision& decisi
     shard.unlock();
     return false;
   }
-  const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
+  const Instant at = shard.at_least(now);
   Words words = slot->words();
   const meter::Check check = take_self_contained(limit.shape, words, at, item.cost);
   if (check.allowed()) {
@@ -165,7 +165,7 @@ bool Engine::Impl::deny_unlocked(const Plan& plan, Instant now, Decision& decisi
   std::uint64_t meta;
   if (!table.read(item.print, words, meta)) return false;
   if ((meta & ~meta::kDirty) != item.limit->row) return false;
-  const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
+  const Instant at = shard.at_least(now);
   const meter::Check check = take_self_contained(item.limit->shape, words, at, item.cost);
   if (check.allowed()) return false;
   // The rules may have changed since the plan was made; then the lock decides.
@@ -178,8 +178,8 @@ Engine::Impl::Attempted Engine::Impl::attempt_once(const Plan& plan, const Reque
                                                    const AcquireOptions& asked, Mode mode,
                                                    Instant now, bool in_room,
                                                    Result<Decision>& answer) {
-  Attempt attempt(table, rows, plan, request, now);
-  if (generation.load(std::memory_order_acquire) != plan.generation) return Attempted::kStale;
+  Attempt attempt(table, rows, generation, plan, request, now);
+  if (attempt.is_stale()) return Attempted::kStale;
   if (!in_room && attempt.has_waiters()) return Attempted::kMetWaiters;
   Status status = resolve(attempt, plan, request, asked, mode, kNewcomer, *answer);
   if (!status) answer = std::move(status).error();

@@ -56,7 +56,7 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
     }
     Shard& shard = table.shard(Table::shard_of(charge.print));
     const std::scoped_lock lock(shard);
-    const Instant at{std::max(now.ns, shard.latest_ns.load(std::memory_order_relaxed))};
+    const Instant at = shard.at_least(now);
     Slot* slot = table.find(shard, charge.print);
     // A forgotten meter was back in its initial state: only an overage is news,
     // and it is charged to a meter that still knows its limit.

@@ -32,9 +32,10 @@ Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active,
 }
 
 Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overridden_now,
-                                Instant now) {
+                                Instant asked_at) {
   Shard& shard = table.shard(Table::shard_of(keyed.print));
   const std::scoped_lock lock(shard);
+  const Instant now = shard.at_least(asked_at);
   Slot* slot = table.find(shard, keyed.print);
   const MeterShape& to = rows.at(row).shape;
   if (slot == nullptr) {
@@ -137,15 +138,16 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   }
   Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
   const std::scoped_lock lock(shard);
+  const Instant at = shard.at_least(now);
   const MeterShape* shape = &keyed->limit->shape;
-  Words words = initial_words(*shape, now);
+  Words words = initial_words(*shape, at);
   if (Slot* slot = impl_->table.find(shard, keyed->print);
       slot != nullptr && impl_->rows.at(slot->row()).alive) {
     shape = &impl_->rows.at(slot->row()).shape;
     words = slot->words();
     found.overridden = (slot->meta() & meta::kOverride) != 0;
   }
-  found.remaining = level(*shape, words, shard.blocks, now);
+  found.remaining = level(*shape, words, shard.blocks, at);
   found.capacity = capacity(*shape);
   return found;
 }
@@ -162,7 +164,7 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
     if (Slot* slot = impl_->table.find(shard, keyed->print)) {
       const MeterShape& shape = impl_->rows.at(slot->row()).shape;
       release(shape, slot->words(), shard.blocks);
-      slot->set_words(initial_words(shape, now));
+      slot->set_words(initial_words(shape, shard.at_least(now)));
       slot->set_meta(slot->meta() | meta::kDirty);
     }
   }

@@ -35,7 +35,6 @@ class LogBlocks {
 
  private:
   static constexpr std::uint32_t kClassCount = 9;     // 4 << 0 ... 4 << 8 = kRunsMax
-  static constexpr std::uint32_t kBlocksPerChunk = 32;
 
   struct Class {
     std::vector<std::unique_ptr<meter::LogRun[]>> chunks;

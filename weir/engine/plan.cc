@@ -220,6 +220,11 @@ std::unique_ptr<Error> make_plan(const Active& active, const Request& request, P
       drawn = &active.limits[static_cast<std::size_t>(drawn->rule->parent)];
     }
   }
+  // Ancestors were added with their children; outcomes come in the order of the rules.
+  if (active.has_parents) {
+    std::sort(plan.items.begin(), plan.items.begin() + plan.count,
+              [](const PlanItem& a, const PlanItem& b) { return a.limit < b.limit; });
+  }
   order_shards(plan);
   return nullptr;
 }

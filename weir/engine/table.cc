@@ -146,6 +146,9 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   std::size_t dropped = 0;
+  // A window that is forgotten here must not come back for an earlier instant.
+  const std::int64_t latest_ns = shard.latest_ns.load(std::memory_order_relaxed);
+  shard.latest_ns.store(std::max(latest_ns, now.ns), std::memory_order_relaxed);
   for (std::size_t visited = 0; visited < std::min(slots_max, capacity); ++visited) {
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at];

@@ -20,6 +20,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -75,12 +76,18 @@ struct alignas(64) Shard {
   std::atomic<std::uint64_t> version{0};  // odd: locked
   std::atomic<Slot*> slots{nullptr};
   std::atomic<std::size_t> capacity{0};
-  std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than the last charge
+  std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than this
   std::atomic<std::size_t> size{0};
   std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
 
   alignas(64) LogBlocks blocks{0};
   std::size_t sweep_at = 0;
+
+  // `now`, or the last charge or sweep here if that is later: time running
+  // backwards counts as no time passed.
+  Instant at_least(Instant now) const noexcept {
+    return Instant{std::max(now.ns, latest_ns.load(std::memory_order_relaxed))};
+  }
 
   void lock() noexcept {
     std::uint64_t seen = version.load(std::memory_order_relaxed);

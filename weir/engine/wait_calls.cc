@@ -52,10 +52,8 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& 
         return false;
       }
     }
-    Attempt attempt(table, rows, waiter.plan, waiter.request.view(), now);
-    if (generation.load(std::memory_order_acquire) == waiter.plan.generation) {
-      return keeps_waiting(waiter, attempt, answer);
-    }
+    Attempt attempt(table, rows, generation, waiter.plan, waiter.request.view(), now);
+    if (!attempt.is_stale()) return keeps_waiting(waiter, attempt, answer);
   }
 }
 

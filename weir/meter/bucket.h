@@ -103,28 +103,30 @@ constexpr Instant solvent_at(const BucketShape& shape, BucketState state) noexce
   return Instant{state.full_at.ns - shape.fill.ns + part};
 }
 
-// Units in use, rounded up; more than the burst when in debt or booked ahead.
-constexpr std::int64_t used(const BucketShape& shape, BucketState state, Instant now) noexcept {
+// What is in use, in 1/den parts of a unit.
+constexpr Wide used_parts(const BucketShape& shape, BucketState state, Instant now) noexcept {
   if (state.full_at < now) return 0;
   // (2^63)*(2^62) + 2^62 fits in 128 bits.
-  const Wide parts = Wide{state.full_at.ns - now.ns} * shape.num + state.full_at_parts;
-  if (parts <= Wide{std::numeric_limits<std::int64_t>::max()} - shape.den) {
-    return (static_cast<std::int64_t>(parts) + shape.den - 1) / shape.den;
-  }
-  return saturate(ceil_div(parts, shape.den));
+  return Wide{state.full_at.ns - now.ns} * shape.num + state.full_at_parts;
+}
+
+// Units in use, rounded up; more than the burst when in debt or booked ahead.
+constexpr std::int64_t used(const BucketShape& shape, BucketState state, Instant now) noexcept {
+  return saturate(ceil_div(used_parts(shape, state, now), shape.den));
 }
 
 // Whole units left at `now`, rounded down; negative when in debt.
 constexpr std::int64_t level(const BucketShape& shape, BucketState state, Instant now) noexcept {
-  // used >= 0 and burst >= 1, so the difference fits.
-  return shape.burst - used(shape, state, now);
+  const Wide parts = used_parts(shape, state, now);
+  if (parts <= Wide{std::numeric_limits<std::int64_t>::max()} - shape.den) {
+    // Narrow enough to divide quickly. burst >= 1, so the difference fits.
+    return shape.burst - (static_cast<std::int64_t>(parts) + shape.den - 1) / shape.den;
+  }
+  return saturate(Wide{shape.burst} - ceil_div(parts, shape.den));
 }
 
 // Share of the burst in use, in millionths of a percent, rounded down.
-constexpr std::int64_t percent_used_micro(const BucketShape& shape, BucketState state,
-                                          Instant now) noexcept {
-  return saturate(Wide{used(shape, state, now)} * (100 * kMicro) / shape.burst);
-}
+std::int64_t percent_used_micro(const BucketShape& shape, BucketState state, Instant now) noexcept;
 
 // Takes `cost` units at `now`, or says when that will be possible.
 // Requires cost >= 0 and now in [0, 2^62).
@@ -136,21 +138,27 @@ constexpr BucketStep take(const BucketShape& shape, BucketState state, Instant n
   const BucketState after = later_by(shape, settled(state, now), refill_time(shape, cost));
   const Instant earliest = solvent_at(shape, after);
   if (earliest > now && cost > 0) {
-    return {{Verdict::kDenied, earliest, cost - level(shape, state, now)}, state};
+    const std::int64_t missing = saturate(Wide{cost} - level(shape, state, now));
+    return {{Verdict::kDenied, earliest, missing}, state};
   }
   return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};
 }
 
-// Books `cost` units at the first instant from `start` on at which they fit:
+// Books `cost` units at the first instant from `from` on at which they fit:
 // `check.earliest` is the start, and the state remembers it. Those who come later
 // are served after it. Never: more than the burst, or beyond the end of time.
-constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant start,
+constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant from,
                           std::int64_t cost) noexcept {
-  const std::int64_t lacking = saturate(Wide{cost} - level(shape, state, start));
-  if (cost > shape.burst) return {{Verdict::kNever, kForever, lacking}, state};
-  const BucketState after = later_by(shape, settled(state, start), refill_time(shape, cost));
-  if (after.full_at == kForever) return {{Verdict::kNever, kForever, lacking}, state};
-  return {{Verdict::kAllowed, later_of(start, solvent_at(shape, after)), 0}, after};
+  if (cost == 0) return {{Verdict::kAllowed, from, 0}, state};
+  const BucketSpan span = cost > shape.burst ? BucketSpan{} : refill_time(shape, cost);
+  const Instant start = later_of(from, solvent_at(shape, later_by(shape, state, span)));
+  // Starts are whole nanoseconds. Rounded up, one may lie past the instant at
+  // which the bucket is full, and what it would have gained since then is lost.
+  const BucketState after = later_by(shape, settled(state, start), span);
+  if (cost > shape.burst || after.full_at == kForever) {
+    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, from))}, state};
+  }
+  return {{Verdict::kAllowed, start, 0}, after};
 }
 
 // Debits `cost` units whatever is there: `check.earliest` is when the bucket is

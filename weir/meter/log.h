@@ -13,7 +13,7 @@
 // a unit may be remembered that much longer, never shorter: the promise holds.
 //
 // Time running backwards refills nothing: a unit counts from any `now` before its
-// own instant too, so whatever was taken "later" is still in the way.
+// own instant too, and nothing is admitted before the newest stamp.
 // Thread safety: none needed. No function here keeps anything but its arguments.
 
 #pragma once

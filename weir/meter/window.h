@@ -48,7 +48,8 @@ Result<WindowShape> make_window(std::int64_t limit, Duration length);
 Result<WindowShape> make_calendar_window(std::int64_t limit, CalendarUnit unit);
 
 constexpr Instant window_begin(const WindowShape& shape, Instant now) noexcept {
-  if (shape.length_ns == 0) return calendar_span(shape.unit, now).begin;
+  // The week of the epoch began before it; no state is older than 0.
+  if (shape.length_ns == 0) return later_of(calendar_span(shape.unit, now).begin, Instant{0});
   return Instant{now.ns - now.ns % shape.length_ns};
 }
 
@@ -103,7 +104,7 @@ constexpr WindowState give_back(const WindowShape& shape, WindowState state, Ins
 constexpr WindowState reshape(const WindowShape& from, const WindowShape& to, WindowState state,
                               Instant now) noexcept {
   const WindowState current = advance(from, state, now);
-  return {window_begin(to, now), current.count};
+  return {window_begin(to, later_of(now, current.begin)), current.count};
 }
 
 constexpr bool is_initial(const WindowShape& shape, WindowState state, Instant now) noexcept {

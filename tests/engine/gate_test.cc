@@ -1,0 +1,334 @@
+#include "weir/engine/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+// A gate that counts, and is open only when `open_at` says so.
+struct Turnstile final : Gate {
+  explicit Turnstile(std::int64_t room_for) : room(room_for) {}
+
+  meter::Check check(const Request&, Instant now, std::int64_t cost) override {
+    if (cost > room) return {Verdict::kNever, kForever, cost - room};
+    if (const Instant opens = open_from(now); opens > now) {
+      return {Verdict::kDenied, opens, cost};
+    }
+    if (used + cost > room) return {Verdict::kDenied, kForever, used + cost - room};
+    return {Verdict::kAllowed, now, 0};
+  }
+  void charge(const Request& request, Instant now, std::int64_t cost) override {
+    used += cost;
+    last_charge = now;
+    attributes_seen = request.attributes.size();
+  }
+  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override {
+    used -= amount;
+    backs.push_back({now, charged_at, amount, ended});
+  }
+  std::int64_t available(Instant now) override { return open_from(now) > now ? 0 : room - used; }
+  std::int64_t capacity() const override { return room; }
+
+  struct Back {
+    Instant now, charged_at;
+    std::int64_t amount;
+    bool ended;
+  };
+
+  std::int64_t room;
+  std::int64_t used = 0;
+  Instant last_charge{};
+  std::size_t attributes_seen = 0;
+  std::vector<Back> backs;
+  // The first instant from `now` on at which it is open.
+  std::function<Instant(Instant)> open_from = [](Instant now) { return now; };
+};
+
+struct GateTest : ::testing::Test {
+  void use(std::vector<LimitSpec> limits) {
+    spec.limits = std::move(limits);
+    spec.limits.push_back({.name = "gate", .queue_max = 2, .meter = gate});
+    spec.attributes = {"client"};
+    spec.units = {{"tokens"}};
+    engine = engine_of(spec);
+  }
+
+  RuleSetSpec spec;
+  std::shared_ptr<Turnstile> gate = std::make_shared<Turnstile>(3);
+  std::unique_ptr<Engine> engine;
+  Inbox inbox;
+};
+
+TEST_F(GateTest, IsChargedWithTheOtherLimits) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  EXPECT_EQ(gate->used, 2);
+  EXPECT_EQ(gate->last_charge, kStart);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart), 7);
+}
+
+TEST_F(GateTest, TakesNothingFromOthersWhenItRefuses) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  const auto denied = engine->decide(Ask().costing(2), kStart);
+  EXPECT_EQ(denied->verdict, Verdict::kDenied);
+  EXPECT_EQ(denied->binding()->limit, "gate");
+  EXPECT_EQ(denied->shortfall, 1);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart), 7);
+  EXPECT_EQ(gate->used, 2);
+}
+
+TEST_F(GateTest, IsNotChargedWhenAnotherLimitRefuses) {
+  use({{.name = "window", .meter = WindowSpec{1, 1h}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_EQ(gate->used, 1);
+}
+
+TEST_F(GateTest, IsNotChargedWhenTheTableIsFull) {
+  use({});
+  spec.limits.insert(spec.limits.begin(),
+                     {.name = "keyed", .per = {"client"}, .meter = WindowSpec{9, 1h}});
+  engine = engine_of(spec, {.keys_max = 1});
+  gate->room = 1'000'000;
+  std::int64_t decided = 0;
+  for (int i = 0; i < 1000; ++i) {
+    decided += engine->decide(client(std::to_string(i)), kStart).ok() ? 1 : 0;
+  }
+  EXPECT_LT(decided, 1000);
+  EXPECT_EQ(gate->used, decided);
+}
+
+TEST_F(GateTest, SaysNever) {
+  use({});
+  EXPECT_EQ(engine->decide(Ask().costing(4), kStart)->verdict, Verdict::kNever);
+}
+
+TEST_F(GateTest, IsPeekedAtForNothing) {
+  use({});
+  EXPECT_TRUE(engine->peek(Ask(), kStart)->allowed());
+  EXPECT_EQ(gate->used, 0);
+}
+
+TEST_F(GateTest, ReportsWhatItHasLeftAndCanHold) {
+  use({});
+  const auto decision = engine->decide(Ask(), kStart);
+  EXPECT_EQ(decision->outcome("gate")->remaining, 2);
+  EXPECT_EQ(decision->outcome("gate")->capacity, 3);
+}
+
+TEST_F(GateTest, SeesTheRequest) {
+  use({});
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  EXPECT_EQ(gate->attributes_seen, 1u);
+}
+
+TEST_F(GateTest, LimitsWhatAnUpToRequestIsGranted) {
+  gate->room = 5;
+  use({{.name = "window", .unit = "tokens", .meter = WindowSpec{9, 1h}}});
+  spec.limits.back().unit = "tokens";
+  engine = engine_of(spec);
+  EXPECT_EQ(engine->acquire(Ask().costing("tokens", 8), {.up_to = "tokens"}, kStart)->granted, 5);
+  EXPECT_EQ(gate->used, 5);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart), 4);
+}
+
+TEST_F(GateTest, CannotBeBookedAhead) {
+  use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_FALSE(engine->acquire(Ask(), {.book_within = 1h}, kStart)->allowed());
+  EXPECT_EQ(gate->used, 1);
+}
+
+TEST_F(GateTest, IsNeverEnforcedInShadow) {
+  use({});
+  spec.limits.back().shadow = true;
+  engine = engine_of(spec);
+  EXPECT_EQ(admitted(*engine, Ask(), kStart, 5), 5);
+  EXPECT_EQ(gate->used, 3);
+}
+
+// --- holds
+
+TEST_F(GateTest, GetsEverythingBackFromACancelledHold) {
+  use({});
+  const auto held = engine->acquire(Ask().costing(2), {.hold = 1min}, kStart);
+  engine->cancel(held->hold, kStart + 1s);
+  EXPECT_EQ(gate->used, 0);
+  ASSERT_EQ(gate->backs.size(), 1u);
+  EXPECT_EQ(gate->backs[0].now, kStart + 1s);
+  EXPECT_EQ(gate->backs[0].charged_at, kStart);
+  EXPECT_TRUE(gate->backs[0].ended);
+}
+
+TEST_F(GateTest, GetsTheDifferenceBackFromASettledHold) {
+  use({});
+  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  const Cost actual[] = {{kRequests, 1}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  EXPECT_EQ(gate->used, 1);
+}
+
+TEST_F(GateTest, TakesAnOverageFromASettledHold) {
+  use({});
+  const auto held = engine->acquire(Ask().costing(1), {.hold = 1min}, kStart);
+  const Cost actual[] = {{kRequests, 5}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  EXPECT_EQ(gate->used, 5);
+}
+
+TEST_F(GateTest, IsToldThatTheWorkHasEndedWhenAHoldExpires) {
+  use({});
+  ASSERT_TRUE(engine->acquire(Ask().costing(2), {.hold = 1min}, kStart)->allowed());
+  engine->advance(kStart + 1min);
+  ASSERT_EQ(gate->backs.size(), 1u);
+  EXPECT_EQ(gate->backs[0].amount, 0);
+  EXPECT_TRUE(gate->backs[0].ended);
+}
+
+TEST_F(GateTest, IsToldOfTheEndOfAHoldOnce) {
+  use({});
+  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  engine->cancel(held->hold, kStart);
+  engine->cancel(held->hold, kStart);
+  engine->advance(kStart + 1h);
+  EXPECT_EQ(gate->backs.size(), 1u);
+}
+
+TEST_F(GateTest, KeepsItsSeatAcrossASwap) {
+  use({});
+  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket != 0);
+  ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
+// --- waiting
+
+TEST_F(GateTest, WakesAWaiterWhenSomethingComesBack) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
+  EXPECT_TRUE(inbox.texts().empty());
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+  EXPECT_EQ(gate->used, 1);
+}
+
+TEST_F(GateTest, WakesAWaiterWhenItOpens) {
+  gate->open_from = [](Instant now) { return later_of(now, kStart + 5s); };
+  use({});
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
+  EXPECT_EQ(engine->next_instant(), kStart + 5s);
+  engine->advance(kStart + 5s);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
+TEST_F(GateTest, LetsNobodyOvertakeAWaiter) {
+  use({});
+  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_NE(engine->wait(Ask().costing(3), {.deadline = kForever}, kStart, inbox.as("w"))->ticket,
+            0u);
+  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
+TEST_F(GateTest, HasAQueueOfItsOwnLength) {
+  use({});
+  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  for (const Verdict expected : {Verdict::kQueued, Verdict::kQueued, Verdict::kOverloaded}) {
+    EXPECT_EQ(engine->wait(Ask(), {.deadline = kForever}, kStart, nullptr)->decision.verdict,
+              expected);
+  }
+}
+
+TEST_F(GateTest, LetsNewcomersPassOnceAWaiterGaveUp) {
+  use({});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  const auto start = engine->wait(Ask().costing(3), {.deadline = kForever}, kStart, nullptr);
+  ASSERT_TRUE(engine->cancel_wait(start->ticket, kStart));
+  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+}
+
+TEST_F(GateTest, QueuesTogetherWithKeyedLimits) {
+  use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
+  const auto held = engine->acquire(Ask().costing(1), {}, kStart);
+  gate->used = 3;  // somebody else, outside the engine
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
+  engine->cancel(held->hold, kStart);  // slot and one unit of the gate
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+  EXPECT_EQ(gate->used, 3);
+}
+
+// --- a gate that closes again
+
+// Open during the first ten of every thirty seconds.
+Instant first_ten_of_thirty(Instant now) {
+  const std::int64_t into = (now - kStart).count() % Duration{30s}.count();
+  return into < Duration{10s}.count() ? now : now + (30s - Duration{into});
+}
+
+TEST_F(GateTest, GivesAnEarliestInstantAtWhichItIsStillOpen) {
+  gate->room = 100;
+  gate->open_from = first_ten_of_thirty;
+  use({{.name = "bucket", .meter = BucketSpec{1, 15s}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  const auto denied = engine->decide(Ask(), kStart);
+  EXPECT_EQ(denied->earliest, kStart + 30s);  // the bucket at 15 s, the gate from 30 s on
+  EXPECT_FALSE(engine->peek(Ask(), denied->earliest - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(Ask(), denied->earliest)->allowed());
+}
+
+TEST_F(GateTest, GivesTheEarliestInstantAtWhichTwoSuchGatesAreOpen) {
+  const auto other = std::make_shared<Turnstile>(100);
+  // Open during the last ten of every forty seconds.
+  other->open_from = [](Instant now) {
+    const std::int64_t into = (now - kStart).count() % Duration{40s}.count();
+    return into >= Duration{30s}.count() ? now : now + (30s - Duration{into});
+  };
+  gate->open_from = first_ten_of_thirty;
+  gate->room = 100;
+  use({{.name = "other", .meter = other}});
+  const auto denied = engine->decide(Ask(), kStart);
+  EXPECT_EQ(denied->verdict, Verdict::kDenied);
+  EXPECT_EQ(denied->earliest, kStart + 30s);
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 30s)->allowed());
+}
+
+TEST_F(GateTest, DoesNotKnowWhenTwoGatesAgreeThatNeverDo) {
+  const auto other = std::make_shared<Turnstile>(100);
+  other->open_from = [](Instant now) {  // open when the gate is closed
+    const Instant opens = now + (10s - Duration{(now - kStart).count() % Duration{30s}.count()});
+    return opens > now ? opens : now;
+  };
+  gate->open_from = first_ten_of_thirty;
+  gate->room = 100;
+  use({{.name = "other", .meter = other}});
+  const auto denied = engine->decide(Ask(), kStart);
+  EXPECT_EQ(denied->verdict, Verdict::kDenied);
+  EXPECT_EQ(denied->earliest, kForever);
+}
+
+// --- mistakes
+
+TEST_F(GateTest, HasNoKeysToInspectOrOverride) {
+  use({});
+  EXPECT_EQ(engine->inspect("gate", {}, kStart).error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(engine->set_override("gate", {}, WindowSpec{1, 1h}, kStart).error().code,
+            ErrorCode::kBadArgument);
+  EXPECT_EQ(engine->reset("gate", {}, kStart).error().code, ErrorCode::kBadArgument);
+}
+
+}  // namespace
+}  // namespace weir::engine

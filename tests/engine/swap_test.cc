@@ -1,0 +1,309 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+RuleSetSpec one(const MeterSpec& meter) {
+  return {.limits = {{.name = "one", .per = {"client"}, .meter = meter}}, .units = {{"tokens"}}};
+}
+
+void swap_to(Engine& engine, const RuleSetSpec& spec, Instant now = kStart) {
+  const Status status = engine.swap(rules_of(spec), now);
+  ASSERT_TRUE(status) << status.error().message;
+}
+
+// --- what was used is kept
+
+struct Kind {
+  std::string name;
+  MeterSpec narrow;  // room for 4
+  MeterSpec wide;    // room for 7
+};
+
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+class SwapOfOneKind : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(SwapOfOneKind, KeepsWhatWasUsedWhenALimitIsRaised) {
+  auto engine = engine_of(one(GetParam().narrow));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  swap_to(*engine, one(GetParam().wide));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 4);
+}
+
+TEST_P(SwapOfOneKind, KeepsWhatWasUsedWhenALimitIsLowered) {
+  auto engine = engine_of(one(GetParam().wide));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  swap_to(*engine, one(GetParam().narrow));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 1);
+}
+
+TEST_P(SwapOfOneKind, KeepsWhatWasUsedThereAndBack) {
+  auto engine = engine_of(one(GetParam().wide));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 7), 7);
+  swap_to(*engine, one(GetParam().narrow));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 9), 0);
+  swap_to(*engine, one(GetParam().wide));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 0);
+}
+
+TEST_P(SwapOfOneKind, IsSeenWhenAKeyIsInspectedBeforeItIsAskedAgain) {
+  auto engine = engine_of(one(GetParam().narrow));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  swap_to(*engine, one(GetParam().wide));
+  const auto seen = engine->inspect("one", Key{"acme"}, kStart);
+  EXPECT_EQ(seen->capacity, 7);
+  EXPECT_EQ(seen->remaining, 4);
+}
+
+TEST_P(SwapOfOneKind, ForgetsALimitThatIsGoneAndStartsItFreshWhenItReturns) {
+  auto engine = engine_of(one(GetParam().narrow));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 4), 4);
+  swap_to(*engine, {.units = {{"tokens"}}, .attributes = {"client"}});
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 9);
+  swap_to(*engine, one(GetParam().narrow));
+  EXPECT_EQ(remaining(*engine, "one", {"acme"}, kStart), 4);
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meters, SwapOfOneKind,
+                         ::testing::Values(Kind{"bucket", BucketSpec{4, 1h}, BucketSpec{7, 2h}},
+                                           Kind{"window", WindowSpec{4, 1h}, WindowSpec{7, 2h}},
+                                           Kind{"calendar", CalendarSpec{4},
+                                                CalendarSpec{7, meter::CalendarUnit::kYear}},
+                                           Kind{"log", LogSpec{4, 1h}, LogSpec{7, 2h}},
+                                           Kind{"slots", SlotsSpec{.limit = 4},
+                                                SlotsSpec{.limit = 7}}),
+                         [](const auto& tested) { return tested.param.name; });
+
+// A ticker hands its tokens over as they are, as the published workers do.
+TEST(Swap, KeepsTheTokensOfATickerUpToItsNewBurst) {
+  auto engine = engine_of(one(TickerSpec{7, 1h}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 2), 2);
+  swap_to(*engine, one(TickerSpec{4, 1h}));
+  EXPECT_EQ(engine->peek(client("acme"), kStart)->outcome("one")->remaining, 4);
+  swap_to(*engine, one(TickerSpec{7, 1h}));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 4);
+}
+
+TEST(Swap, DoesNotCallBackWhatALogHadForgottenUnderAShorterWindow) {
+  auto engine = engine_of(one(LogSpec{5, 1s}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 5), 5);
+  swap_to(*engine, one(LogSpec{5, 1h}), kStart + 1s);
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart + 1s, 9), 5);
+}
+
+TEST(Swap, CarriesWhatWasSpentToAnotherKindOfMeter) {
+  const std::vector<MeterSpec> kinds{BucketSpec{5, 1h}, TickerSpec{5, 1h}, WindowSpec{5, 1h},
+                                     CalendarSpec{5}, LogSpec{5, 1h}};
+  for (const MeterSpec& from : kinds) {
+    for (const MeterSpec& to : kinds) {
+      auto engine = engine_of(one(from));
+      ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+      swap_to(*engine, one(to));
+      EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 2)
+          << from.index() << " to " << to.index();
+    }
+  }
+}
+
+TEST(Swap, CarriesNothingBetweenSlotsAndOtherKinds) {
+  auto engine = engine_of(one(SlotsSpec{.limit = 5}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 5), 5);
+  swap_to(*engine, one(WindowSpec{5, 1h}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 9), 5);
+  swap_to(*engine, one(SlotsSpec{.limit = 5}));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 5);
+}
+
+TEST(Swap, ChangesNothingForLimitsThatStayAsTheyAre) {
+  RuleSetSpec spec = one(WindowSpec{5, 1h});
+  auto engine = engine_of(spec);
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  spec.limits.push_back({.name = "another", .meter = WindowSpec{100, 1h}});
+  swap_to(*engine, spec);
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 2);
+}
+
+TEST(Swap, KnowsALimitByItsNameWhereverItStands) {
+  RuleSetSpec spec = one(WindowSpec{5, 1h});
+  auto engine = engine_of(spec);
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  spec.limits.insert(spec.limits.begin(), {.name = "first", .meter = WindowSpec{100, 1h}});
+  swap_to(*engine, spec);
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 2);
+}
+
+TEST(Swap, IsVisibleInTheRulesInForce) {
+  auto engine = engine_of(one(WindowSpec{5, 1h}));
+  const auto next = rules_of(one(WindowSpec{6, 1h}));
+  ASSERT_TRUE(engine->swap(next, kStart));
+  EXPECT_EQ(engine->rules(), next);
+}
+
+TEST(Swap, LeavesTheOldRulesInForceWhenThereAreNoNewOnes) {
+  auto engine = engine_of(one(WindowSpec{5, 1h}));
+  const auto before = engine->rules();
+  EXPECT_FALSE(engine->swap(nullptr, kStart));
+  EXPECT_EQ(engine->rules(), before);
+}
+
+TEST(Swap, IsRefusedBeyondTheEndOfTime) {
+  auto engine = engine_of(one(WindowSpec{5, 1h}));
+  EXPECT_FALSE(engine->swap(rules_of({}), Instant{kInstantNsMax + 1}));
+}
+
+TEST(Swap, OfAllLimitsForOthersOfEveryShapeWorksAgainAndAgain) {
+  auto engine = engine_of({});
+  for (int round = 0; round < 20; ++round) {
+    RuleSetSpec spec;
+    for (std::size_t i = 0; i < kLimitsMax; ++i) {
+      spec.limits.push_back({.name = "limit-" + std::to_string(i),
+                             .when = {{"n", {std::to_string(i)}}},
+                             .meter = WindowSpec{round + 1, 1h}});
+    }
+    swap_to(*engine, spec);
+  }
+  EXPECT_EQ(admitted(*engine, Ask({{"n", "1000"}}), kStart, 30), 20);
+}
+
+// --- many swaps
+
+TEST(Swap, MayChangeTheShapeOfALimitTenThousandTimes) {
+  auto engine = engine_of(one(WindowSpec{1, 1h}));
+  ASSERT_TRUE(engine->decide(client("old"), kStart)->allowed());
+  for (std::int64_t i = 2; i <= 10'000; ++i) {
+    swap_to(*engine, one(WindowSpec{i, 1h}));
+    if (i % 100 == 0) {
+      ASSERT_TRUE(engine->decide(client("busy"), kStart)->allowed()) << i;
+    }
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_EQ(remaining(*engine, "one", {"busy"}, kStart), 9'900);
+  EXPECT_EQ(admitted(*engine, client("old"), kStart, 1), 1);
+  EXPECT_EQ(remaining(*engine, "one", {"old"}, kStart), 9'998);
+}
+
+TEST(Swap, MayChangeTheKindOfALimitTenThousandTimes) {
+  auto engine = engine_of(one(WindowSpec{20'000, 1h}));
+  for (std::int64_t i = 1; i <= 10'000; ++i) {
+    const std::int64_t room = 20'000 + i;
+    swap_to(*engine, i % 2 == 0 ? one(WindowSpec{room, 1h}) : one(LogSpec{room, 1h}));
+    ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed()) << i;
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_EQ(remaining(*engine, "one", {"acme"}, kStart), 20'000);
+}
+
+TEST(Swap, MayRemoveALimitAndBringItBackTenThousandTimes) {
+  auto engine = engine_of(one(WindowSpec{1, 1h}));
+  const auto with = rules_of(one(WindowSpec{1, 1h}));
+  const auto without = rules_of({.attributes = {"client"}});
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(engine->swap(without, kStart)) << i;
+    ASSERT_TRUE(engine->swap(with, kStart)) << i;
+  }
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 5), 1);
+}
+
+// --- holds across a swap
+
+struct HoldAcrossSwap : ::testing::Test {
+  // The hold is charged 4 of 10.
+  HoldId hold(Engine& engine) {
+    const auto decision = engine.acquire(client("acme").costing(4), {.hold = 1min}, kStart);
+    EXPECT_TRUE(decision->allowed());
+    return decision->hold;
+  }
+  std::int64_t left(Engine& engine) { return remaining(engine, "one", {"acme"}, kStart); }
+};
+
+TEST_F(HoldAcrossSwap, CreditsTheLimitThatSurvivesInAnotherShape) {
+  for (const auto& [from, to] : std::vector<std::pair<MeterSpec, MeterSpec>>{
+           {BucketSpec{10, 1h}, BucketSpec{20, 1h}},
+           {TickerSpec{10, 1h}, TickerSpec{20, 2h}},
+           {WindowSpec{10, 1h}, WindowSpec{20, 1h}},
+           {LogSpec{10, 1h}, LogSpec{20, 2h}},
+           {SlotsSpec{.limit = 10}, SlotsSpec{.limit = 20}}}) {
+    auto engine = engine_of(one(from));
+    const HoldId id = hold(*engine);
+    swap_to(*engine, one(to));
+    const std::int64_t before = engine->peek(client("acme"), kStart)->outcome("one")->remaining;
+    EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+    const std::int64_t after = engine->peek(client("acme"), kStart)->outcome("one")->remaining;
+    EXPECT_EQ(after - before, 4) << "kind " << from.index();
+  }
+}
+
+TEST_F(HoldAcrossSwap, CreditsTheLimitThatSurvivesBeforeAnybodyHasAskedIt) {
+  auto engine = engine_of(one(WindowSpec{10, 1h}));
+  const HoldId id = hold(*engine);
+  swap_to(*engine, one(WindowSpec{20, 1h}));
+  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine->peek(client("acme"), kStart)->outcome("one")->remaining, 20);
+}
+
+TEST_F(HoldAcrossSwap, CreditsNothingWhenTheLimitIsGone) {
+  auto engine = engine_of(one(WindowSpec{10, 1h}));
+  const HoldId id = hold(*engine);
+  swap_to(*engine, {});
+  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST_F(HoldAcrossSwap, CreditsNothingToALimitThatWentAndCameBack) {
+  for (const MeterSpec& meter : {MeterSpec{BucketSpec{10, 1h}}, MeterSpec{WindowSpec{10, 1h}},
+                                 MeterSpec{SlotsSpec{.limit = 10}}}) {
+    auto engine = engine_of(one(meter));
+    const HoldId id = hold(*engine);
+    swap_to(*engine, {});
+    swap_to(*engine, one(meter));
+    ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
+    EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+    EXPECT_EQ(left(*engine), 0) << "kind " << meter.index();
+  }
+}
+
+// What was in flight in slots was not carried over, so nothing comes back either.
+TEST_F(HoldAcrossSwap, CreditsNothingToSlotsThatWereAnotherKindWhenItWasCharged) {
+  auto engine = engine_of(one(WindowSpec{10, 1h}));
+  const HoldId id = hold(*engine);
+  swap_to(*engine, one(SlotsSpec{.limit = 10}));
+  ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
+  ASSERT_TRUE(engine->settle(id, {}, kStart));
+  EXPECT_EQ(left(*engine), 0);
+}
+
+TEST_F(HoldAcrossSwap, CreditsNothingToARateThatWasSlotsWhenItWasCharged) {
+  auto engine = engine_of(one(SlotsSpec{.limit = 10}));
+  const HoldId id = hold(*engine);
+  swap_to(*engine, one(BucketSpec{10, 1h}));
+  ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
+  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(left(*engine), 0);
+}
+
+TEST_F(HoldAcrossSwap, CanBeSettledInAUnitThatTheNewRulesNoLongerKnow) {
+  RuleSetSpec spec = one(SlotsSpec{.limit = 1});
+  spec.limits.push_back({.name = "spent", .unit = "tokens", .meter = WindowSpec{100, 1h}});
+  auto engine = engine_of(spec);
+  const auto held = engine->decide(client("acme").costing("tokens", 5), kStart);
+  ASSERT_TRUE(held->allowed());
+  spec.limits.pop_back();
+  spec.units.clear();
+  swap_to(*engine, spec);
+  const Cost actual[] = {{"tokens", 3}};
+  const auto settled = engine->settle(held->hold, actual, kStart);
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(*settled, HoldState::kSettled);
+  EXPECT_EQ(left(*engine), 1);
+}
+
+}  // namespace
+}  // namespace weir::engine

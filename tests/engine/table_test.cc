@@ -1,0 +1,388 @@
+#include "weir/engine/table.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/rows.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr std::size_t kKeysOfAShard = 9;  // with keys_max = 256: one each, and a margin
+constexpr std::uint64_t kFlags = meta::kOverride | meta::kWaiters;
+
+// A table with a row for each kind of meter. Everything happens in shard 0.
+struct TableTest : ::testing::Test {
+  explicit TableTest(std::size_t keys_max = 256, WhenFull when_full = WhenFull::kRefuse)
+      : table(keys_max, 1'000'000, when_full, rows) {}
+
+  static Print print(std::uint64_t low) { return {low, 1 << 16}; }
+
+  Slot* insert(std::uint64_t low, RowId row, Words words = {}, Instant now = kStart) {
+    const std::scoped_lock lock(shard);
+    return table.insert(shard, print(low), row, words, now);
+  }
+  Slot* find(std::uint64_t low) {
+    const std::scoped_lock lock(shard);
+    return table.find(shard, print(low));
+  }
+  std::size_t sweep(Instant now, std::size_t slots_max = 1 << 20) {
+    const std::scoped_lock lock(shard);
+    return table.sweep(shard, now, slots_max);
+  }
+  void flag(std::uint64_t low, std::uint64_t flags) {
+    const std::scoped_lock lock(shard);
+    Slot* slot = table.find(shard, print(low));
+    slot->set_meta(slot->meta() | flags);
+  }
+
+  static Words full_at(Instant at) { return std::bit_cast<Words>(meter::BucketState{at, 0}); }
+  static Words counted(Instant begin, std::int64_t count) {
+    return std::bit_cast<Words>(meter::WindowState{begin, count});
+  }
+  static Words in_flight(std::int64_t count) {
+    return std::bit_cast<Words>(meter::SlotsState{count, 0});
+  }
+
+  Rows rows;
+  RowId bucket = rows.add("bucket", *make_shape(BucketSpec{1, 1s}));
+  RowId window = rows.add("window", *make_shape(WindowSpec{9, 1min}));
+  RowId slots = rows.add("slots", *make_shape(SlotsSpec{.limit = 9}));
+  Table table;
+  Shard& shard = table.shard(0);
+};
+
+TEST_F(TableTest, FindsWhatWasInserted) {
+  insert(7, bucket, full_at(kStart + 5s));
+  Slot* slot = find(7);
+  ASSERT_NE(slot, nullptr);
+  EXPECT_EQ(slot->row(), bucket);
+  EXPECT_EQ(slot->words(), full_at(kStart + 5s));
+}
+
+TEST_F(TableTest, FindsNothingElse) {
+  insert(7, bucket);
+  EXPECT_EQ(find(8), nullptr);
+  const std::scoped_lock lock(shard);
+  EXPECT_EQ(table.find(shard, Print{7, 2 << 16}), nullptr);
+}
+
+TEST_F(TableTest, ReadsWithoutALockWhatIsThere) {
+  insert(7, bucket, full_at(kStart + 5s));
+  Words words;
+  std::uint64_t bits = 0;
+  ASSERT_TRUE(table.read(print(7), words, bits));
+  EXPECT_EQ(words, full_at(kStart + 5s));
+  EXPECT_EQ(bits, bucket);
+  EXPECT_FALSE(table.read(print(8), words, bits));
+}
+
+TEST_F(TableTest, ReadsNothingWhileSomebodyWrites) {
+  insert(7, bucket);
+  Words words;
+  std::uint64_t bits = 0;
+  const std::scoped_lock lock(shard);
+  EXPECT_FALSE(table.read(print(7), words, bits));
+}
+
+TEST_F(TableTest, KeepsTheFlagsBesideTheRow) {
+  insert(7, bucket);
+  flag(7, kFlags);
+  EXPECT_EQ(find(7)->row(), bucket);
+  EXPECT_EQ(find(7)->meta(), bucket | kFlags);
+}
+
+TEST_F(TableTest, CountsItsKeys) {
+  insert(1, slots, in_flight(1));
+  insert(2, slots, in_flight(1));
+  EXPECT_EQ(table.size(), 2u);
+  const std::scoped_lock lock(shard);
+  table.erase(shard, table.find(shard, print(1)));
+  EXPECT_EQ(table.size(), 1u);
+}
+
+// --- sweeping
+
+TEST_F(TableTest, SweepsOnlyMetersInTheirInitialState) {
+  insert(1, bucket, full_at(kStart));
+  insert(2, bucket, full_at(kStart + 1ns));
+  insert(3, window, counted(kStart, 1));
+  insert(4, window, counted(kStart - 1min, 1));
+  insert(5, slots, in_flight(0));
+  insert(6, slots, in_flight(1));
+  EXPECT_EQ(sweep(kStart), 3u);
+  EXPECT_EQ(find(1), nullptr);
+  EXPECT_NE(find(2), nullptr);
+  EXPECT_NE(find(3), nullptr);
+  EXPECT_EQ(find(4), nullptr);
+  EXPECT_EQ(find(5), nullptr);
+  EXPECT_NE(find(6), nullptr);
+}
+
+TEST_F(TableTest, SweepsNoMeterWithWaitersOrParametersOfItsOwn) {
+  insert(1, bucket);
+  flag(1, meta::kWaiters);
+  insert(2, bucket);
+  flag(2, meta::kOverride);
+  EXPECT_EQ(sweep(kStart), 0u);
+}
+
+TEST_F(TableTest, SweepsMetersWhoseLimitIsGoneUnlessSomebodyWaits) {
+  insert(1, bucket, full_at(kStart + 1h));
+  insert(2, bucket, full_at(kStart + 1h));
+  flag(2, meta::kOverride);
+  insert(3, bucket, full_at(kStart + 1h));
+  flag(3, meta::kWaiters);
+  rows.retire("bucket");
+  EXPECT_EQ(sweep(kStart), 2u);
+  EXPECT_NE(find(3), nullptr);
+}
+
+TEST_F(TableTest, SweepsABoundedPartAndGoesOnWhereItStopped) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) insert(i << 60, bucket);
+  std::size_t dropped = 0;
+  for (int part = 0; part < 64 && table.size() > 0; ++part) {
+    const std::size_t now_dropped = sweep(kStart, 4);
+    EXPECT_LE(now_dropped, 4u);
+    dropped += now_dropped;
+  }
+  EXPECT_EQ(dropped, kKeysOfAShard);
+}
+
+TEST_F(TableTest, GivesTheBlocksOfASweptLogBack) {
+  const RowId log = rows.add("log", *make_shape(LogSpec{9, 1s}));
+  LogBlocks& blocks = shard.blocks;
+  meter::LogState state;
+  ASSERT_TRUE(blocks.reserve(state, 1));
+  insert(1, log, std::bit_cast<Words>(state));
+  ASSERT_EQ(sweep(kStart), 1u);
+  meter::LogState next;
+  ASSERT_TRUE(blocks.reserve(next, 1));
+  EXPECT_EQ(next.block, state.block);
+}
+
+// --- the bound
+
+TEST_F(TableTest, RefusesOneKeyBeyondItsBound) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) {
+    ASSERT_NE(insert(i, slots, in_flight(1)), nullptr) << i;
+  }
+  EXPECT_EQ(insert(99, slots, in_flight(1)), nullptr);
+  EXPECT_EQ(find(99), nullptr);
+  EXPECT_EQ(table.size(), kKeysOfAShard);
+}
+
+TEST_F(TableTest, TakesANewKeyAtItsBoundOnceAnotherIsInItsInitialState) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) {
+    insert(i, bucket, full_at(kStart + Duration{static_cast<std::int64_t>(i)}));
+  }
+  ASSERT_EQ(insert(99, bucket, full_at(kStart + 1h), kStart - 1ns), nullptr);
+  EXPECT_NE(insert(99, bucket, full_at(kStart + 1h), kStart), nullptr);
+  EXPECT_EQ(find(0), nullptr);
+}
+
+struct EvictingTable : TableTest {
+  EvictingTable() : TableTest(256, WhenFull::kEvict) {}
+
+  // Fills the shard but for `but` places with meters that cannot be evicted.
+  void fill_but(std::size_t but) {
+    for (std::uint64_t i = 0; i + but < kKeysOfAShard; ++i) insert(1000 + i, slots, in_flight(1));
+  }
+};
+
+TEST_F(EvictingTable, EvictsTheMeterNearestToItsInitialState) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) {
+    insert(i, bucket, full_at(kStart + Duration{static_cast<std::int64_t>((i * 4) % 9 + 1)}));
+  }
+  ASSERT_NE(insert(99, bucket, full_at(kStart + 1h)), nullptr);
+  EXPECT_EQ(find(0), nullptr);
+  EXPECT_EQ(table.size(), kKeysOfAShard);
+}
+
+TEST_F(EvictingTable, ComparesMetersOfDifferentKinds) {
+  fill_but(2);
+  insert(1, bucket, full_at(kStart + 1min + 1ns));
+  insert(2, window, counted(kStart, 5));  // initial at kStart + 1min
+  ASSERT_NE(insert(99, bucket, full_at(kStart + 1h)), nullptr);
+  EXPECT_NE(find(1), nullptr);
+  EXPECT_EQ(find(2), nullptr);
+}
+
+TEST_F(EvictingTable, EvictsTheLogThatForgetsFirst) {
+  const RowId log = rows.add("log", *make_shape(LogSpec{9, 1min}));
+  fill_but(2);
+  for (const std::uint64_t low : {std::uint64_t{1}, std::uint64_t{2}}) {
+    const std::scoped_lock lock(shard);
+    Words words{};
+    const MeterShape& shape = rows.at(log).shape;
+    ASSERT_TRUE(reserve(shape, words, shard.blocks, kStart));
+    charge(shape, words, shard.blocks, low == 1 ? kStart : kStart - 1s, 1);
+    ASSERT_NE(table.insert(shard, print(low), log, words, kStart), nullptr);
+  }
+  ASSERT_NE(insert(99, bucket, full_at(kStart + 1h)), nullptr);
+  EXPECT_NE(find(1), nullptr);
+  EXPECT_EQ(find(2), nullptr);
+}
+
+TEST_F(EvictingTable, EvictsNoSlotsInFlight) {
+  fill_but(0);
+  EXPECT_EQ(insert(99, slots, in_flight(1)), nullptr);
+  EXPECT_EQ(table.size(), kKeysOfAShard);
+}
+
+TEST_F(EvictingTable, EvictsNoMeterWithWaitersOrParametersOfItsOwn) {
+  fill_but(3);
+  insert(1, bucket, full_at(kStart + 1ns));
+  flag(1, meta::kWaiters);
+  insert(2, bucket, full_at(kStart + 2ns));
+  flag(2, meta::kOverride);
+  insert(3, bucket, full_at(kStart + 1h));
+  ASSERT_NE(insert(99, bucket, full_at(kStart + 2h)), nullptr);
+  EXPECT_NE(find(1), nullptr);
+  EXPECT_NE(find(2), nullptr);
+  EXPECT_EQ(find(3), nullptr);
+}
+
+TEST_F(EvictingTable, RefusesWhereNothingMayBeEvicted) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) {
+    insert(i, bucket, full_at(kStart + 1h));
+    flag(i, i % 2 == 0 ? meta::kWaiters : meta::kOverride);
+  }
+  EXPECT_EQ(insert(99, bucket, full_at(kStart + 2h)), nullptr);
+}
+
+// --- against a map
+
+struct GrowingTable : TableTest {
+  GrowingTable() : TableTest(10'000'000) {}
+};
+
+// Prints in one shard whose places are few and near the end of the shard, so that
+// they collide, wrap around and move; the shard grows several times.
+TEST_F(GrowingTable, HoldsWhatAMapHoldsAfterRandomOperations) {
+  std::mt19937_64 random(8127);
+  std::map<std::uint64_t, std::int64_t> model;
+  const auto draw = [&] {
+    const std::uint64_t spread = random() % 3 == 0 ? 64 : 6;  // bits that vary at the top
+    return ~std::uint64_t{0} - (random() >> (64 - spread) << (64 - spread) >> (random() % 2 * 3)) +
+           random() % 4;
+  };
+  std::vector<std::uint64_t> known;
+  for (int step = 0; step < 60'000; ++step) {
+    const std::uint64_t low =
+        random() % 2 == 0 || known.empty() ? draw() : known[random() % known.size()];
+    const auto units = static_cast<std::int64_t>(random() % 1000 + 1);
+    const std::scoped_lock lock(shard);
+    Slot* slot = table.find(shard, print(low));
+    ASSERT_EQ(slot != nullptr, model.contains(low)) << "step " << step;
+    if (slot == nullptr) {
+      ASSERT_NE(table.insert(shard, print(low), slots, in_flight(units), kStart), nullptr);
+      known.push_back(low);
+      model[low] = units;
+    } else if (random() % 3 == 0) {
+      table.erase(shard, slot);
+      model.erase(low);
+    } else {
+      ASSERT_EQ(slot->words(), in_flight(model[low])) << "step " << step;
+      slot->set_words(in_flight(units));
+      model[low] = units;
+    }
+  }
+  EXPECT_EQ(table.size(), model.size());
+  for (const auto& [low, units] : model) {
+    Words words;
+    std::uint64_t bits = 0;
+    ASSERT_TRUE(table.read(print(low), words, bits));
+    ASSERT_EQ(words, in_flight(units));
+    ASSERT_EQ(find(low)->words(), in_flight(units));
+  }
+  EXPECT_GT(table.bytes(), kShardCount * 4096);  // it has grown
+}
+
+TEST_F(GrowingTable, SweepsEverythingInitialAndNothingElseAfterGrowth) {
+  std::mt19937_64 random(8127);
+  std::map<std::uint64_t, std::int64_t> model;
+  while (model.size() < 5000) {
+    const std::uint64_t low = random();
+    const auto units = static_cast<std::int64_t>(random() % 2);
+    // Inserted in flight, so that making room does not drop it.
+    insert(low, slots, in_flight(1));
+    model[low] = units;
+  }
+  for (const auto& [low, units] : model) find(low)->set_words(in_flight(units));
+  for (int i = 0; i < 4; ++i) sweep(kStart);
+  for (const auto& [low, units] : model) ASSERT_EQ(find(low) != nullptr, units == 1);
+}
+
+TEST_F(GrowingTable, VisitsEachOfItsKeysOnce) {
+  for (std::uint64_t i = 0; i < 500; ++i) insert(i << 55, slots, in_flight(1));
+  std::map<std::uint64_t, int> seen;
+  const std::scoped_lock lock(shard);
+  Table::for_each(shard, [&](Slot& slot) { seen[slot.low.load()] += 1; });
+  EXPECT_EQ(seen.size(), 500u);
+  for (const auto& [low, times] : seen) EXPECT_EQ(times, 1) << low;
+}
+
+// --- keys that an attacker invents
+
+constexpr std::size_t kInvented = 1'000'000;
+constexpr std::size_t kKeysMax = 10'000;
+constexpr std::size_t kKeysBound = kKeysMax + kKeysMax / 8 + 8 * kShardCount;
+
+RuleSetSpec rate(Duration refilled_in) {
+  return {.limits = {{.name = "rate", .per = {"client"}, .meter = BucketSpec{1, refilled_in}}}};
+}
+
+TEST(InventedKeys, AreRefusedBeyondTheBound) {
+  auto engine = engine_of(rate(1h), {.keys_max = kKeysMax, .heavy_keys = 0});
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < kInvented; ++i) {
+    kept += engine->decide(client(std::to_string(i)), kStart).ok() ? 1 : 0;
+  }
+  EXPECT_EQ(engine->keys(), kept);
+  EXPECT_GE(kept, kKeysMax);
+  EXPECT_LE(kept, kKeysBound);
+  EXPECT_LE(engine->table_bytes(), 128 * kKeysMax);
+}
+
+TEST(InventedKeys, EvictOneAnotherBeyondTheBound) {
+  auto engine =
+      engine_of(rate(1h), {.keys_max = kKeysMax, .when_full = WhenFull::kEvict, .heavy_keys = 0});
+  for (std::size_t i = 0; i < kInvented; ++i) {
+    ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  EXPECT_LE(engine->keys(), kKeysBound);
+  EXPECT_LE(engine->table_bytes(), 128 * kKeysMax);
+}
+
+TEST(InventedKeys, MakeWayForOneAnotherAsTheyRefill) {
+  auto engine = engine_of(rate(1ms), {.keys_max = kKeysMax, .heavy_keys = 0});
+  for (std::size_t i = 0; i < kInvented; ++i) {
+    const Instant now = kStart + Duration{static_cast<std::int64_t>(i) * 1000};
+    const auto answer = engine->decide(client(std::to_string(i)), now);
+    ASSERT_TRUE(answer) << i << ": " << answer.error().message;
+  }
+  EXPECT_LE(engine->keys(), kKeysBound);
+}
+
+TEST(InventedKeys, AreSweptWhileTheEngineIsOnlyAdvanced) {
+  auto engine = engine_of(rate(1ms), {.heavy_keys = 0});
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  EXPECT_EQ(engine->keys(), 10'000u);
+  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 1ms - 1ns);
+  EXPECT_EQ(engine->keys(), 10'000u);
+  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 1ms);
+  EXPECT_EQ(engine->keys(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::engine
