@@ -140,7 +140,8 @@ void string_keys(benchmark::State& state) {
     const Attribute who[] = {{"client", stream[next].view()}};
     const Result<Decision> decision = engine.decide({who}, clock().now());
     benchmark::DoNotOptimize(decision);
-    if (!decision) [[unlikely]] require(state, decision);
+    if (!decision) [[unlikely]]
+      require(state, decision);
     next = (next + 1) & (kStreamKeys - 1);
   }
 }
@@ -183,7 +184,8 @@ engine::RuleSetSpec five_kinds() {
               {.name = "log",
                .per = {"client"},
                .meter = engine::LogSpec{.limit = kNever, .window = 1s}},
-              {.name = "total", .meter = BucketSpec{.amount = 1'000'000, .period = 1s, .burst = kNever}},
+              {.name = "total",
+               .meter = BucketSpec{.amount = 1'000'000, .period = 1s, .burst = kNever}},
           }};
 }
 
@@ -194,7 +196,8 @@ void many_clients(benchmark::State& state, Engine& engine) {
     const Attribute who[] = {{"client", stream[next].view()}};
     const Result<Decision> decision = engine.decide({who}, clock().now());
     benchmark::DoNotOptimize(decision);
-    if (!decision) [[unlikely]] require(state, decision);
+    if (!decision) [[unlikely]]
+      require(state, decision);
     next = (next + 1) & (kStreamKeys - 1);
   }
 }

@@ -79,7 +79,6 @@ int main(int argc, char** argv) {
   }
   // First, while the process is small and has freed nothing that could be used again.
   const double bytes_per_key = weir::bench::bytes_per_key();
-  const std::vector<weir::bench::Measured> measured =
-      weir::bench::measure(kComparisons, rounds);
+  const std::vector<weir::bench::Measured> measured = weir::bench::measure(kComparisons, rounds);
   return weir::bench::report(kComparisons, measured, bytes_per_key, path) ? 0 : 1;
 }

@@ -30,8 +30,8 @@ double bytes_per_key(std::uint64_t keys) {
       {.keys_max = keys * 2});
   for (std::uint64_t i = 0; i < keys; ++i) {
     // Long keys: a table that kept them would show it here.
-    const std::string key = "a client whose name is longer than any small string: " +
-                            std::string(Key(i).view());
+    const std::string key =
+        "a client whose name is longer than any small string: " + std::string(Key(i).view());
     const engine::Attribute who[] = {{"client", key}};
     if (!(*engine)->decide({who}, Instant{1'800'000'000'000'000'000})) return -1;
   }

@@ -108,9 +108,10 @@ bool report(const std::vector<Comparison>& comparisons, const std::vector<Measur
       bytes_per_key, kBytesPerKeyBar, kBytesPerKeyAim, bytes_per_key <= kBytesPerKeyBar);
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path) << json;
-  fmt::print("\nTime is CPU time of one thread, or wall time of each of two. Medians of the rounds; "
-             "written to {}\n",
-             path);
+  fmt::print(
+      "\nTime is CPU time of one thread, or wall time of each of two. Medians of the rounds; "
+      "written to {}\n",
+      path);
   return all_met;
 }
 

@@ -93,7 +93,9 @@ BENCHMARK(cas_bucket_with_clock)->Threads(2)->UseRealTime();
 // std::string keys in a flat map, found with a view, one cycle-counter read each.
 struct ViewHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return boost::hash<std::string_view>{}(text); }
+  std::size_t operator()(std::string_view text) const {
+    return boost::hash<std::string_view>{}(text);
+  }
 };
 using KeyedMap = boost::unordered_flat_map<std::string, PlainBucket, ViewHash, std::equal_to<>>;
 
@@ -130,8 +132,9 @@ Line* chase_lines(std::size_t count) {
   void* memory = ::mmap(nullptr, count * sizeof(Line) + (2u << 20), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ::madvise(memory, count * sizeof(Line) + (2u << 20), MADV_HUGEPAGE);
-  auto* lines = reinterpret_cast<Line*>((reinterpret_cast<std::uintptr_t>(memory) + (2u << 20) - 1) &
-                                        ~std::uintptr_t{(2u << 20) - 1});
+  auto* lines =
+      reinterpret_cast<Line*>((reinterpret_cast<std::uintptr_t>(memory) + (2u << 20) - 1) &
+                              ~std::uintptr_t{(2u << 20) - 1});
   // One cycle through all lines, in random order.
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);

@@ -28,9 +28,7 @@ engine::RuleSetSpec demo_rules() {
        .per = {"client"},
        .unit = "tokens",
        .meter = engine::WindowSpec{.limit = 1000, .every = 1min}},
-      {.name = "any-hour",
-       .per = {"client"},
-       .meter = engine::LogSpec{.limit = 6, .window = 1h}},
+      {.name = "any-hour", .per = {"client"}, .meter = engine::LogSpec{.limit = 6, .window = 1h}},
       {.name = "running", .meter = engine::SlotsSpec{.limit = 3, .queue = 8, .hold = 30s}},
   };
   return spec;
@@ -74,14 +72,15 @@ class Demo {
   void wait(std::string_view client, Duration patience) {
     const Attribute who[] = {{"client", client}};
     const std::string name(client);
-    const auto start = engine_.wait(
-        {.attributes = who}, {.deadline = now() + patience}, now(),
-        [this, name](const Result<Decision>& decision) {
-          fmt::print("  {:>6} waited: {}\n", name,
-                     decision ? explain(*decision) : decision.error().message);
-        });
-    if (start) fmt::print("  {:>6} waits up to {}: {}\n", client, seconds(patience),
-                          to_string(start->decision.verdict));
+    const auto start =
+        engine_.wait({.attributes = who}, {.deadline = now() + patience}, now(),
+                     [this, name](const Result<Decision>& decision) {
+                       fmt::print("  {:>6} waited: {}\n", name,
+                                  decision ? explain(*decision) : decision.error().message);
+                     });
+    if (start)
+      fmt::print("  {:>6} waits up to {}: {}\n", client, seconds(patience),
+                 to_string(start->decision.verdict));
   }
 
  private:

@@ -13,12 +13,13 @@ using namespace std::chrono_literals;
 namespace we = weir::engine;
 
 int main() {
-  auto rules = we::compile({.limits = {
-                                {.name = "per-client",
-                                 .per = {"client"},
-                                 .meter = we::BucketSpec{.amount = 3, .period = 1s}},
-                                {.name = "running", .meter = we::SlotsSpec{.limit = 2, .hold = 10s}},
-                            }});
+  auto rules =
+      we::compile({.limits = {
+                       {.name = "per-client",
+                        .per = {"client"},
+                        .meter = we::BucketSpec{.amount = 3, .period = 1s}},
+                       {.name = "running", .meter = we::SlotsSpec{.limit = 2, .hold = 10s}},
+                   }});
   if (!rules) return std::fprintf(stderr, "%s\n", rules.error().message.c_str()), 1;
   auto engine = we::Engine::create(*rules);
   if (!engine) return std::fprintf(stderr, "%s\n", engine.error().message.c_str()), 1;

@@ -34,9 +34,10 @@ int main(int argc, char** argv) {
   const weir::conformance::Totals totals =
       weir::conformance::run_directory(argv[1], kFamilies, kOptionalCases, std::cout);
   if (totals.files == 0) {
-    std::cerr << fmt::format("weir-conformance: {}: found no <system>/*.jsonl; give the folder that "
-                             "holds the systems' folders\n",
-                             argv[1]);
+    std::cerr << fmt::format(
+        "weir-conformance: {}: found no <system>/*.jsonl; give the folder that "
+        "holds the systems' folders\n",
+        argv[1]);
     return 2;
   }
   std::cout << fmt::format("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed,

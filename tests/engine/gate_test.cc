@@ -320,6 +320,22 @@ TEST_F(GateTest, DoesNotKnowWhenTwoGatesAgreeThatNeverDo) {
   EXPECT_EQ(denied->earliest, kForever);
 }
 
+// --- rules that change in the middle of a decision
+
+TEST_F(GateTest, IsLockedAsTheRulesInForceSayThoughACallbackHasSwappedThem) {
+  gate->room = 100;
+  use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, [&](const Result<Decision>&) {
+    spec.limits[0].meter = SlotsSpec{.limit = 5, .queue = 9, .hold = 1h};
+    ASSERT_TRUE(engine->swap(rules_of(spec), kStart + 1h));
+    ASSERT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
+  }));
+  // Finds the first hold expired, and so runs the callback before it decides.
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
+  EXPECT_EQ(gate->used, 4);
+}
+
 // --- mistakes
 
 TEST_F(GateTest, HasNoKeysToInspectOrOverride) {

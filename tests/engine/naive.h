@@ -148,6 +148,9 @@ class Model {
   Inspection inspect(const Key& key, Instant now);
   void reset(const Key& key, Instant now);
 
+  // A copy of the key's meter, with the parameters in force.
+  std::unique_ptr<Meter> view(const Key& key, Instant now) const;
+
   // Every key that has a meter or parameters of its own.
   std::vector<Key> keys() const;
 
@@ -187,7 +190,6 @@ class Model {
             Instant start, Answer& answer);
 
   const MeterSpec& parameters(const Key& key) const;
-  std::unique_ptr<Meter> view(const Key& key, Instant now) const;
   Meter& touch(const Key& key, Instant now);
   bool survives(const Charge& charge) const;
   std::uint64_t birth(const std::string& limit) const;

@@ -92,6 +92,18 @@ TEST(Swap, KeepsTheTokensOfATickerUpToItsNewBurst) {
   EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 4);
 }
 
+// A conversion rounds up what was used; it must not round up again because another
+// thread comes with a slightly earlier instant.
+TEST(Swap, KeepsWhatWasUsedThoughTimeRunsBackwardsBetweenConversions) {
+  auto engine = engine_of(one(BucketSpec{10, 1s}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
+  for (std::int64_t burst = 11; burst < 20; ++burst) {
+    swap_to(*engine, one(BucketSpec{burst, 1h}));
+    ASSERT_TRUE(engine->peek(client("acme"), burst % 2 == 0 ? kStart : kStart + 1ms));
+  }
+  EXPECT_EQ(engine->peek(client("acme"), kStart + 1ms)->outcome("one")->remaining, 19 - 3);
+}
+
 TEST(Swap, DoesNotCallBackWhatALogHadForgottenUnderAShorterWindow) {
   auto engine = engine_of(one(LogSpec{5, 1s}));
   ASSERT_EQ(admitted(*engine, client("acme"), kStart, 5), 5);

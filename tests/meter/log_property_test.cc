@@ -357,25 +357,6 @@ TEST(LogProperty, CountsTheSameInWhateverOrderItIsCharged) {
   });
 }
 
-TEST(LogProperty, HoldsNoMoreThanItsLimitWhenTimeRunsBackAndForth) {
-  for_all([] {
-    KeptLog log(*small_log());
-    std::vector<LogRun> admitted;
-    for (const Call& call : *calls({Deed::kTake}, between(0, 200), between(1, 12), 1)) {
-      const Instant now = kStart + Duration{call.gap_ns};  // anywhere, not after the last
-      if (log.take(now, call.cost).allowed()) admitted.push_back({now, call.cost});
-    }
-    for (const LogRun& last : admitted) {
-      std::int64_t sum = 0;
-      for (const LogRun& run : admitted) {
-        const bool inside = run.at <= last.at && run.at > last.at - Duration{log.shape.window_ns};
-        sum += inside ? run.units : 0;
-      }
-      RC_ASSERT(sum <= log.shape.limit);
-    }
-  });
-}
-
 TEST(LogProperty, CountsNoLessAtAnEarlierInstant) {
   for_all([] {
     KeptLog log(*rc::gen::oneOf(small_log(), log_of(between(1'025, 1'100), between(1, 9'000))));

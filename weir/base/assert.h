@@ -26,7 +26,7 @@ AssertHandler set_assert_handler(AssertHandler handler) noexcept;
 
 }  // namespace weir
 
-#define WEIR_ASSERT(condition)                                           \
-  (static_cast<bool>(condition)                                          \
-       ? static_cast<void>(0)                                            \
+#define WEIR_ASSERT(condition)  \
+  (static_cast<bool>(condition) \
+       ? static_cast<void>(0)   \
        : ::weir::assertion_failed(::weir::AssertSite{#condition, __FILE__, __LINE__}))

@@ -27,11 +27,16 @@ enum class Verdict : std::uint8_t {
 
 constexpr std::string_view to_string(Verdict verdict) noexcept {
   switch (verdict) {
-    case Verdict::kAllowed: return "allowed";
-    case Verdict::kDenied: return "denied";
-    case Verdict::kNever: return "never";
-    case Verdict::kOverloaded: return "overloaded";
-    case Verdict::kQueued: return "queued";
+    case Verdict::kAllowed:
+      return "allowed";
+    case Verdict::kDenied:
+      return "denied";
+    case Verdict::kNever:
+      return "never";
+    case Verdict::kOverloaded:
+      return "overloaded";
+    case Verdict::kQueued:
+      return "queued";
   }
   return "unknown";
 }
@@ -89,8 +94,8 @@ struct Decision {
   std::int8_t binding_index = -1;  // into the outcomes
   std::uint8_t outcome_count = 0;
   std::int64_t shortfall = 0;  // units the binding limit lacked
-  Instant earliest{};          // when the whole request fits, or starts if booked; kForever: unknown
-  std::int64_t granted = 0;    // of an "up to n" request: how much was granted
+  Instant earliest{};        // when the whole request fits, or starts if booked; kForever: unknown
+  std::int64_t granted = 0;  // of an "up to n" request: how much was granted
   HoldId hold{};
   Instant hold_expires{};
   union {

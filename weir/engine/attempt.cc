@@ -61,7 +61,8 @@ void Attempt::look_up(std::size_t i) noexcept {
     item.words = initial_words(*item.shape, now_);
     return;
   }
-  if (item.slot->row() != planned(i).limit->row) [[unlikely]] adopt(item, i);
+  if (item.slot->row() != planned(i).limit->row) [[unlikely]]
+    adopt(item, i);
   item.words = item.slot->words();
 }
 
@@ -155,8 +156,8 @@ void Attempt::judge() noexcept {
     const meter::Check& check = items_[i].check;
     if (check.allowed() || planned(i).limit->shadow) continue;
     const bool first = binding_ < 0;
-    const bool worse = check.verdict == verdict_ ? check.earliest > earliest_
-                                                 : check.verdict == Verdict::kNever;
+    const bool worse =
+        check.verdict == verdict_ ? check.earliest > earliest_ : check.verdict == Verdict::kNever;
     if (first || worse) {
       verdict_ = check.verdict;
       binding_ = static_cast<std::int8_t>(i);

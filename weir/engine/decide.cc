@@ -258,7 +258,8 @@ Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
       impl_->decide_single(ready.plan, now, *answer)) {
     return answer;
   }
-  while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now, answer)) {
+  while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now,
+                        answer)) {
     ready.active = impl_->current_shared();
     if (auto error = make_plan(*ready.active, ready.request.view(), ready.plan)) {
       answer = std::move(*error);

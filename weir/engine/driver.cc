@@ -49,12 +49,11 @@ Result<Decision> Driver::acquire(const Request& request, Duration patience,
   std::mutex answer_lock;
   std::condition_variable answered;
   std::optional<Result<Decision>> answer;
-  Result<WaitStart> start =
-      acquire(request, patience, hold, [&](const Result<Decision>& decision) {
-        const std::scoped_lock lock(answer_lock);
-        answer = decision;
-        answered.notify_one();
-      });
+  Result<WaitStart> start = acquire(request, patience, hold, [&](const Result<Decision>& decision) {
+    const std::scoped_lock lock(answer_lock);
+    answer = decision;
+    answered.notify_one();
+  });
   if (!start) return std::move(start).error();
   if (start->ticket == 0) return start->decision;
   std::unique_lock lock(answer_lock);

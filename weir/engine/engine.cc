@@ -13,8 +13,8 @@
 namespace weir::engine {
 namespace {
 
-constexpr std::size_t kSweepShards = 4;      // of one advance()
-constexpr std::size_t kSweepSlots = 4096;    // of one shard in one advance()
+constexpr std::size_t kSweepShards = 4;    // of one advance()
+constexpr std::size_t kSweepSlots = 4096;  // of one shard in one advance()
 
 std::uint64_t next_engine_id() {
   static std::atomic<std::uint64_t> next{1};
@@ -153,8 +153,7 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
       const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
       for (const ActiveLimit& limit : rules.limits) {
         if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
-        slot.set_words(
-            reshape(row.shape, limit.shape, slot.words(), shard.blocks, now));
+        slot.set_words(reshape(row.shape, limit.shape, slot.words(), shard.blocks, now));
         slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
         break;
       }

@@ -49,9 +49,9 @@
 namespace weir::engine {
 
 struct EngineOptions {
-  std::size_t keys_max = 10'000'000;      // meters in the table
+  std::size_t keys_max = 10'000'000;       // meters in the table
   WhenFull when_full = WhenFull::kRefuse;  // what happens to one key more
-  std::size_t log_runs_max = 16'000'000;  // 16 bytes each
+  std::size_t log_runs_max = 16'000'000;   // 16 bytes each
   std::size_t holds_max = 1'000'000;
   std::size_t waiters_max = 65'536;
   std::size_t overrides_max = 65'536;
@@ -84,7 +84,7 @@ struct WaitStart {
 struct Inspection {
   std::int64_t remaining = 0;  // negative in debt
   std::int64_t capacity = 0;
-  bool overridden = false;     // has parameters of its own
+  bool overridden = false;  // has parameters of its own
   std::size_t waiters = 0;
 };
 
@@ -121,7 +121,8 @@ class Engine {
   // Decides and charges, all or nothing.
   Result<Decision> decide(const Request& request, Instant now) noexcept;
   Result<Decision> decide(Prepared& prepared, Instant now) noexcept;
-  Result<Decision> acquire(const Request& request, const AcquireOptions& options, Instant now) noexcept;
+  Result<Decision> acquire(const Request& request, const AcquireOptions& options,
+                           Instant now) noexcept;
 
   // What decide() would say, charging nothing.
   Result<Decision> peek(const Request& request, Instant now) noexcept;
@@ -168,7 +169,8 @@ class Engine {
   // attributes in their order. The kind of meter stays; what was used is kept.
   Status set_override(std::string_view limit, std::span<const std::string_view> key,
                       const MeterSpec& meter, Instant now) noexcept;
-  Status clear_override(std::string_view limit, std::span<const std::string_view> key, Instant now) noexcept;
+  Status clear_override(std::string_view limit, std::span<const std::string_view> key,
+                        Instant now) noexcept;
 
   Result<Inspection> inspect(std::string_view limit, std::span<const std::string_view> key,
                              Instant now) noexcept;
@@ -178,9 +180,9 @@ class Engine {
   // The keys that asked most of a limit, heaviest first, at most `count`.
   std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) noexcept;
 
-  std::size_t keys() const noexcept;         // meters in the table
+  std::size_t keys() const noexcept;  // meters in the table
   std::size_t table_bytes() const noexcept;
-  std::size_t holds() const noexcept;        // active ones
+  std::size_t holds() const noexcept;  // active ones
   std::size_t waiters() const noexcept;
 
  private:

@@ -19,9 +19,9 @@ void HeavyKeys::add(std::string_view limit, Print print, std::int64_t units, std
     entries.push_back({print, units, std::move(text)});
     return;
   }
-  const auto lightest = std::min_element(
-      entries.begin(), entries.end(),
-      [](const Entry& a, const Entry& b) { return a.units < b.units; });
+  const auto lightest =
+      std::min_element(entries.begin(), entries.end(),
+                       [](const Entry& a, const Entry& b) { return a.units < b.units; });
   *lightest = {print, saturate(Wide{lightest->units} + units), std::move(text)};
 }
 

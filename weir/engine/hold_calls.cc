@@ -28,10 +28,11 @@ std::optional<Error> check_actual(const RuleSet& rules, std::span<const Cost> ac
           cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
     }
     if (cost.amount < 0 || cost.amount > kTermMax) {
-      return bad_argument(fmt::format(
-          "settle: the actual cost in '{}' is {}, but it must be between 0 and 2^62; write what was "
-          "really used",
-          cost.unit, cost.amount));
+      return bad_argument(
+          fmt::format("settle: the actual cost in '{}' is {}, but it must be between 0 and 2^62; "
+                      "write what was "
+                      "really used",
+                      cost.unit, cost.amount));
     }
   }
   return std::nullopt;
@@ -106,10 +107,11 @@ HoldState Engine::cancel(HoldId hold, Instant now) noexcept {
 Result<HoldState> Engine::renew(HoldId hold, Duration ttl, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
   if (ttl.count() < 1 || ttl.count() > kTermMax / 2) {
-    return bad_argument(fmt::format(
-        "renew: the time to live is {} ns, but it must be between 1 ns and 2^61 ns; write a duration "
-        "such as '60s'",
-        ttl.count()));
+    return bad_argument(
+        fmt::format("renew: the time to live is {} ns, but it must be between 1 ns and 2^61 ns; "
+                    "write a duration "
+                    "such as '60s'",
+                    ttl.count()));
   }
   if (impl_->holds.renew(hold, now + ttl, now)) {
     impl_->announce();

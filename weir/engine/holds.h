@@ -50,10 +50,14 @@ enum class HoldState : std::uint8_t {
 
 constexpr std::string_view to_string(HoldState state) noexcept {
   switch (state) {
-    case HoldState::kActive: return "active";
-    case HoldState::kSettled: return "settled";
-    case HoldState::kCancelled: return "cancelled";
-    case HoldState::kGone: return "gone";
+    case HoldState::kActive:
+      return "active";
+    case HoldState::kSettled:
+      return "settled";
+    case HoldState::kCancelled:
+      return "cancelled";
+    case HoldState::kGone:
+      return "gone";
   }
   return "unknown";
 }

@@ -6,14 +6,13 @@
 
 namespace weir::engine {
 
-Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active,
-                                                        std::string_view name,
+Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active, std::string_view name,
                                                         std::span<const std::string_view> key) {
   for (const ActiveLimit& limit : active.limits) {
     if (limit.name != name) continue;
     if (limit.seat != nullptr) {
-      return bad_argument(fmt::format(
-          "limit '{}': it is a gate without keys; ask the system it belongs to", name));
+      return bad_argument(
+          fmt::format("limit '{}': it is a gate without keys; ask the system it belongs to", name));
     }
     if (key.size() != limit.rule->per.size()) {
       std::string attributes;
@@ -90,10 +89,11 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
     }
     const RowId row = impl_->rows.add(limit, *shape);
     if (row == 0) {
-      return Error{ErrorCode::kExhausted,
-                   fmt::format("limit '{}': there are too many different overrides; use a few sets of "
-                               "parameters for many keys",
-                               limit)};
+      return Error{
+          ErrorCode::kExhausted,
+          fmt::format("limit '{}': there are too many different overrides; use a few sets of "
+                      "parameters for many keys",
+                      limit)};
     }
     Status status = impl_->change_row(*keyed, row, true, now);
     if (!status) return status;

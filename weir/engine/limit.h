@@ -55,7 +55,7 @@ struct LogSpec {
 
 struct SlotsSpec {
   std::int64_t limit = 0;
-  std::int64_t queue = 0;                  // requests that may wait here
+  std::int64_t queue = 0;                   // requests that may wait here
   Duration hold = std::chrono::minutes{1};  // how long an admission lasts if nobody ends it
 };
 
@@ -77,14 +77,14 @@ struct Weights {
 
 struct LimitSpec {
   std::string name;
-  std::vector<Condition> when{};                 // all must hold; none: applies to every request
-  std::vector<std::string> per{};                // none: one meter for all
+  std::vector<Condition> when{};   // all must hold; none: applies to every request
+  std::vector<std::string> per{};  // none: one meter for all
   std::string unit{"requests"};
   Weights weigh{};
   std::vector<std::vector<Condition>> exempt{};  // any group whose conditions all hold
   bool shadow = false;                           // counted and reported, never enforced
   std::string parent{};                          // a limit that is drawn on too
-  std::int64_t queue_max = 1024;                 // requests that may wait here (slots have their own)
+  std::int64_t queue_max = 1024;  // requests that may wait here (slots have their own)
   MeterSpec meter{};
 };
 
@@ -100,8 +100,8 @@ struct UnitSpec {
 
 struct RuleSetSpec {
   std::vector<LimitSpec> limits{};
-  std::vector<UnitSpec> units{};            // besides `requests`
-  std::vector<std::string> attributes{};    // that requests may carry though no limit reads them
+  std::vector<UnitSpec> units{};          // besides `requests`
+  std::vector<std::string> attributes{};  // that requests may carry though no limit reads them
 };
 
 }  // namespace weir::engine

@@ -34,7 +34,7 @@ class LogBlocks {
   void release(std::uint32_t handle) noexcept;
 
  private:
-  static constexpr std::uint32_t kClassCount = 9;     // 4 << 0 ... 4 << 8 = kRunsMax
+  static constexpr std::uint32_t kClassCount = 9;  // 4 << 0 ... 4 << 8 = kRunsMax
 
   struct Class {
     std::vector<std::unique_ptr<meter::LogRun[]>> chunks;

@@ -15,15 +15,25 @@ using meter::WindowShape;
 template <typename Shape>
 struct StateOf;
 template <>
-struct StateOf<BucketShape> { using type = meter::BucketState; };
+struct StateOf<BucketShape> {
+  using type = meter::BucketState;
+};
 template <>
-struct StateOf<TickerShape> { using type = meter::TickerState; };
+struct StateOf<TickerShape> {
+  using type = meter::TickerState;
+};
 template <>
-struct StateOf<WindowShape> { using type = meter::WindowState; };
+struct StateOf<WindowShape> {
+  using type = meter::WindowState;
+};
 template <>
-struct StateOf<LogShape> { using type = meter::LogState; };
+struct StateOf<LogShape> {
+  using type = meter::LogState;
+};
 template <>
-struct StateOf<SlotsShape> { using type = meter::SlotsState; };
+struct StateOf<SlotsShape> {
+  using type = meter::SlotsState;
+};
 
 template <typename Shape>
 typename StateOf<Shape>::type read(const Words& words) {
@@ -41,10 +51,14 @@ template <typename Visitor>
 decltype(auto) visit(const MeterShape& shape, Visitor&& visitor) {
   if (const auto* bucket = std::get_if<BucketShape>(&shape)) return visitor(*bucket);
   switch (shape.index()) {
-    case 1: return visitor(*std::get_if<TickerShape>(&shape));
-    case 2: return visitor(*std::get_if<WindowShape>(&shape));
-    case 3: return visitor(*std::get_if<LogShape>(&shape));
-    default: return visitor(*std::get_if<SlotsShape>(&shape));
+    case 1:
+      return visitor(*std::get_if<TickerShape>(&shape));
+    case 2:
+      return visitor(*std::get_if<WindowShape>(&shape));
+    case 3:
+      return visitor(*std::get_if<LogShape>(&shape));
+    default:
+      return visitor(*std::get_if<SlotsShape>(&shape));
   }
 }
 
@@ -103,9 +117,8 @@ Instant project_log(const LogShape& shape, const meter::LogState& state, meter::
   if (shape.limit == 0) return kForever;
   const Wide windows = (missing - 1) / shape.limit;
   const std::int64_t rest = saturate(missing - windows * shape.limit);
-  const meter::Check first =
-      meter::check(shape, state, ring, now,
-                   saturate(Wide{meter::level(shape, state, ring, now)} + rest));
+  const meter::Check first = meter::check(
+      shape, state, ring, now, saturate(Wide{meter::level(shape, state, ring, now)} + rest));
   const Instant from = first.verdict == Verdict::kDenied ? first.earliest : now;
   return Instant{saturate(Wide{from.ns} + windows * shape.window_ns)};
 }
@@ -144,9 +157,8 @@ Instant initial_from(const MeterShape& shape, const Words& words, const LogBlock
     if constexpr (std::is_same_v<Shape, BucketShape>) {
       return state.full_at;
     } else if constexpr (std::is_same_v<Shape, TickerShape>) {
-      const meter::TickerStep full =
-          meter::take(s, s.start == meter::TickerStart::kFull ? state : meter::empty_ticker(now),
-                      now, s.burst);
+      const meter::TickerStep full = meter::take(
+          s, s.start == meter::TickerStart::kFull ? state : meter::empty_ticker(now), now, s.burst);
       return full.check.earliest;
     } else if constexpr (std::is_same_v<Shape, WindowShape>) {
       return meter::window_end(s, state.begin);
@@ -271,8 +283,8 @@ Instant project(const MeterShape& shape, const Words& words, const LogBlocks& bl
       const meter::TickerState current = meter::advance(s, state, now);
       const Wide missing = wanted - current.tokens;
       if (missing <= 0) return now;
-      return Instant{saturate(Wide{current.last_tick.ns} +
-                              ceil_div(missing, s.per_tick) * s.interval_ns)};
+      return Instant{
+          saturate(Wide{current.last_tick.ns} + ceil_div(missing, s.per_tick) * s.interval_ns)};
     } else if constexpr (std::is_same_v<Shape, WindowShape>) {
       const Wide missing = wanted - meter::level(s, state, now);
       if (missing <= 0) return now;
@@ -298,8 +310,9 @@ Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, 
       }
     });
   }
-  const std::int64_t units =
-      is_slots(from) || is_slots(to) ? 0 : std::max<std::int64_t>(0, spent(from, words, blocks, now));
+  const std::int64_t units = is_slots(from) || is_slots(to)
+                                 ? 0
+                                 : std::max<std::int64_t>(0, spent(from, words, blocks, now));
   release(from, words, blocks);
   Words fresh = initial_words(to, now);
   if (units > 0 && reserve(to, fresh, blocks, now)) charge(to, fresh, blocks, now, units);

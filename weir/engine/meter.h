@@ -54,11 +54,11 @@ inline meter::Check take_self_contained(const MeterShape& shape, Words& words, I
                                         std::int64_t cost) noexcept {
   const auto* bucket = std::get_if<meter::BucketShape>(&shape);
   if (bucket == nullptr) return take_other(shape, words, now, cost);
-  const auto [check, state] = meter::take(
-      *bucket,
-      meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
-                         static_cast<std::int64_t>(words[1])},
-      now, cost);
+  const auto [check, state] =
+      meter::take(*bucket,
+                  meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
+                                     static_cast<std::int64_t>(words[1])},
+                  now, cost);
   // Field by field, so that everything stays in registers: copied whole, a struct
   // is written in parts and read back at once, which stalls.
   words[0] = static_cast<std::uint64_t>(state.full_at.ns);

@@ -31,15 +31,15 @@ struct Facts {
 
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> unknown_attribute(std::string_view name,
                                                                       const Names& known) {
-  return bad_request(fmt::format(
-      "request: attribute '{}' is not used by any limit; known are {}; correct the name, or declare "
-      "it in the rule set",
-      name.substr(0, kNameBytesMax), known.joined()));
+  return bad_request(
+      fmt::format("request: attribute '{}' is not used by any limit; known are {}; correct the "
+                  "name, or declare "
+                  "it in the rule set",
+                  name.substr(0, kNameBytesMax), known.joined()));
 }
 
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> repeated_attribute(std::string_view name) {
-  return bad_request(
-      fmt::format("request: attribute '{}' is given twice; write it once", name));
+  return bad_request(fmt::format("request: attribute '{}' is given twice; write it once", name));
 }
 
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> long_value(const Attribute& attribute) {
@@ -135,8 +135,7 @@ bool is_exempt(const Rule& rule, const Facts& facts) {
 bool applies(const ActiveLimit& limit, const Facts& facts) {
   if ((facts.present & limit.attributes) != limit.attributes) return false;
   if ((facts.costed >> limit.unit_place & 1) == 0) return false;
-  return limit.is_simple ||
-         (all_hold(limit.rule->when, facts) && !is_exempt(*limit.rule, facts));
+  return limit.is_simple || (all_hold(limit.rule->when, facts) && !is_exempt(*limit.rule, facts));
 }
 
 std::int64_t weight_of(const Rule& rule, const Facts& facts) {

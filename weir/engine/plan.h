@@ -49,9 +49,9 @@ struct alignas(64) ActiveLimit {
   bool is_slots = false;
   bool shadow = false;
   const Rule* rule = nullptr;
-  GateSeat* seat = nullptr;     // of a gate
-  std::string_view name;        // interned: outlives the rule set
-  std::int64_t capacity = 0;    // the most the shape can hold
+  GateSeat* seat = nullptr;   // of a gate
+  std::string_view name;      // interned: outlives the rule set
+  std::int64_t capacity = 0;  // the most the shape can hold
   MeterShape shape;
 
   std::string_view unit;  // interned

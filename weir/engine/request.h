@@ -14,9 +14,9 @@
 
 namespace weir::engine {
 
-constexpr std::size_t kAttributesMax = 64;     // attribute names of one rule set
-constexpr std::size_t kUnitsMax = 64;          // units of one rule set
-constexpr std::size_t kValueBytesMax = 512;    // longer attribute values are refused, not cut
+constexpr std::size_t kAttributesMax = 64;          // attribute names of one rule set
+constexpr std::size_t kUnitsMax = 64;               // units of one rule set
+constexpr std::size_t kValueBytesMax = 512;         // longer attribute values are refused, not cut
 constexpr std::string_view kRequests = "requests";  // the unit every rule set knows
 
 struct Attribute {

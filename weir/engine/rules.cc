@@ -141,8 +141,9 @@ class Compiler {
       rule.per.push_back(place);
     }
     if (spec.per.size() > kKeyAttributesMax) {
-      mistake(where, fmt::format("its key has {} attributes, but at most {} are allowed; write fewer",
-                                 spec.per.size(), kKeyAttributesMax));
+      mistake(where,
+              fmt::format("its key has {} attributes, but at most {} are allowed; write fewer",
+                          spec.per.size(), kKeyAttributesMax));
     }
     if (!spec.weigh.attribute.empty()) rule.weigh.push_back(weights(where, spec.weigh));
     for (const Matcher& m : rule.when) rule.attributes |= std::uint64_t{1} << m.attribute;
@@ -160,8 +161,8 @@ class Compiler {
                                  spec.queue_max));
     }
     rule.shadow = spec.shadow;
-    rule.is_simple = spec.when.empty() && spec.exempt.empty() && rule.weigh.empty() &&
-                     spec.parent.empty();
+    rule.is_simple =
+        spec.when.empty() && spec.exempt.empty() && rule.weigh.empty() && spec.parent.empty();
     rule.queue_max = spec.queue_max;
     add_meter(where, spec, rule);
     set_->rules_.push_back(std::move(rule));
@@ -173,9 +174,10 @@ class Compiler {
       if (rule.gate == nullptr) mistake(where, "the gate is missing; give one, or a meter");
       for (const Rule& other : set_->rules_) {
         if (rule.gate != nullptr && other.gate == rule.gate) {
-          mistake(where, fmt::format("its gate is already used by limit '{}'; give each limit a gate "
-                                     "of its own",
-                                     other.name));
+          mistake(where,
+                  fmt::format("its gate is already used by limit '{}'; give each limit a gate "
+                              "of its own",
+                              other.name));
         }
       }
       if (!rule.per.empty()) {
@@ -201,7 +203,8 @@ class Compiler {
       const Rule* found = set_->find(parent);
       const std::string where = fmt::format("limit '{}'", spec_.limits[i].name);
       if (found == nullptr) {
-        mistake(where, fmt::format("its parent '{}' is not a limit; write the name of one", parent));
+        mistake(where,
+                fmt::format("its parent '{}' is not a limit; write the name of one", parent));
         continue;
       }
       set_->rules_[i].parent = found - set_->rules_.data();
@@ -223,10 +226,10 @@ class Compiler {
       }
       for (const std::size_t place : ancestor.per) {
         if ((rule.attributes >> place & 1) == 0) {
-          mistake(where, fmt::format("its parent '{}' has a key for each '{}', which this limit does "
-                                     "not read; add '{}' to its 'per'",
-                                     ancestor.name, set_->attributes_[place],
-                                     set_->attributes_[place]));
+          mistake(where,
+                  fmt::format("its parent '{}' has a key for each '{}', which this limit does "
+                              "not read; add '{}' to its 'per'",
+                              ancestor.name, set_->attributes_[place], set_->attributes_[place]));
         }
       }
       if (ancestor.unit != rule.unit) {

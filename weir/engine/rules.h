@@ -49,17 +49,17 @@ struct Matcher {
 struct Rule {
   std::string name;
   MeterShape shape{};
-  std::shared_ptr<Gate> gate{};          // instead of the shape
-  std::uint64_t attributes = 0;          // bits of the attributes that must be present
+  std::shared_ptr<Gate> gate{};  // instead of the shape
+  std::uint64_t attributes = 0;  // bits of the attributes that must be present
   std::size_t unit = 0;
   std::vector<std::size_t> per{};
   std::vector<Matcher> when{};
   std::vector<std::vector<Matcher>> exempt{};
-  std::vector<Matcher> weigh{};          // none or one; exact values only
-  std::ptrdiff_t parent = -1;            // place of the limit it draws on, or -1
+  std::vector<Matcher> weigh{};  // none or one; exact values only
+  std::ptrdiff_t parent = -1;    // place of the limit it draws on, or -1
   std::int64_t queue_max = 0;
   bool shadow = false;
-  bool is_simple = false;                // no condition, exemption, weight or parent
+  bool is_simple = false;  // no condition, exemption, weight or parent
 };
 
 class RuleSet {

@@ -172,6 +172,7 @@ class Table {
 
  private:
   static std::size_t place(Print print, std::size_t capacity) noexcept {
+    // cppcheck-suppress shiftTooManyBits  ; the product has 128 bits
     return static_cast<std::size_t>((internal::Product{print.low} * capacity) >> 64);
   }
   bool grow(Shard& shard);

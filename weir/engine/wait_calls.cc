@@ -121,8 +121,8 @@ void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
   Slot* slot = table.find(shard, held.print);
   if (slot == nullptr) return;
   if (is_slots(rows.at(slot->row()).shape)) {
-    slot->set_words(std::bit_cast<Words>(
-        meter::dequeue(std::bit_cast<meter::SlotsState>(slot->words()))));
+    slot->set_words(
+        std::bit_cast<Words>(meter::dequeue(std::bit_cast<meter::SlotsState>(slot->words()))));
   }
   if (last) slot->set_meta(slot->meta() & ~meta::kWaiters);
 }

@@ -55,8 +55,8 @@ struct BucketShape {
 // What one key has left. Two words, trivially copyable, meaningful only
 // together with the shape that produced it.
 struct BucketState {
-  Instant full_at{};                 // when it will be full again; in the past: full now
-  std::int64_t full_at_parts = 0;    // fraction of that nanosecond, in 1/num parts
+  Instant full_at{};               // when it will be full again; in the past: full now
+  std::int64_t full_at_parts = 0;  // fraction of that nanosecond, in 1/num parts
 
   friend constexpr bool operator==(const BucketState&, const BucketState&) = default;
 };

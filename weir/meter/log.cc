@@ -76,16 +76,11 @@ std::int64_t level(const LogShape& shape, LogState state, ConstLogRing ring, Ins
 
 Check check(const LogShape& shape, LogState state, ConstLogRing ring, Instant now,
             std::int64_t cost) noexcept {
-  // What counted at an instant before the newest stamp may have been forgotten
-  // since, so nothing more is admitted there.
-  const bool too_early = state.size > 0 && stamp(shape, now) < newest(state, ring);
-  const Instant at = too_early ? newest(state, ring) : now;
   const Wide missing = Wide{used(shape, state, ring, now)} + cost - shape.limit;
   if (cost > shape.limit) return {Verdict::kNever, kForever, saturate(missing)};
-  if (cost == 0 || (missing <= 0 && !too_early)) return {Verdict::kAllowed, now, 0};
-  const Instant freed =
-      missing <= 0 ? at : freed_at(shape, state, ring, now, saturate(missing));
-  return {Verdict::kDenied, later_of(at, freed), std::max<std::int64_t>(1, saturate(missing))};
+  if (missing <= 0 || cost == 0) return {Verdict::kAllowed, now, 0};
+  return {Verdict::kDenied, freed_at(shape, state, ring, now, saturate(missing)),
+          saturate(missing)};
 }
 
 Instant next_free(const LogShape& shape, LogState state, ConstLogRing ring, Instant now) noexcept {

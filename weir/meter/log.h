@@ -12,8 +12,10 @@
 // exact. Above it, stamps are rounded up to a grain of window/(kRunsMax - 2), so
 // a unit may be remembered that much longer, never shorter: the promise holds.
 //
-// Time running backwards refills nothing: a unit counts from any `now` before its
-// own instant too, and nothing is admitted before the newest stamp.
+// Time running backwards: a unit counts from any `now` before its own instant too.
+// What was forgotten at a later instant does not come back for an earlier one, so
+// the promise is for instants that do not decrease; the engine sees to that. A log
+// of the past may be filled in any order.
 // Thread safety: none needed. No function here keeps anything but its arguments.
 
 #pragma once

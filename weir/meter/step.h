@@ -14,8 +14,8 @@ namespace weir::meter {
 
 struct Check {
   Verdict verdict = Verdict::kAllowed;  // kAllowed, kDenied or kNever
-  Instant earliest{};                   // the first instant at which the cost fits; kForever: unknown
-  std::int64_t shortfall = 0;           // units that were missing
+  Instant earliest{};          // the first instant at which the cost fits; kForever: unknown
+  std::int64_t shortfall = 0;  // units that were missing
 
   constexpr bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
   friend constexpr bool operator==(const Check&, const Check&) = default;

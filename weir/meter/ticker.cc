@@ -18,8 +18,8 @@ Result<TickerShape> make_ticker(std::int64_t per_tick, Duration interval, std::i
   }
   if (burst < per_tick || burst > kTermMax) {
     return bad_argument(fmt::format(
-        "burst is {}, but it must be between one tick's gain ({}) and 2^62; write a {} burst", burst,
-        per_tick, burst < per_tick ? "larger" : "smaller"));
+        "burst is {}, but it must be between one tick's gain ({}) and 2^62; write a {} burst",
+        burst, per_tick, burst < per_tick ? "larger" : "smaller"));
   }
   if (ceil_div(burst, per_tick) * interval.count() >= kTermMax) {
     return bad_argument(fmt::format(

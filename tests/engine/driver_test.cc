@@ -1,0 +1,134 @@
+// The one place where tests wait for real time, a few milliseconds each.
+
+#include "weir/engine/driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "tests/engine/support.h"
+#include "weir/base/clock.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr Duration kPatient = 10s;  // never waited for unless something is broken
+
+RuleSetSpec slots(Duration hold = 1min) {
+  return {.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = hold}}}};
+}
+
+struct DriverTest : ::testing::Test {
+  void use(const RuleSetSpec& spec) {
+    engine = engine_of(spec);
+    driver.emplace(*engine, clock);
+  }
+  ~DriverTest() override { driver.reset(); }
+
+  SystemClock clock;
+  std::unique_ptr<Engine> engine;
+  std::optional<Driver> driver;
+};
+
+TEST_F(DriverTest, AdmitsAtOnceWhereThereIsRoom) {
+  use(slots());
+  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+}
+
+TEST_F(DriverTest, BlocksUntilABucketHasRefilled) {
+  use({.limits = {{.name = "rate", .meter = BucketSpec{1, 20ms}}}});
+  const Instant start = clock.now();
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  const auto second = driver->acquire(Ask(), kPatient);
+  EXPECT_TRUE(second->allowed());
+  EXPECT_GE(clock.now(), start + 20ms);
+  EXPECT_GE(second->earliest, start + 20ms);
+}
+
+TEST_F(DriverTest, AnswersAtOnceWhenPatienceCannotBeEnough) {
+  use({.limits = {{.name = "rate", .meter = BucketSpec{1, 1h}}}});
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  const Instant start = clock.now();
+  EXPECT_EQ(driver->acquire(Ask(), kPatient)->verdict, Verdict::kDenied);
+  EXPECT_LT(clock.now(), start + kPatient);
+}
+
+TEST_F(DriverTest, GivesUpWhenPatienceRunsOut) {
+  use(slots());
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  const Instant start = clock.now();
+  EXPECT_EQ(driver->acquire(Ask(), 20ms)->verdict, Verdict::kDenied);
+  EXPECT_GE(clock.now(), start + 20ms);
+  EXPECT_EQ(engine->waiters(), 0u);
+}
+
+TEST_F(DriverTest, WakesABlockedThreadWhenAnotherReleases) {
+  use(slots());
+  const auto held = driver->acquire(Ask(), kPatient);
+  auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
+  while (engine->waiters() == 0) std::this_thread::yield();
+  ASSERT_EQ(*engine->settle(held->hold, {}, clock.now()), HoldState::kSettled);
+  EXPECT_TRUE(blocked.get()->allowed());
+}
+
+TEST_F(DriverTest, WakesABlockedThreadWhenAHoldExpires) {
+  use(slots(20ms));
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+}
+
+TEST_F(DriverTest, CallsBack) {
+  use({.limits = {{.name = "rate", .meter = BucketSpec{1, 20ms}}}});
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  std::promise<Verdict> answered;
+  const auto start = driver->acquire(Ask(), kPatient, {}, [&](const Result<Decision>& answer) {
+    answered.set_value(answer->verdict);
+  });
+  ASSERT_EQ(start->decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(answered.get_future().get(), Verdict::kAllowed);
+}
+
+// The waiter waits for a slot first, with no instant in sight, and then for the
+// bucket: the driver must hear of the instant that came into sight.
+TEST_F(DriverTest, IsOnTimeForAWaiterThatAReleaseBroughtNearer) {
+  use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9}},
+                  {.name = "rate", .meter = BucketSpec{1, 50ms}}}});
+  const auto held = driver->acquire(Ask(), kPatient);
+  const Instant refilled = held->earliest + 50ms;
+  auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
+  while (engine->waiters() == 0) std::this_thread::yield();
+  ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
+  const auto admitted_late = blocked.get();
+  ASSERT_TRUE(admitted_late->allowed());
+  // An idle driver looks by itself once a second; this one was told.
+  EXPECT_LT(admitted_late->earliest, refilled + 500ms);
+}
+
+TEST_F(DriverTest, ServesManyBlockedThreads) {
+  use({.limits = {{.name = "rate", .meter = BucketSpec{1, 2ms}}}});
+  std::atomic<int> allowed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] { allowed += driver->acquire(Ask(), kPatient)->allowed() ? 1 : 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(allowed, 8);
+}
+
+TEST_F(DriverTest, ReportsABadRequest) {
+  use(slots());
+  EXPECT_FALSE(driver->acquire(client("nobody knows"), kPatient));
+}
+
+TEST_F(DriverTest, MayGoAndBeReplaced) {
+  use(slots(20ms));
+  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  driver.emplace(*engine, clock);
+  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+}
+
+}  // namespace
+}  // namespace weir::engine

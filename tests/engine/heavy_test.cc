@@ -1,0 +1,180 @@
+#include "weir/engine/heavy.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+Print print(std::uint64_t number) { return {number, 0}; }
+
+TEST(HeavyKeys, AreListedHeaviestFirst) {
+  HeavyKeys keys(8);
+  keys.add("limit", print(1), 5, "light");
+  keys.add("limit", print(2), 50, "heavy");
+  keys.add("limit", print(1), 10, "light");
+  const auto all = keys.heaviest("limit", 8);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].text, "heavy");
+  EXPECT_EQ(all[0].units, 50);
+  EXPECT_EQ(all[1].text, "light");
+  EXPECT_EQ(all[1].units, 15);
+}
+
+TEST(HeavyKeys, AreListedUpToACount) {
+  HeavyKeys keys(8);
+  for (std::uint64_t i = 0; i < 5; ++i) keys.add("limit", print(i), 1, "x");
+  EXPECT_EQ(keys.heaviest("limit", 3).size(), 3u);
+  EXPECT_TRUE(keys.heaviest("limit", 0).empty());
+}
+
+TEST(HeavyKeys, AreKeptForEachLimit) {
+  HeavyKeys keys(8);
+  keys.add("a", print(1), 1, "x");
+  EXPECT_EQ(keys.heaviest("a", 8).size(), 1u);
+  EXPECT_TRUE(keys.heaviest("b", 8).empty());
+}
+
+TEST(HeavyKeys, AreAtMostAsManyAsThereArePlaces) {
+  HeavyKeys keys(4);
+  for (std::uint64_t i = 0; i < 1000; ++i) keys.add("limit", print(i), 1, "x");
+  EXPECT_EQ(keys.heaviest("limit", 1000).size(), 4u);
+}
+
+TEST(HeavyKeys, AreNoneWhereThereAreNoPlaces) {
+  HeavyKeys keys(0);
+  keys.add("limit", print(1), 1, "x");
+  EXPECT_TRUE(keys.heaviest("limit", 8).empty());
+}
+
+TEST(HeavyKeys, GiveTheirPlaceToANewcomerThatInheritsTheCountOfTheLightest) {
+  HeavyKeys keys(2);
+  keys.add("limit", print(1), 10, "a");
+  keys.add("limit", print(2), 3, "b");
+  keys.add("limit", print(3), 1, "c");
+  const auto all = keys.heaviest("limit", 8);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].text, "a");
+  EXPECT_EQ(all[1].text, "c");
+  EXPECT_EQ(all[1].units, 4);
+}
+
+TEST(HeavyKeys, StopCountingAtTheLargestNumber) {
+  HeavyKeys keys(2);
+  keys.add("limit", print(1), kForever.ns, "a");
+  keys.add("limit", print(1), kForever.ns, "a");
+  EXPECT_EQ(keys.heaviest("limit", 1)[0].units, kForever.ns);
+}
+
+TEST(HeavyKeys, AlwaysIncludeWhoAsksForMoreThanItsShare) {
+  constexpr std::size_t kPlaces = 16;
+  std::mt19937_64 random(8127);
+  HeavyKeys keys(kPlaces);
+  for (int i = 0; i < 20'000; ++i) {
+    const bool heavy = random() % 10 == 0;  // more than 1 in 16
+    keys.add("limit", print(heavy ? 0 : random()), 1, heavy ? "heavy" : "noise");
+  }
+  const auto all = keys.heaviest("limit", 1);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].text, "heavy");
+}
+
+TEST(HeavyKeys, AddUpWhatAnotherHasCounted) {
+  HeavyKeys one(8);
+  HeavyKeys other(8);
+  one.add("limit", print(1), 5, "a");
+  other.add("limit", print(1), 6, "a");
+  other.add("limit", print(2), 1, "b");
+  one.merge(other);
+  const auto all = one.heaviest("limit", 8);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].units, 11);
+}
+
+// --- through the engine
+
+RuleSetSpec per_client_and_env() {
+  return {.limits = {{.name = "rate",
+                      .per = {"client", "env"},
+                      .unit = "tokens",
+                      .meter = WindowSpec{1'000'000, 1h}},
+                     {.name = "all", .meter = WindowSpec{1'000'000, 1h}}},
+          .units = {{"tokens"}}};
+}
+
+Ask ask(std::string_view who, std::string_view env, std::int64_t tokens) {
+  Ask request;
+  request.with("env", env).with("client", who).costing("tokens", tokens);
+  return request;
+}
+
+TEST(HeaviestKeys, AreShownWithTheirTextsAndWhatTheyAskedFor) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 5), kStart));
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 7), kStart));
+  ASSERT_TRUE(engine->decide(ask("other", "test", 1), kStart));
+  const auto keys = engine->heaviest("rate", 10);
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(keys[0].key, "client=acme env=prod");
+  EXPECT_EQ(keys[0].units, 12);
+  EXPECT_EQ(keys[1].key, "client=other env=test");
+}
+
+TEST(HeaviestKeys, CountWhatWasDeniedToo) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .per = {"client"}, .meter = WindowSpec{1, 1h}}}},
+                {.heavy_sample_every = 1});
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 10), 1);
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 10);
+}
+
+TEST(HeaviestKeys, AreEstimatedFromSamples) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 10});
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 3000);
+}
+
+TEST(HeaviestKeys, AreNotKeptForALimitWithoutAKey) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
+  EXPECT_TRUE(engine->heaviest("all", 10).empty());
+}
+
+TEST(HeaviestKeys, AreNoneForALimitThatDoesNotExist) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  EXPECT_TRUE(engine->heaviest("nobody", 10).empty());
+}
+
+TEST(HeaviestKeys, AreNoneWhereNoneAreKept) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_keys = 0, .heavy_sample_every = 1});
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
+  EXPECT_TRUE(engine->heaviest("rate", 10).empty());
+}
+
+TEST(HeaviestKeys, AddUpOverThreadsThoseThatHaveEndedIncluded) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  for (int i = 0; i < 3; ++i) {
+    std::thread([&] { ASSERT_TRUE(engine->decide(ask("acme", "prod", 5), kStart)); }).join();
+  }
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 5), kStart));
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 20);
+}
+
+TEST(HeaviestKeys, AreOfBatchesToo) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  Ask request = ask("acme", "prod", 5);
+  const std::vector<Request> requests(20, request);
+  std::vector<Result<Decision>> answers(20, Result<Decision>(std::in_place));
+  engine->decide(requests, kStart, answers);
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 100);
+}
+
+}  // namespace
+}  // namespace weir::engine

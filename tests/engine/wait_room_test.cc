@@ -1,0 +1,142 @@
+#include "weir/engine/wait_room.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/engine/support.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr Print kDoor{1, 1 << 16};
+constexpr Print kOtherDoor{2, 1 << 16};
+
+struct WaitRoomTest : ::testing::Test {
+  Waiter& arrive(Instant deadline = kForever) {
+    auto waiter = std::make_unique<Waiter>(Request{});
+    waiter->options.deadline = deadline;
+    return room.add(std::move(waiter));
+  }
+  Waiter& arrive_at(Print print, std::int64_t cost) {
+    Waiter& waiter = arrive();
+    room.take_place(waiter, {print, cost, nullptr});
+    return waiter;
+  }
+
+  WaitRoom room;
+};
+
+TEST_F(WaitRoomTest, GivesEverybodyAHigherTicketThanThoseBefore) {
+  const std::uint64_t first = arrive().ticket;
+  const std::uint64_t second = arrive().ticket;
+  EXPECT_GT(first, 0u);
+  EXPECT_GT(second, first);
+}
+
+TEST_F(WaitRoomTest, NeverGivesATicketTwice) {
+  const std::uint64_t first = arrive().ticket;
+  room.remove(first);
+  EXPECT_GT(arrive().ticket, first);
+}
+
+TEST_F(WaitRoomTest, FindsWhoIsThereAndNobodyElse) {
+  Waiter& waiter = arrive();
+  const std::uint64_t ticket = waiter.ticket;
+  EXPECT_EQ(room.find(ticket), &waiter);
+  EXPECT_EQ(room.size(), 1u);
+  EXPECT_NE(room.remove(ticket), nullptr);
+  EXPECT_EQ(room.find(ticket), nullptr);
+  EXPECT_EQ(room.remove(ticket), nullptr);
+  EXPECT_EQ(room.size(), 0u);
+}
+
+TEST_F(WaitRoomTest, ListsTicketsOldestFirst) {
+  const std::uint64_t first = arrive().ticket;
+  const std::uint64_t second = arrive().ticket;
+  EXPECT_EQ(room.tickets(), (std::vector{first, second}));
+}
+
+TEST_F(WaitRoomTest, KnowsWhoHasAPlaceWhere) {
+  Waiter& waiter = arrive_at(kDoor, 3);
+  EXPECT_TRUE(WaitRoom::has_place(waiter, kDoor));
+  EXPECT_FALSE(WaitRoom::has_place(waiter, kOtherDoor));
+  EXPECT_EQ(room.waiting_at(kDoor), 1u);
+  EXPECT_EQ(room.waiting_at(kOtherDoor), 0u);
+}
+
+TEST_F(WaitRoomTest, KnowsTheOldestAtADoor) {
+  EXPECT_EQ(room.oldest_at(kDoor), 0u);
+  const std::uint64_t first = arrive_at(kDoor, 1).ticket;
+  const std::uint64_t second = arrive_at(kDoor, 1).ticket;
+  EXPECT_EQ(room.oldest_at(kDoor), first);
+  EXPECT_FALSE(room.older_at(kDoor, first));
+  EXPECT_TRUE(room.older_at(kDoor, second));
+  EXPECT_FALSE(room.older_at(kOtherDoor, second));
+}
+
+TEST_F(WaitRoomTest, PutsAnOlderOneAheadThoughItComesToADoorLater) {
+  Waiter& first = arrive_at(kOtherDoor, 1);
+  const Waiter& second = arrive_at(kDoor, 1);
+  ASSERT_EQ(room.oldest_at(kDoor), second.ticket);
+  room.take_place(first, {kDoor, 1, nullptr});
+  EXPECT_EQ(room.oldest_at(kDoor), first.ticket);
+  EXPECT_TRUE(room.older_at(kDoor, second.ticket));
+}
+
+TEST_F(WaitRoomTest, AddsUpWhatThoseAheadWant) {
+  const Waiter& first = arrive_at(kDoor, 3);
+  const Waiter& second = arrive_at(kDoor, 4);
+  const Waiter& newcomer = arrive();
+  EXPECT_EQ(room.ahead_at(kDoor, first.ticket), 0);
+  EXPECT_EQ(room.ahead_at(kDoor, second.ticket), 3);
+  EXPECT_EQ(room.ahead_at(kDoor, newcomer.ticket), 7);
+  EXPECT_EQ(room.ahead_at(kOtherDoor, newcomer.ticket), 0);
+}
+
+TEST_F(WaitRoomTest, AddsUpToNoMoreThanExactArithmeticCovers) {
+  arrive_at(kDoor, kTermMax);
+  arrive_at(kDoor, kTermMax);
+  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), kTermMax);
+}
+
+TEST_F(WaitRoomTest, SaysWhenTheLastOneLeavesADoor) {
+  Waiter& first = arrive_at(kDoor, 3);
+  Waiter& second = arrive_at(kDoor, 4);
+  EXPECT_FALSE(room.leave_place(first, kDoor));
+  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), 4);
+  EXPECT_TRUE(room.leave_place(second, kDoor));
+  EXPECT_EQ(room.waiting_at(kDoor), 0u);
+}
+
+TEST_F(WaitRoomTest, LeavesOtherPlacesAlone) {
+  Waiter& waiter = arrive_at(kDoor, 3);
+  room.take_place(waiter, {kOtherDoor, 1, nullptr});
+  room.leave_place(waiter, kDoor);
+  EXPECT_FALSE(WaitRoom::has_place(waiter, kDoor));
+  EXPECT_TRUE(WaitRoom::has_place(waiter, kOtherDoor));
+}
+
+TEST_F(WaitRoomTest, IsDueAtTheEarlierOfDeadlineAndNextTry) {
+  EXPECT_EQ(room.next_due(), kForever);
+  Waiter& waiter = arrive(kStart + 10s);
+  EXPECT_EQ(room.next_due(), kStart + 10s);
+  room.set_timer(waiter, kStart + 3s);
+  EXPECT_EQ(room.next_due(), kStart + 3s);
+  room.set_timer(waiter, kStart + 30s);
+  EXPECT_EQ(room.next_due(), kStart + 10s);
+  room.remove(waiter.ticket);
+  EXPECT_EQ(room.next_due(), kForever);
+}
+
+TEST_F(WaitRoomTest, ListsThoseWhoseTimeHasComeOldestFirst) {
+  const std::uint64_t late = arrive(kStart + 2s).ticket;
+  const std::uint64_t soon = arrive(kStart + 1s).ticket;
+  EXPECT_TRUE(room.due(kStart + 1s - 1ns).empty());
+  EXPECT_EQ(room.due(kStart + 1s), std::vector{soon});
+  EXPECT_EQ(room.due(kStart + 2s), (std::vector{late, soon}));
+}
+
+}  // namespace
+}  // namespace weir::engine
