@@ -487,6 +487,14 @@ TEST(Hold, IsRememberedByTheEngineUntilItsTime) {
   EXPECT_EQ(engine->cancel(held.hold, kStart + 1min), HoldState::kGone);
 }
 
+TEST(Hold, IsForgottenAtItsTimeThoughNobodyHasCalledSince) {
+  auto engine = engine_of(every_kind());
+  const Decision held = hold_tokens(*engine, 1);
+  settle(*engine, held.hold, 1);
+  EXPECT_EQ(engine->cancel(held.hold, held.hold_expires - 1ns), HoldState::kSettled);
+  EXPECT_EQ(engine->cancel(held.hold, held.hold_expires), HoldState::kGone);
+}
+
 // --- the bound
 
 TEST(Hold, IsAnErrorBeyondAsManyAsTheEngineKeeps) {

@@ -123,10 +123,10 @@ class Drawer {
     return to;
   }
 
-  // Another kind of meter. Slots count what is in flight, all others what was spent.
-  MeterSpec another(const MeterSpec& from) {
-    if (naive::is_slots(from)) return from;
-    MeterSpec to = meter(random_.pick({Kind::kBucket, Kind::kTicker, Kind::kWindow, Kind::kLog}));
+  // Perhaps another kind of meter.
+  MeterSpec another() {
+    MeterSpec to = meter(
+        random_.pick({Kind::kBucket, Kind::kTicker, Kind::kWindow, Kind::kLog, Kind::kSlots}));
     if (auto* ticker = std::get_if<TickerSpec>(&to)) ticker->start = meter::TickerStart::kFull;
     return to;
   }
@@ -195,7 +195,7 @@ class Drawer {
     std::erase_if(rules.limits, [&](const LimitSpec&) { return random_.chance(8); });
     for (LimitSpec& limit : rules.limits) {
       if (random_.chance(45)) limit.meter = changed(limit.meter);
-      if (random_.chance(3)) limit.meter = another(limit.meter);
+      if (random_.chance(3)) limit.meter = another();
       if (random_.chance(10)) requirements(limit);
     }
     finish(rules);

@@ -647,7 +647,10 @@ Instant Model::next_expiry() const {
 void Model::swap(RuleSetSpec rules) {
   const RuleSetSpec old = std::exchange(rules_, std::move(rules));
   for (const LimitSpec& limit : old.limits) {
-    if (find(limit.name) != nullptr) continue;
+    // Slots count what is in flight and the others what was spent: between these
+    // nothing is kept.
+    const LimitSpec* kept = find(limit.name);
+    if (kept != nullptr && naive::is_slots(kept->meter) == naive::is_slots(limit.meter)) continue;
     deaths_[limit.name] += 1;
     const auto dropped = [&](const auto& entry) { return entry.first.first == limit.name; };
     std::erase_if(meters_, dropped);
@@ -679,6 +682,8 @@ Inspection Model::inspect(const Key& key, Instant now) {
 }
 
 void Model::reset(const Key& key, Instant now) {
+  // What is in flight was not spent: slots come back when the work ends.
+  if (std::holds_alternative<SlotsSpec>(parameters(key))) return;
   // Reading: a key that was asked before stays known, so an empty ticker begins anew
   // here, not when it is asked again.
   if (meters_.erase(key) > 0) touch(key, now);

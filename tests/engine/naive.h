@@ -197,7 +197,7 @@ class Model {
   RuleSetSpec rules_;
   std::map<Key, Entry> meters_;
   std::map<Key, MeterSpec> overrides_;
-  std::map<std::string, std::uint64_t> deaths_;  // how often a limit was dropped
+  std::map<std::string, std::uint64_t> deaths_;  // how often a limit lost all it kept
   std::map<std::uint64_t, Hold> holds_;
   std::uint64_t next_hold_ = 1;
 };

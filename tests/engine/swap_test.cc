@@ -87,9 +87,14 @@ TEST(Swap, KeepsTheTokensOfATickerUpToItsNewBurst) {
   auto engine = engine_of(one(TickerSpec{7, 1h}));
   ASSERT_EQ(admitted(*engine, client("acme"), kStart, 2), 2);
   swap_to(*engine, one(TickerSpec{4, 1h}));
-  EXPECT_EQ(engine->peek(client("acme"), kStart)->outcome("one")->remaining, 4);
-  swap_to(*engine, one(TickerSpec{7, 1h}));
   EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 4);
+}
+
+TEST(Swap, GivesATickerNoTokensForAWiderBurst) {
+  auto engine = engine_of(one(TickerSpec{4, 1h}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 2), 2);
+  swap_to(*engine, one(TickerSpec{7, 1h}));
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart, 9), 2);
 }
 
 // A conversion rounds up what was used; it must not round up again because another
@@ -102,6 +107,15 @@ TEST(Swap, KeepsWhatWasUsedThoughTimeRunsBackwardsBetweenConversions) {
     ASSERT_TRUE(engine->peek(client("acme"), burst % 2 == 0 ? kStart : kStart + 1ms));
   }
   EXPECT_EQ(engine->peek(client("acme"), kStart + 1ms)->outcome("one")->remaining, 19 - 3);
+}
+
+// A full meter is indistinguishable from none, so that whether it was swept before
+// the swap makes no difference.
+TEST(Swap, TreatsAMeterInItsInitialStateAsNone) {
+  auto engine = engine_of(one(TickerSpec{4, 1h}));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 4), 4);
+  swap_to(*engine, one(TickerSpec{7, 1h}), kStart + 1h);
+  EXPECT_EQ(admitted(*engine, client("acme"), kStart + 1h, 9), 7);
 }
 
 TEST(Swap, DoesNotCallBackWhatALogHadForgottenUnderAShorterWindow) {

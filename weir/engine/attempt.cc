@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "weir/engine/adopt.h"
+
 namespace weir::engine {
 namespace {
 
@@ -61,31 +63,8 @@ void Attempt::look_up(std::size_t i) noexcept {
     item.words = initial_words(*item.shape, now_);
     return;
   }
-  if (item.slot->row() != planned(i).limit->row) [[unlikely]]
-    adopt(item, i);
+  item.shape = &adopt(rows_, *planned(i).limit, shard(i), *item.slot, now_);
   item.words = item.slot->words();
-}
-
-// The slot names another row: an override's, or one of an older generation,
-// whose use is converted to the shape in force.
-void Attempt::adopt(Item& item, std::size_t i) noexcept {
-  const Row& row = rows_.at(item.slot->row());
-  const bool same_kind = row.shape.index() == item.shape->index();
-  if ((item.slot->meta() & meta::kOverride) != 0 && row.alive && same_kind) {
-    item.shape = &row.shape;
-    return;
-  }
-  LogBlocks& blocks = shard(i).blocks;
-  Words words;
-  if (row.alive) {
-    words = reshape(row.shape, *item.shape, item.slot->words(), blocks, now_);
-  } else {
-    release(row.shape, item.slot->words(), blocks);
-    words = initial_words(*item.shape, now_);
-  }
-  const std::uint64_t kept = item.slot->meta() & meta::kWaiters;
-  item.slot->set_meta(kept | planned(i).limit->row | meta::kDirty);
-  item.slot->set_words(words);
 }
 
 bool Attempt::has_waiters(std::size_t i) const noexcept {
@@ -302,7 +281,8 @@ HoldCharges Attempt::charges() const {
     const PlanItem& item = planned(i);
     if (!items_[i].check.allowed() && !booked_) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
-                       items_[i].cost, item.weight, items_[i].charged_at});
+                       items_[i].cost, item.weight, items_[i].charged_at,
+                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era});
   }
   return charges;
 }
@@ -320,6 +300,12 @@ Duration Attempt::shortest_slots_hold() const noexcept {
 Instant Attempt::projected(std::size_t i, std::int64_t ahead) const noexcept {
   if (seat(i) != nullptr) return now_;
   return project(*items_[i].shape, items_[i].words, shard(i).blocks, now_, ahead, items_[i].cost);
+}
+
+std::size_t Attempt::queue_max(std::size_t i) const noexcept {
+  const auto* slots = std::get_if<meter::SlotsShape>(items_[i].shape);
+  const bool own = slots != nullptr && seat(i) == nullptr;
+  return static_cast<std::size_t>(own ? slots->queue : planned(i).limit->rule->queue_max);
 }
 
 bool Attempt::enqueue(std::size_t i) {

@@ -82,6 +82,9 @@ class Attempt {
   // A lower bound on when item `i` can pass if `ahead` units pass there first.
   Instant projected(std::size_t i, std::int64_t ahead) const noexcept;
 
+  // Requests that may wait at item `i`.
+  std::size_t queue_max(std::size_t i) const noexcept;
+
   // One more request waits at item `i`. False: its queue is full.
   bool enqueue(std::size_t i);
 
@@ -106,7 +109,6 @@ class Attempt {
   }
   void lock_all() noexcept;
   void look_up(std::size_t i) noexcept;
-  void adopt(Item& item, std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
   bool make_slots();
   meter::Check check_at(std::size_t i, Instant at) const noexcept;

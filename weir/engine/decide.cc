@@ -114,7 +114,11 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
       return true;
     }
   }
-  if (plan.has_slots && holds.next_expiry() <= now) expire_holds(now);
+  if (plan.has_slots && holds.next_expiry() <= now) {
+    expire_holds(now);
+    // A callback may have read newer rules, and so let go of those the plan points into.
+    if (generation.load(std::memory_order_acquire) != plan.generation) return false;
+  }
 
   Attempted attempted = attempt_once(plan, request, asked, mode, now, false, answer);
   if (attempted == Attempted::kMetWaiters) [[unlikely]] {
@@ -199,7 +203,9 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     if (!attempt.has_waiters(i)) continue;
     const Print print = plan.items[i].print;
     if (plan.items[i].limit->shadow || !room.older_at(print, ticket)) continue;
-    attempt.refuse(i, attempt.projected(i, room.ahead_at(print, ticket)));
+    // When those ahead leave is known only where they wait for the meter itself.
+    const Instant fits = attempt.projected(i, room.ahead_at(print, ticket));
+    attempt.refuse(i, fits > attempt.now() ? fits : kForever);
     queued_behind = true;
   }
   const bool booked = !attempt.passes() && !queued_behind && asked.book_within.count() > 0 &&
@@ -286,6 +292,9 @@ void Engine::decide(std::span<const Request> requests, Instant now,
   for (std::size_t first = 0; first < requests.size(); first += kBatch) {
     const std::size_t count = std::min(kBatch, requests.size() - first);
     const Active& rules = impl_->current(mine);
+    // The plans of this batch point into the rules, also after one of its decisions
+    // has met newer ones.
+    const std::shared_ptr<const Active> kept = mine.active;
     std::array<bool, kBatch> planned{};
     for (std::size_t i = 0; i < count; ++i) {
       Result<Decision>& answer = answers[first + i];
@@ -304,14 +313,11 @@ void Engine::decide(std::span<const Request> requests, Instant now,
       if (!planned[i]) continue;
       Result<Decision>& answer = answers[first + i];
       const Request& request = requests[first + i];
-      // Plans of this batch point into `rules`, which this thread keeps until
-      // current() is called again: a stale plan is made anew by acquire().
       if (plans[i].count == 1 && is_acceptable(now) &&
           impl_->decide_single(plans[i], now, *answer)) {
         continue;
       }
       if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {
-        const std::shared_ptr<const Active> kept = mine.active;
         impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
       }
     }

@@ -37,10 +37,19 @@ Engine::Impl::Impl(EngineOptions given)
 
 Engine::Impl::~Impl() {
   // Threads outlive engines and keep their Local; what it refers to need not stay.
-  for (const std::shared_ptr<Local>& local : locals) local->active.reset();
+  for (const std::shared_ptr<Local>& local : locals) {
+    local->active.reset();
+    local->heavy = HeavyKeys(0);
+    local->is_gone.store(true, std::memory_order_release);
+  }
 }
 
 Local& Engine::Impl::find_local() {
+  if (!my_locals.contains(id)) {
+    std::erase_if(my_locals, [](const auto& entry) {
+      return entry.second->is_gone.load(std::memory_order_acquire);
+    });
+  }
   std::shared_ptr<Local>& mine = my_locals[id];
   if (mine == nullptr) {
     mine = std::make_shared<Local>(options.heavy_keys, options.heavy_sample_every);
@@ -48,6 +57,7 @@ Local& Engine::Impl::find_local() {
     // Threads that have ended leave what they counted.
     std::erase_if(locals, [&](const std::shared_ptr<Local>& other) {
       if (other.use_count() > 1) return false;
+      const std::scoped_lock sketch_lock(other->lock);  // the count orders nothing
       departed.merge(other->heavy);
       return true;
     });
@@ -70,9 +80,9 @@ void Engine::Impl::take_sample(Local& mine, const Active& rules, const Plan& pla
   for (std::size_t i = 0; i < plan.count; ++i) {
     const PlanItem& item = plan.items[i];
     if (item.limit->rule->per.empty()) continue;
-    mine.heavy.add(item.limit->name, item.print,
-                   saturate(Wide{item.cost} * options.heavy_sample_every),
-                   key_text(rules, *item.limit, request));
+    const std::int64_t units = saturate(Wide{item.cost} * options.heavy_sample_every);
+    if (mine.heavy.add_known(item.limit->name, item.print, units)) continue;
+    mine.heavy.add(item.limit->name, item.print, units, key_text(rules, *item.limit, request));
   }
 }
 
@@ -131,13 +141,25 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     next->limits.push_back(std::move(limit));
   }
   for (const ActiveLimit& old : active ? active->limits : std::vector<ActiveLimit>{}) {
-    if (next->rules->find(old.name) != nullptr) continue;
-    rows.retire(old.name);
-    std::erase_if(overridden, [&](const auto& entry) { return entry.second == old.name; });
+    const Rule* kept = next->rules->find(old.name);
+    if (kept == nullptr) rows.retire(old.name);
+    // Parameters of their own end with the limit, or with its kind of meter.
+    if (kept == nullptr || kept->shape.index() != old.shape.index()) end_overrides(old.name);
   }
   active = std::move(next);
   generation.store(active->generation, std::memory_order_release);
   return Done{};
+}
+
+void Engine::Impl::end_overrides(std::string_view limit) {
+  std::erase_if(overridden, [&](const auto& entry) {
+    if (entry.second != limit) return false;
+    const Print print{entry.first.first, entry.first.second};
+    Shard& shard = table.shard(Table::shard_of(print));
+    const std::scoped_lock shard_lock(shard);
+    if (Slot* slot = table.find(shard, print)) slot->set_meta(slot->meta() & ~meta::kOverride);
+    return true;
+  });
 }
 
 // Brings every slot to a row in force, so that the others can be used again.
@@ -153,7 +175,10 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
       const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
       for (const ActiveLimit& limit : rules.limits) {
         if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
-        slot.set_words(reshape(row.shape, limit.shape, slot.words(), shard.blocks, now));
+        if (row.era != rows.at(limit.row).era) continue;
+        const Instant at = shard.at_least(now);
+        slot.set_words(reshape(row.shape, limit.shape, slot.words(), shard.blocks, at));
+        shard.latest_ns.store(at.ns, std::memory_order_relaxed);
         slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
         break;
       }

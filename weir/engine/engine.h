@@ -174,7 +174,8 @@ class Engine {
 
   Result<Inspection> inspect(std::string_view limit, std::span<const std::string_view> key,
                              Instant now) noexcept;
-  // Forgets what one key has used.
+  // Forgets what one key has used. Slots are not used but held: they come back when
+  // the work ends or its hold is cancelled.
   Status reset(std::string_view limit, std::span<const std::string_view> key, Instant now) noexcept;
 
   // The keys that asked most of a limit, heaviest first, at most `count`.

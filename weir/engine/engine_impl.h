@@ -38,6 +38,7 @@ struct Local {
   std::uint32_t until_sample;
   std::mutex lock;  // of the sketch
   HeavyKeys heavy;
+  std::atomic<bool> is_gone{false};  // the engine
 };
 
 // The engine this thread used last; engine ids are never used twice.
@@ -76,6 +77,7 @@ struct Engine::Impl {
   Status activate(std::shared_ptr<const RuleSet> rules, Instant now);
   std::shared_ptr<GateSeat> seat_of(const std::shared_ptr<Gate>& gate);
   void compact_rows(const Active& active, Instant now);
+  void end_overrides(std::string_view limit);
   // Looks at one decision in so many for the heavy keys.
   void sample(Local& mine, const Active& rules, const Plan& plan, const Request& request) {
     if (mine.until_sample > 1) [[likely]] {
@@ -120,6 +122,9 @@ struct Engine::Impl {
   // --- holds (hold_calls.cc)
   Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void expire_holds(Instant now);
+  // Gives one charge back to a keyed limit (an overage: back < 0). True: somebody
+  // waits there.
+  bool give_back(const HoldCharge& charge, std::int64_t back, Instant now);
   // Returns the prints of gates where somebody waits for what came back.
   std::vector<Print> give_back(const HoldCharges& charges, HoldState as,
                                std::span<const Cost> actual, Instant now);

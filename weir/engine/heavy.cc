@@ -6,15 +6,20 @@
 
 namespace weir::engine {
 
-void HeavyKeys::add(std::string_view limit, Print print, std::int64_t units, std::string text) {
-  if (places_ == 0) return;
-  std::vector<Entry>& entries = by_limit_[std::string(limit)];
-  const auto known = std::find_if(entries.begin(), entries.end(),
-                                  [&](const Entry& entry) { return entry.print == print; });
-  if (known != entries.end()) {
-    known->units = saturate(Wide{known->units} + units);
-    return;
+bool HeavyKeys::add_known(std::string_view limit, Print print, std::int64_t units) {
+  const auto found = by_limit_.find(limit);
+  if (found == by_limit_.end()) return false;
+  for (Entry& entry : found->second) {
+    if (entry.print != print) continue;
+    entry.units = saturate(Wide{entry.units} + units);
+    return true;
   }
+  return false;
+}
+
+void HeavyKeys::add(std::string_view limit, Print print, std::int64_t units, std::string text) {
+  if (places_ == 0 || add_known(limit, print, units)) return;
+  std::vector<Entry>& entries = by_limit_[std::string(limit)];
   if (entries.size() < places_) {
     entries.push_back({print, units, std::move(text)});
     return;
@@ -32,7 +37,7 @@ void HeavyKeys::merge(const HeavyKeys& other) {
 }
 
 std::vector<HeavyKeys::Entry> HeavyKeys::heaviest(std::string_view limit, std::size_t count) const {
-  const auto found = by_limit_.find(std::string(limit));
+  const auto found = by_limit_.find(limit);
   if (found == by_limit_.end()) return {};
   std::vector<Entry> entries = found->second;
   std::sort(entries.begin(), entries.end(),

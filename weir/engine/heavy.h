@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,9 @@ class HeavyKeys {
 
   void add(std::string_view limit, Print print, std::int64_t units, std::string text);
 
+  // Counts a key that has a place already; false: it has none, and its text is needed.
+  bool add_known(std::string_view limit, Print print, std::int64_t units);
+
   // Adds what another one has counted.
   void merge(const HeavyKeys& other);
 
@@ -40,7 +44,13 @@ class HeavyKeys {
 
  private:
   std::size_t places_;
-  std::unordered_map<std::string, std::vector<Entry>> by_limit_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  std::unordered_map<std::string, std::vector<Entry>, Hash, std::equal_to<>> by_limit_;
 };
 
 }  // namespace weir::engine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weir/engine/adopt.h"
 #include "weir/engine/engine_impl.h"
 
 namespace weir::engine {
@@ -20,9 +21,12 @@ std::int64_t actual_amount(const HoldCharge& charge, std::span<const Cost> actua
   return charge.amount;
 }
 
-std::optional<Error> check_actual(const RuleSet& rules, std::span<const Cost> actual) {
+// A unit is known if the rules know it, or the hold was charged in it.
+std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
+                                  std::span<const Cost> actual) {
   for (const Cost& cost : actual) {
-    if (rules.units().find(cost.unit) == rules.units().size()) {
+    if (rules.units().find(cost.unit) == rules.units().size() &&
+        !holds.is_charged_in(hold, cost.unit)) {
       return bad_argument(fmt::format(
           "settle: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
           cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
@@ -40,6 +44,37 @@ std::optional<Error> check_actual(const RuleSet& rules, std::span<const Cost> ac
 
 }  // namespace
 
+bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
+  for (;;) {
+    const std::shared_ptr<const Active> in_force = current_shared();
+    const ActiveLimit* limit = in_force->find(charge.limit);
+    if (limit == nullptr || limit->seat != nullptr) return false;
+    Shard& shard = table.shard(Table::shard_of(charge.print));
+    const std::scoped_lock lock(shard);
+    if (generation.load(std::memory_order_acquire) != in_force->generation) continue;
+    // A limit that went and came back gets nothing of what its former self charged.
+    if (rows.at(limit->row).era != charge.era) return false;
+    if (limit->is_slots) back = charge.amount;
+    const Instant at = shard.at_least(now);
+    Slot* slot = table.find(shard, charge.print);
+    // A forgotten meter was back in its initial state: only an overage is news.
+    if (slot == nullptr && back < 0) {
+      slot = table.insert(shard, charge.print, limit->row, initial_words(limit->shape, at), at);
+    }
+    if (slot == nullptr || back == 0) return false;
+    const MeterShape& shape = adopt(rows, *limit, shard, *slot, at);
+    Words words = slot->words();
+    if (back > 0) {
+      engine::give_back(shape, words, shard.blocks, at, charge.charged_at, back);
+    } else if (reserve(shape, words, shard.blocks, at)) {
+      engine::charge(shape, words, shard.blocks, at, -back);
+    }
+    slot->set_words(words);
+    slot->set_meta(slot->meta() | meta::kDirty);
+    return (slot->meta() & meta::kWaiters) != 0;
+  }
+}
+
 std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState as,
                                            std::span<const Cost> actual, Instant now) {
   std::vector<Print> waited_for;
@@ -49,30 +84,13 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
     std::int64_t back = 0;
     if (as == HoldState::kCancelled) back = charge.amount;
     if (as == HoldState::kSettled) back = charge.amount - actual_amount(charge, actual);
-    if (charge.seat != nullptr) {
-      const std::scoped_lock lock(charge.seat->lock);
-      charge.seat->gate->give_back(now, charge.charged_at, back, true);
-      if (charge.seat->has_waiters) waited_for.push_back(charge.print);
+    if (charge.seat == nullptr) {
+      if (give_back(charge, back, now)) waited_for.push_back(charge.print);
       continue;
     }
-    Shard& shard = table.shard(Table::shard_of(charge.print));
-    const std::scoped_lock lock(shard);
-    const Instant at = shard.at_least(now);
-    Slot* slot = table.find(shard, charge.print);
-    // A forgotten meter was back in its initial state: only an overage is news,
-    // and it is charged to a meter that still knows its limit.
-    if (slot == nullptr || !rows.at(slot->row()).alive) continue;
-    const MeterShape& shape = rows.at(slot->row()).shape;
-    Words words = slot->words();
-    if (is_slots(shape)) back = charge.amount;
-    if (back > 0) {
-      engine::give_back(shape, words, shard.blocks, at, charge.charged_at, back);
-    } else if (back < 0 && reserve(shape, words, shard.blocks, at)) {
-      engine::charge(shape, words, shard.blocks, at, -back);
-    }
-    slot->set_words(words);
-    slot->set_meta(slot->meta() | meta::kDirty);
-    if ((slot->meta() & meta::kWaiters) != 0) waited_for.push_back(charge.print);
+    const std::scoped_lock lock(charge.seat->lock);
+    charge.seat->gate->give_back(now, charge.charged_at, back, true);
+    if (charge.seat->has_waiters) waited_for.push_back(charge.print);
   }
   return waited_for;
 }
@@ -96,7 +114,9 @@ void Engine::Impl::expire_holds(Instant now) {
 
 Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  if (auto error = check_actual(*impl_->current_shared()->rules, actual)) return std::move(*error);
+  if (auto error = check_actual(*impl_->current_shared()->rules, impl_->holds, hold, actual)) {
+    return std::move(*error);
+  }
   return impl_->end_hold(hold, HoldState::kSettled, actual, now);
 }
 

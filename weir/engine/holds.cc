@@ -1,5 +1,7 @@
 #include "weir/engine/holds.h"
 
+#include <algorithm>
+
 namespace weir::engine {
 
 bool Holds::reserve() {
@@ -15,6 +17,7 @@ HoldId Holds::add(HoldCharges charges, Instant expires) {
   const std::uint64_t number = next_number_++;
   holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges)});
   dues_.emplace(expires, number);
+  forget_stale_dues();
   publish_next();
   return {owner_, number};
 }
@@ -24,9 +27,9 @@ std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState
   const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
   if (found == holds_.end()) return {std::nullopt, HoldState::kGone};
   Hold& hold = found->second;
-  if (hold.state != HoldState::kActive) return {std::nullopt, hold.state};
-  // Past its time it has expired, whether or not anybody has come to say so.
+  // Past its time it is gone, whether or not anybody has come to say so.
   if (hold.expires <= now) return {std::nullopt, HoldState::kGone};
+  if (hold.state != HoldState::kActive) return {std::nullopt, hold.state};
   hold.state = as;
   HoldCharges charges = std::move(hold.charges);
   active_.fetch_sub(1, std::memory_order_relaxed);
@@ -53,11 +56,16 @@ bool Holds::renew(HoldId id, Instant expires, Instant now) {
 HoldState Holds::state(HoldId id, Instant now) {
   const std::scoped_lock lock(lock_);
   const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
-  if (found == holds_.end()) return HoldState::kGone;
-  if (found->second.state == HoldState::kActive && found->second.expires <= now) {
-    return HoldState::kGone;
-  }
+  if (found == holds_.end() || found->second.expires <= now) return HoldState::kGone;
   return found->second.state;
+}
+
+bool Holds::is_charged_in(HoldId id, std::string_view unit) {
+  const std::scoped_lock lock(lock_);
+  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  return found != holds_.end() &&
+         std::any_of(found->second.charges.begin(), found->second.charges.end(),
+                     [&](const HoldCharge& charge) { return charge.unit == unit; });
 }
 
 std::optional<HoldCharges> Holds::expire_one(Instant now) {

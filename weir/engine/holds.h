@@ -37,6 +37,7 @@ struct HoldCharge {
   std::int64_t amount = 0;         // weight applied
   std::int64_t weight = 1;
   Instant charged_at{};
+  std::uint64_t era = 0;  // of the limit's meters
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
@@ -78,6 +79,9 @@ class Holds {
   bool renew(HoldId id, Instant expires, Instant now);
 
   HoldState state(HoldId id, Instant now);
+
+  // Whether an active hold was charged in `unit`.
+  bool is_charged_in(HoldId id, std::string_view unit);
 
   // The charges of one hold that expires at or before `now`, if there is one.
   std::optional<HoldCharges> expire_one(Instant now);

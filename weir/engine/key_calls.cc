@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "weir/engine/adopt.h"
 #include "weir/engine/engine_impl.h"
 
 namespace weir::engine {
@@ -48,8 +49,9 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
     }
   } else {
     const Row& from = rows.at(slot->row());
-    if (from.alive) {
+    if (from.alive && from.era == rows.at(row).era) {
       slot->set_words(reshape(from.shape, to, slot->words(), shard.blocks, now));
+      shard.latest_ns.store(now.ns, std::memory_order_relaxed);
     } else {
       release(from.shape, slot->words(), shard.blocks);
       slot->set_words(initial_words(to, now));
@@ -87,7 +89,11 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
                                "clear some, or raise overrides_max",
                                limit, impl_->overridden.size())};
     }
-    const RowId row = impl_->rows.add(limit, *shape);
+    RowId row = impl_->rows.add(limit, *shape);
+    if (row == 0) {
+      impl_->compact_rows(*impl_->active, now);
+      row = impl_->rows.add(limit, *shape);
+    }
     if (row == 0) {
       return Error{
           ErrorCode::kExhausted,
@@ -126,10 +132,10 @@ Status Engine::clear_override(std::string_view limit, std::span<const std::strin
 Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::string_view> key,
                                    Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
+  impl_->expire_holds(now);
   const std::shared_ptr<const Active> rules = impl_->current_shared();
   Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
   if (!keyed) return std::move(keyed).error();
-  impl_->expire_holds(now);
 
   Inspection found;
   {
@@ -141,9 +147,10 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   const Instant at = shard.at_least(now);
   const MeterShape* shape = &keyed->limit->shape;
   Words words = initial_words(*shape, at);
-  if (Slot* slot = impl_->table.find(shard, keyed->print);
-      slot != nullptr && impl_->rows.at(slot->row()).alive) {
-    shape = &impl_->rows.at(slot->row()).shape;
+  // Rules that changed an instant ago have their own answer; this one is of before.
+  Slot* slot = impl_->table.find(shard, keyed->print);
+  if (slot != nullptr && impl_->generation.load(std::memory_order_acquire) == rules->generation) {
+    shape = &adopt(impl_->rows, *keyed->limit, shard, *slot, at);
     words = slot->words();
     found.overridden = (slot->meta() & meta::kOverride) != 0;
   }
@@ -155,20 +162,26 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
 Status Engine::reset(std::string_view limit, std::span<const std::string_view> key,
                      Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  const std::shared_ptr<const Active> rules = impl_->current_shared();
-  Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
-  if (!keyed) return std::move(keyed).error();
+  Print changed;
   {
-    Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
+    // The rules stay in force meanwhile.
+    const std::scoped_lock rules_lock(impl_->rules_lock);
+    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    if (!keyed) return std::move(keyed).error();
+    changed = keyed->print;
+    Shard& shard = impl_->table.shard(Table::shard_of(changed));
     const std::scoped_lock lock(shard);
-    if (Slot* slot = impl_->table.find(shard, keyed->print)) {
-      const MeterShape& shape = impl_->rows.at(slot->row()).shape;
+    Slot* slot = impl_->table.find(shard, changed);
+    const Instant at = shard.at_least(now);
+    // What is in flight was not spent: it comes back when the work ends.
+    if (slot != nullptr && !keyed->limit->is_slots) {
+      const MeterShape& shape = adopt(impl_->rows, *keyed->limit, shard, *slot, at);
       release(shape, slot->words(), shard.blocks);
-      slot->set_words(initial_words(shape, shard.at_least(now)));
+      slot->set_words(initial_words(shape, at));
       slot->set_meta(slot->meta() | meta::kDirty);
     }
   }
-  impl_->serve_gates({keyed->print}, now);
+  impl_->serve_gates({changed}, now);
   return Done{};
 }
 

@@ -60,7 +60,9 @@ std::uint32_t LogBlocks::allocate(std::uint32_t size_class) {
     const auto first = static_cast<std::uint32_t>(blocks.chunks.size()) * count;
     blocks.chunks.push_back(std::make_unique<meter::LogRun[]>(more));
     // Room for every block of this class, so that release() never allocates.
-    blocks.free.reserve(std::max<std::size_t>(first + count, 2 * blocks.free.capacity()));
+    if (blocks.free.capacity() < first + count) {
+      blocks.free.reserve(std::max<std::size_t>(first + count, 2 * blocks.free.capacity()));
+    }
     for (std::uint32_t i = count; i-- > 0;) blocks.free.push_back(first + i);
   }
   const std::uint32_t block = blocks.free.back();

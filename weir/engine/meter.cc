@@ -110,16 +110,15 @@ Instant windows_later(const WindowShape& shape, Instant at, Wide windows) {
   return at;
 }
 
+// Of the last `limit` units at most that many pass in one window, so those before
+// them passed a window earlier, and so on down to what fits at once.
 Instant project_log(const LogShape& shape, const meter::LogState& state, meter::ConstLogRing ring,
                     Instant now, Wide wanted) {
-  const Wide missing = wanted - meter::level(shape, state, ring, now);
-  if (missing <= 0) return now;
+  if (wanted <= 0) return now;
   if (shape.limit == 0) return kForever;
-  const Wide windows = (missing - 1) / shape.limit;
-  const std::int64_t rest = saturate(missing - windows * shape.limit);
-  const meter::Check first = meter::check(
-      shape, state, ring, now, saturate(Wide{meter::level(shape, state, ring, now)} + rest));
-  const Instant from = first.verdict == Verdict::kDenied ? first.earliest : now;
+  const Wide windows = (wanted - 1) / shape.limit;
+  const std::int64_t rest = saturate(wanted - windows * shape.limit);
+  const Instant from = meter::check(shape, state, ring, now, rest).earliest;
   return Instant{saturate(Wide{from.ns} + windows * shape.window_ns)};
 }
 
@@ -286,7 +285,8 @@ Instant project(const MeterShape& shape, const Words& words, const LogBlocks& bl
       return Instant{
           saturate(Wide{current.last_tick.ns} + ceil_div(missing, s.per_tick) * s.interval_ns)};
     } else if constexpr (std::is_same_v<Shape, WindowShape>) {
-      const Wide missing = wanted - meter::level(s, state, now);
+      // What was used beyond the limit is not carried into the next window.
+      const Wide missing = wanted - std::max<std::int64_t>(0, meter::level(s, state, now));
       if (missing <= 0) return now;
       if (s.limit == 0) return kForever;
       return windows_later(s, meter::advance(s, state, now).begin, ceil_div(missing, s.limit));
@@ -300,10 +300,23 @@ Instant project(const MeterShape& shape, const Words& words, const LogBlocks& bl
 
 Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, LogBlocks& blocks,
               Instant now) {
+  if (from == to) return words;  // nothing to convert, so nothing to round
+  // A meter in its initial state cannot be told from none, so it becomes what none
+  // would be: it might have been forgotten an instant ago.
+  if (is_initial(from, words, blocks, now)) {
+    release(from, words, blocks);
+    return initial_words(to, now);
+  }
   if (from.index() == to.index()) {
     return visit(to, [&]<typename Shape>(const Shape& s) {
-      if constexpr (kIsLog<Shape> || kIsSlots<Shape>) {
-        return words;  // stamps and what is in flight mean the same under any limit
+      if constexpr (kIsSlots<Shape>) {
+        return words;  // what is in flight means the same under any limit
+      } else if constexpr (kIsLog<Shape>) {
+        // Stamps mean the same under any limit, but those that no longer counted are
+        // not called back by a longer window.
+        const auto state = read<Shape>(words);
+        return std::bit_cast<Words>(meter::forget(*std::get_if<Shape>(&from), state,
+                                                  blocks.ring(state.block), now));
       } else {
         return std::bit_cast<Words>(
             meter::reshape(*std::get_if<Shape>(&from), s, read<Shape>(words), now));

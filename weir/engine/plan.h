@@ -65,6 +65,14 @@ struct Active {
   std::vector<ActiveLimit> limits;  // in the order of the rules
   Secret secret{};
   bool has_parents = false;  // some limit draws on another
+
+  // The named limit, or nullptr.
+  const ActiveLimit* find(std::string_view name) const noexcept {
+    for (const ActiveLimit& limit : limits) {
+      if (limit.name == name) return &limit;
+    }
+    return nullptr;
+  }
 };
 
 struct PlanItem {

@@ -13,17 +13,23 @@ std::string_view Rows::intern(std::string_view name) {
 
 RowId Rows::add(std::string_view limit, const MeterShape& shape) {
   const std::string_view name = intern(limit);
-  std::vector<RowId>& ids = by_limit_[name];
-  for (const RowId id : ids) {
-    if (at(id).alive && at(id).shape == shape) return id;
+  Limit& known = by_limit_[name];
+  // Slots count what is in flight and the others what was spent.
+  if (known.is_slots != engine::is_slots(shape)) {
+    known.is_slots = !known.is_slots;
+    known.era += 1;
+  }
+  for (const RowId id : known.ids) {
+    const Row& row = at(id);
+    if (row.alive && row.era == known.era && row.shape == shape) return id;
   }
   if (size_ + 1 >= kRowsMax) return 0;
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
     next_ = static_cast<RowId>(next_ + 1 == kRowsMax ? 1 : next_ + 1);
   }
-  owned_.push_back(std::make_unique<Row>(Row{name, shape}));
+  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, known.era}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
-  ids.push_back(next_);
+  known.ids.push_back(next_);
   size_ += 1;
   return next_;
 }
@@ -31,7 +37,9 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
 void Rows::retire(std::string_view limit) {
   const auto found = by_limit_.find(limit);
   if (found == by_limit_.end()) return;
-  for (const RowId id : found->second) {
+  found->second.era += 1;
+  for (const RowId id : found->second.ids) {
+    if (!at(id).alive) continue;
     // Replaced by a dead copy rather than changed: a reader may hold the old one.
     Row dead = at(id);
     dead.alive = false;
@@ -41,8 +49,8 @@ void Rows::retire(std::string_view limit) {
 }
 
 void Rows::free_unused(const std::vector<bool>& in_use) {
-  for (auto& [name, ids] : by_limit_) {
-    std::erase_if(ids, [&](RowId id) {
+  for (auto& [name, limit] : by_limit_) {
+    std::erase_if(limit.ids, [&](RowId id) {
       if (in_use[id]) return false;
       rows_[id].store(nullptr, std::memory_order_release);
       size_ -= 1;

@@ -32,6 +32,7 @@ struct Row {
   std::string_view limit;  // interned by the Rows that made it
   MeterShape shape;
   bool alive = true;  // false: the limit is gone, and its meters with it
+  std::uint64_t era = 0;  // another one: nothing of the limit's meters is carried over
 };
 
 class Rows {
@@ -55,7 +56,12 @@ class Rows {
  private:
   std::array<std::atomic<const Row*>, kRowsMax> rows_{};
   std::vector<std::unique_ptr<Row>> owned_;  // dead ones included: a reader may look
-  std::unordered_map<std::string_view, std::vector<RowId>> by_limit_;
+  struct Limit {
+    std::vector<RowId> ids;
+    std::uint64_t era = 0;
+    bool is_slots = false;
+  };
+  std::unordered_map<std::string_view, Limit> by_limit_;
   std::vector<std::unique_ptr<std::string>> names_;
   std::size_t size_ = 0;
   RowId next_ = 1;

@@ -145,7 +145,11 @@ class Compiler {
               fmt::format("its key has {} attributes, but at most {} are allowed; write fewer",
                           spec.per.size(), kKeyAttributesMax));
     }
-    if (!spec.weigh.attribute.empty()) rule.weigh.push_back(weights(where, spec.weigh));
+    if (!spec.weigh.attribute.empty()) {
+      rule.weigh.push_back(weights(where, spec.weigh));
+    } else if (!spec.weigh.table.empty()) {
+      mistake(where, "the weight table has no attribute; write whose values it weighs");
+    }
     for (const Matcher& m : rule.when) rule.attributes |= std::uint64_t{1} << m.attribute;
     for (const std::size_t place : rule.per) rule.attributes |= std::uint64_t{1} << place;
 

@@ -87,9 +87,8 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   const auto binding = static_cast<std::size_t>(attempt.binding());
   const PlanItem& item = plan.items[binding];
   if (!WaitRoom::has_place(waiter, item.print)) {
-    const auto queue_max = static_cast<std::size_t>(item.limit->rule->queue_max);
-    if (room.size() > options.waiters_max || room.waiting_at(item.print) >= queue_max ||
-        !attempt.enqueue(binding)) {
+    if (room.size() > options.waiters_max ||
+        room.waiting_at(item.print) >= attempt.queue_max(binding) || !attempt.enqueue(binding)) {
       answer->verdict = Verdict::kOverloaded;
       return false;
     }
@@ -153,6 +152,7 @@ void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
     }
     answers = serve(std::move(oldest), now);
   }
+  announce();  // somebody may have come nearer to a gate that promises an instant
   deliver(answers);
 }
 
@@ -175,6 +175,7 @@ void Engine::Impl::serve_everybody(Instant now) {
     const std::vector<std::uint64_t> all = room.tickets();
     answers = serve({all.begin(), all.end()}, now);
   }
+  announce();
   deliver(answers);
 }
 
@@ -196,6 +197,7 @@ bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
       answers = impl_->serve(std::move(next), now);
     }
   }
+  impl_->announce();
   Impl::deliver(answers);
   return found;
 }

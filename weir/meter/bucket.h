@@ -220,7 +220,7 @@ constexpr Step<TimedBucket> take(const BucketShape& shape, TimedBucket timed, In
                                  std::int64_t cost) noexcept {
   const Instant at = later_of(now, timed.charged_at);
   const BucketStep step = take(shape, timed.bucket, at, cost);
-  return {step.check, step.allowed() ? TimedBucket{step.state, at} : timed};
+  return {step.check, step.allowed() && cost > 0 ? TimedBucket{step.state, at} : timed};
 }
 
 // As take, but a `now` before the last charge is an error, and nothing is taken.

@@ -1,0 +1,21 @@
+// Adopt: a slot of older rules comes under those in force.
+//
+// A slot names the row (limit and shape) it was last written under. When a limit
+// has changed since, its meters are converted as they are touched: what was used
+// is kept, rounded up once. Nothing is carried over from another era of the limit
+// (it was gone meanwhile, or changed between slots and spending).
+
+#pragma once
+
+#include "weir/engine/plan.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+
+// The shape of the slot's meter under `limit`: the limit's own, to which it is
+// converted if need be, or that of its override. Needs the shard's lock and rules
+// in force.
+const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Shard& shard, Slot& slot,
+                        Instant now) noexcept;
+
+}  // namespace weir::engine
