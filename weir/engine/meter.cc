@@ -315,8 +315,8 @@ Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, 
         // Stamps mean the same under any limit, but those that no longer counted are
         // not called back by a longer window.
         const auto state = read<Shape>(words);
-        return std::bit_cast<Words>(meter::forget(*std::get_if<Shape>(&from), state,
-                                                  blocks.ring(state.block), now));
+        return std::bit_cast<Words>(
+            meter::forget(*std::get_if<Shape>(&from), state, blocks.ring(state.block), now));
       } else {
         return std::bit_cast<Words>(
             meter::reshape(*std::get_if<Shape>(&from), s, read<Shape>(words), now));

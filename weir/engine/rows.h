@@ -31,7 +31,7 @@ constexpr std::size_t kRowsMax = 1 << 13;
 struct Row {
   std::string_view limit;  // interned by the Rows that made it
   MeterShape shape;
-  bool alive = true;  // false: the limit is gone, and its meters with it
+  bool alive = true;      // false: the limit is gone, and its meters with it
   std::uint64_t era = 0;  // another one: nothing of the limit's meters is carried over
 };
 
