@@ -256,11 +256,6 @@ class WaitingStream {
     if (decision.verdict != Verdict::kQueued) {
       check(asker.phase == Phase::kWaiting, "answered twice");
       settle_answer(id, decision);
-      if (decision.verdict == Verdict::kDenied && now_ < asker.options.deadline) {
-        check(decision.earliest <= served_at(id, asker),
-              fmt::format("it is told {}, but after those ahead it fits at {}",
-                          describe(decision.earliest), describe(served_at(id, asker))));
-      }
       if (decision.verdict == Verdict::kDenied && alone) {
         check(expected.verdict == Verdict::kDenied &&
                   (expected.earliest > asker.options.deadline || now_ >= asker.options.deadline),
@@ -465,6 +460,10 @@ class WaitingStream {
       case Verdict::kDenied: {
         check(now_ >= asker.options.deadline || decision.earliest > asker.options.deadline,
               fmt::format("waiter {} is denied, but the deadline can be met", id));
+        const bool early = now_ < asker.options.deadline && !reentrant_;
+        check(!early || decision.earliest <= served_at(id, asker),
+              fmt::format("waiter {} is told {}, but after those ahead it fits at {}", id,
+                          describe(decision.earliest), describe(served_at(id, asker))));
         const bool fits = model_->peek(asker.request(), now_).verdict == Verdict::kAllowed;
         check(!fits || now_ > asker.options.deadline || reentrant_ || is_behind(asker, id),
               fmt::format("waiter {} is denied in time, though it fits", id));

@@ -21,7 +21,7 @@ enum class Verdict : std::uint8_t {
   kAllowed,     // admitted, and the cost has been charged
   kDenied,      // over a limit now; the same request may pass at `earliest`
   kNever,       // costs more than a limit can ever hold; waiting will not help
-  kOverloaded,  // wanted to wait, but the queue is full or the deadline too near
+  kOverloaded,  // wanted to wait, but the queue is full
   kQueued,      // waiting; the answer will come through the callback
 };
 
