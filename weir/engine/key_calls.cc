@@ -65,7 +65,6 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,
                             const MeterSpec& meter, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  Print changed;
   {
     const std::scoped_lock lock(impl_->rules_lock);
     Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
@@ -80,8 +79,7 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
           "with other parameters",
           limit));
     }
-    changed = keyed->print;
-    const std::pair<std::uint64_t, std::uint64_t> name{changed.low, changed.high};
+    const std::pair<std::uint64_t, std::uint64_t> name{keyed->print.low, keyed->print.high};
     if (!impl_->overridden.contains(name) &&
         impl_->overridden.size() >= impl_->options.overrides_max) {
       return Error{ErrorCode::kExhausted,
@@ -105,27 +103,26 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
     if (!status) return status;
     impl_->overridden.emplace(name, keyed->limit->name);
   }
-  impl_->serve_gates({changed}, now);
+  // Not only the oldest: whoever can no longer pass at all must not be waited for.
+  impl_->serve_everybody(now);
   return Done{};
 }
 
 Status Engine::clear_override(std::string_view limit, std::span<const std::string_view> key,
                               Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  Print changed;
   {
     const std::scoped_lock lock(impl_->rules_lock);
     Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
     if (!keyed) return std::move(keyed).error();
-    changed = keyed->print;
-    if (impl_->overridden.erase({changed.low, changed.high}) == 0) {
+    if (impl_->overridden.erase({keyed->print.low, keyed->print.high}) == 0) {
       return Error{ErrorCode::kNotFound,
                    fmt::format("limit '{}': this key has no override; nothing to clear", limit)};
     }
     Status status = impl_->change_row(*keyed, keyed->limit->row, false, now);
     if (!status) return status;
   }
-  impl_->serve_gates({changed}, now);
+  impl_->serve_everybody(now);
   return Done{};
 }
 

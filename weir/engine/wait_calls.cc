@@ -146,11 +146,14 @@ void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
   Answers answers;
   {
     const std::scoped_lock lock(room.lock);
-    std::set<std::uint64_t> oldest;
+    // Together with those whose time has come, so that the older of two who both fit
+    // at this instant is answered first.
+    const std::vector<std::uint64_t> due = room.due(now);
+    std::set<std::uint64_t> tickets(due.begin(), due.end());
     for (const Print print : prints) {
-      if (const std::uint64_t ticket = room.oldest_at(print)) oldest.insert(ticket);
+      if (const std::uint64_t ticket = room.oldest_at(print)) tickets.insert(ticket);
     }
-    answers = serve(std::move(oldest), now);
+    answers = serve(std::move(tickets), now);
   }
   announce();  // somebody may have come nearer to a gate that promises an instant
   deliver(answers);
