@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -61,7 +62,8 @@ std::vector<Measured> measure(const std::vector<Comparison>& comparisons, int ro
   std::vector<std::vector<double>> ratios(comparisons.size());
   for (int round = 1; round <= rounds; ++round) {
     for (std::size_t i = 0; i < comparisons.size(); ++i) {
-      fmt::print(stderr, "\rround {}/{}: {:<60}", round, rounds, comparisons[i].what);
+      if (::isatty(STDERR_FILENO) != 0)
+        fmt::print(stderr, "\rround {}/{}: {:<60}", round, rounds, comparisons[i].what);
       ours[i].push_back(time_of(comparisons[i].ours));
       yardstick[i].push_back(time_of(comparisons[i].yardstick));
       const double slower = ours[i].back() / yardstick[i].back();
@@ -69,7 +71,7 @@ std::vector<Measured> measure(const std::vector<Comparison>& comparisons, int ro
       ratios[i].push_back(comparisons[i].better == Better::kLower ? slower : 2 / slower);
     }
   }
-  fmt::print(stderr, "\r{:<80}\r", "");
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{:<80}\r", "");
   std::vector<Measured> measured;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const auto [low, high] = std::minmax_element(ratios[i].begin(), ratios[i].end());

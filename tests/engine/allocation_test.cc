@@ -111,6 +111,24 @@ TEST(Allocation, IsNotNeededToDenyByOneBucket) {
   EXPECT_EQ(allowed, 1);
 }
 
+TEST(Allocation, IsNotNeededForMoreKindsOfRequestsThanAreRemembered) {
+  RuleSetSpec spec;
+  std::vector<Ask> asks(40);
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const std::string name = "an-attribute-with-a-long-name-" + std::to_string(i);
+    spec.limits.push_back({.name = name, .per = {name}, .meter = WindowSpec{1'000'000, 24h}});
+    asks[i].with(name, kLongKey);
+  }
+  auto engine = engine_of(spec, kNoSampling);
+  std::int64_t allowed = 0;
+  EXPECT_EQ(allocations_of([&](int i) {
+              const Request request = asks[static_cast<std::size_t>(i) % asks.size()];
+              allowed += engine->decide(request, kStart)->allowed();
+            }),
+            0);
+  EXPECT_EQ(allowed, 2 * kDecisions);
+}
+
 TEST(Allocation, IsNotNeededToPeek) {
   auto engine = engine_of(one_bucket(1), kNoSampling);
   Ask ask = client(kLongKey);

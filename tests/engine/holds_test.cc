@@ -304,7 +304,7 @@ TEST(Settle, TakesAnOverageFromAMeterThatWasForgottenMeanwhile) {
       engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 1s}}},
                  .units = {{"tokens"}}});
   const Decision held = hold_tokens(*engine, 1);
-  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 2s);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 2s);
   ASSERT_EQ(engine->keys(), 0u);
   settle(*engine, held.hold, 41, kStart + 2s);
   EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 2s), -30);

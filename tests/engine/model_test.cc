@@ -113,10 +113,15 @@ class Drawer {
     return {};
   }
 
-  // Other parameters for the same kind of meter. Where a ticker starts is said once:
-  // it is about keys that were never seen.
+  // Other parameters for the same kind of meter, or the same in other words. Where a
+  // ticker starts is said once: it is about keys that were never seen.
   MeterSpec changed(const MeterSpec& from) {
-    MeterSpec to = meter(kind_of(from));
+    MeterSpec to = random_.chance(20) ? from : meter(kind_of(from));
+    if (auto* bucket = std::get_if<BucketSpec>(&to); bucket != nullptr && random_.chance(20)) {
+      if (bucket->burst == 0) bucket->burst = bucket->amount;
+      bucket->amount *= 3;
+      bucket->period *= 3;
+    }
     if (auto* ticker = std::get_if<TickerSpec>(&to)) {
       ticker->start = std::get<TickerSpec>(from).start;
     }
@@ -195,7 +200,7 @@ class Drawer {
     std::erase_if(rules.limits, [&](const LimitSpec&) { return random_.chance(8); });
     for (LimitSpec& limit : rules.limits) {
       if (random_.chance(45)) limit.meter = changed(limit.meter);
-      if (random_.chance(3)) limit.meter = another();
+      if (random_.chance(4)) limit.meter = another();
       if (random_.chance(10)) requirements(limit);
     }
     finish(rules);
@@ -603,7 +608,7 @@ class Stream {
           status.ok() == cleared && (cleared || status.error().code == ErrorCode::kNotFound),
           cleared ? "the override was not cleared" : "there was an override to clear");
     }
-    const MeterSpec spec = Drawer{random_, scale_, now_}.changed(model_->find(key->first)->meter);
+    const MeterSpec spec = Drawer{random_, scale_, now_}.changed(model_->parameters(*key));
     trace("{} set_override {} {}", describe(now_), describe(*key), describe(spec));
     model_->set_override(*key, spec, now_);
     succeed(engine_->set_override(key->first, values(*key), spec, now_));

@@ -148,6 +148,8 @@ class Model {
   Inspection inspect(const Key& key, Instant now);
   void reset(const Key& key, Instant now);
 
+  // Those of the key itself, or the limit's.
+  const MeterSpec& parameters(const Key& key) const;
   // A copy of the key's meter, with the parameters in force.
   std::unique_ptr<Meter> view(const Key& key, Instant now) const;
 
@@ -189,7 +191,6 @@ class Model {
   void hold(const std::vector<Item>& items, const std::vector<Charge>& charges, Duration ttl,
             Instant start, Answer& answer);
 
-  const MeterSpec& parameters(const Key& key) const;
   Meter& touch(const Key& key, Instant now);
   bool survives(const Charge& charge) const;
   std::uint64_t birth(const std::string& limit) const;

@@ -111,7 +111,7 @@ TEST(Override, SaysInADecisionWhatItsKeyCanHold) {
 TEST(Override, IsNotSweptAway) {
   auto engine = engine_of(window_of(1));
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{3, 1h}, kStart));
-  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 48h);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 48h);
   EXPECT_EQ(admitted(*engine, client("acme"), kStart + 48h, 5), 3);
 }
 

@@ -19,9 +19,9 @@ namespace weir::engine {
 namespace {
 
 Print of(const std::vector<std::string>& tuple, const Secret& secret = kSecret) {
-  Print print;
-  for (const std::string& value : tuple) print = with_value(secret, print, value);
-  return finished(print);
+  Print key;
+  for (const std::string& value : tuple) key = with_value(secret, key, value);
+  return print_for(seed_for(secret, "limit"), key);
 }
 
 TEST(Print, IsTheSameForTheSameTuple) { EXPECT_EQ(of({"ab", "c"}), of({"ab", "c"})); }
@@ -42,6 +42,15 @@ TEST(Print, DependsOnEveryWordOfTheSecret) {
     other[i] ^= 1;
     EXPECT_NE(of({"limit", "acme"}), of({"limit", "acme"}, other)) << "word " << i;
   }
+}
+
+TEST(Print, DependsOnWhichIsTheLimitAndWhichTheKey) {
+  const auto print = [](std::string_view limit, std::string_view key) {
+    return print_for(seed_for(kSecret, limit), with_value(kSecret, {}, key));
+  };
+  EXPECT_NE(print("a", "b"), print("b", "a"));
+  EXPECT_NE(print("a", "x"), print("b", "x"));
+  EXPECT_NE(print("a", "a"), print("b", "b"));
 }
 
 TEST(Print, LeavesSixteenBitsForTheTable) {
@@ -135,10 +144,10 @@ class PrintSpread : public ::testing::TestWithParam<std::string> {
     Secret secret;
     std::mt19937_64 random(number);
     for (std::uint64_t& word : secret) word = random();
-    const Print limit = with_value(secret, Print{}, "limit");
+    const Print seed = seed_for(secret, "limit");
     std::vector<std::uint64_t> all;
     for (const std::string& key : family(GetParam(), kKeys)) {
-      all.push_back(place(finished(with_value(secret, limit, key))));
+      all.push_back(place(print_for(seed, with_value(secret, {}, key))));
     }
     return all;
   }
@@ -154,16 +163,15 @@ TEST_P(PrintSpread, IsEvenOverPlaces) {
 TEST_P(PrintSpread, IsEvenOverShards) {
   for (std::uint64_t number = 0; number < kSecrets; ++number) {
     const auto highs = places(number, [](Print print) { return print.high; });
-    EXPECT_LT(clustering(highs, kShardCount), kTooMuch) << "secret " << number;
+    EXPECT_LT(clustering(highs, kShardsMax), kTooMuch) << "secret " << number;
   }
 }
 
 TEST_P(PrintSpread, IsEvenOverThePlacesOfEachShard) {
   for (std::uint64_t number = 0; number < kSecrets; ++number) {
-    const auto joint = places(number, [](Print print) {
-      return std::uint64_t{Table::shard_of(print)} << 56 | print.low >> 8;
-    });
-    EXPECT_LT(clustering(joint, kShardCount * 16), kTooMuch) << "secret " << number;
+    const auto joint =
+        places(number, [](Print print) { return (print.high >> 56) << 56 | print.low >> 8; });
+    EXPECT_LT(clustering(joint, 256 * 16), kTooMuch) << "secret " << number;
   }
 }
 

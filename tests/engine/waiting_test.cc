@@ -776,10 +776,10 @@ TEST_F(Waiting, IsNotSweptAwayFromUnderAWaiter) {
   take(Ask());
   const WaitStart start = wait(Ask(), "w", kStart, kStart + 1h);
   // Nobody calls at kStart + 10s; the bucket is full when the sweep comes by.
-  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 9s);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 9s);
   EXPECT_EQ(engine->inspect("bucket", {}, kStart + 9s)->waiters, 1u);
   EXPECT_TRUE(engine->cancel_wait(start.ticket, kStart + 20s));
-  for (std::size_t i = 0; i < kShardCount; ++i) engine->advance(kStart + 20s);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 20s);
   EXPECT_EQ(engine->keys(), 0u);
 }
 

@@ -2,8 +2,8 @@
 
 namespace weir::engine {
 
-const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Shard& shard, Slot& slot,
-                        Instant now) noexcept {
+const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table, Shard& shard,
+                        Slot& slot, Instant now) noexcept {
   const bool overridden = (slot.meta() & meta::kOverride) != 0;
   if (slot.row() == limit.row && !overridden) return limit.shape;
   const Row& row = rows.at(slot.row());
@@ -12,9 +12,9 @@ const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Shard& shard
 
   Words words;
   if (carries_over) {
-    words = reshape(row.shape, limit.shape, slot.words(), shard.blocks, now);
+    words = reshape(row.shape, limit.shape, slot.words(), table.logs, now);
   } else {
-    release(row.shape, slot.words(), shard.blocks);
+    release(row.shape, slot.words(), table.logs);
     words = initial_words(limit.shape, now);
   }
   slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);

@@ -15,7 +15,7 @@ namespace weir::engine {
 // The shape of the slot's meter under `limit`: the limit's own, to which it is
 // converted if need be, or that of its override. Needs the shard's lock and rules
 // in force.
-const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Shard& shard, Slot& slot,
-                        Instant now) noexcept;
+const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table, Shard& shard,
+                        Slot& slot, Instant now) noexcept;
 
 }  // namespace weir::engine

@@ -25,12 +25,28 @@ void for_each_seat_in_order(const Plan& plan, Visitor&& visitor) {
 
 }  // namespace
 
+void LockedShards::lock_in_order(Table& table, const Plan& plan) noexcept {
+  std::size_t count = 0;
+  for (const PlanItem& item : plan.limits()) {
+    if (item.limit->seat == nullptr) shards_[count++] = &table.shard_of(item.print);
+  }
+  const auto end = shards_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::sort(shards_.begin(), end);
+  count_ = static_cast<std::size_t>(std::unique(shards_.begin(), end) - shards_.begin());
+  for (std::size_t i = 0; i < count_; ++i) shards_[i]->lock();
+}
+
 Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
                  const Plan& plan, const Request& request, Instant now) noexcept
-    : table_(table), rows_(rows), plan_(plan), request_(request), now_(now), start_(now) {
-  lock_all();
-  start_ = now_;
-  earliest_ = now_;
+    : table_(table),
+      rows_(rows),
+      plan_(plan),
+      request_(request),
+      shards_(table, plan),
+      now_(shards_.at_least(now)),
+      start_(now_),
+      ruling_(now_) {
+  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
   // Before any look-up: an old plan must not convert meters back to its rules.
   stale_ = generation.load(std::memory_order_acquire) != plan_.generation;
   for (std::size_t i = 0; !stale_ && i < plan_.count; ++i) look_up(i);
@@ -38,16 +54,6 @@ Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t
 
 Attempt::~Attempt() {
   if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.unlock(); });
-  for (std::size_t i = 0; i < plan_.shard_count; ++i) table_.shard(plan_.shards[i]).unlock();
-}
-
-void Attempt::lock_all() noexcept {
-  for (std::size_t i = 0; i < plan_.shard_count; ++i) {
-    Shard& locked = table_.shard(plan_.shards[i]);
-    locked.lock();
-    now_ = locked.at_least(now_);
-  }
-  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
 }
 
 void Attempt::look_up(std::size_t i) noexcept {
@@ -63,7 +69,7 @@ void Attempt::look_up(std::size_t i) noexcept {
     item.words = initial_words(*item.shape, now_);
     return;
   }
-  item.shape = &adopt(rows_, *planned(i).limit, shard(i), *item.slot, now_);
+  item.shape = &adopt(rows_, *planned(i).limit, table_, shard(i), *item.slot, now_);
   item.words = item.slot->words();
 }
 
@@ -82,7 +88,7 @@ bool Attempt::has_waiters() const noexcept {
 
 std::int64_t Attempt::available(std::size_t i) const noexcept {
   if (GateSeat* gate = seat(i)) return gate->gate->available(now_);
-  return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, shard(i).blocks, now_));
+  return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, table_.logs, now_));
 }
 
 std::int64_t Attempt::limit_to_available(std::string_view unit, std::int64_t want) noexcept {
@@ -102,7 +108,7 @@ std::int64_t Attempt::limit_to_available(std::string_view unit, std::int64_t wan
 meter::Check Attempt::check_at(std::size_t i, Instant at) const noexcept {
   const Item& item = items_[i];
   if (GateSeat* gate = seat(i)) return gate->gate->check(request_, at, item.cost);
-  return engine::check(*item.shape, item.words, shard(i).blocks, at, item.cost);
+  return engine::check(*item.shape, item.words, table_.logs, at, item.cost);
 }
 
 void Attempt::check() noexcept {
@@ -125,42 +131,30 @@ void Attempt::refuse(std::size_t i, Instant earliest) noexcept {
   judge();
 }
 
-// The verdict over all enforced limits. The limit that keeps the request waiting
-// longest is the one that binds; `never` binds before everything.
+// The verdict over all enforced limits.
 void Attempt::judge() noexcept {
-  verdict_ = Verdict::kAllowed;
-  binding_ = -1;
-  earliest_ = now_;
+  ruling_ = Ruling(now_);
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    const meter::Check& check = items_[i].check;
-    if (check.allowed() || planned(i).limit->shadow) continue;
-    const bool first = binding_ < 0;
-    const bool worse =
-        check.verdict == verdict_ ? check.earliest > earliest_ : check.verdict == Verdict::kNever;
-    if (first || worse) {
-      verdict_ = check.verdict;
-      binding_ = static_cast<std::int8_t>(i);
-      earliest_ = check.earliest;
-    }
+    if (!planned(i).limit->shadow) ruling_.add(i, items_[i].check);
   }
-  if (plan_.has_gates && verdict_ == Verdict::kDenied) settle_earliest();
+  if (plan_.has_gates && ruling_.verdict == Verdict::kDenied) settle_earliest();
 }
 
 // Meters that admit a cost at t admit it at every later instant if nobody else
 // comes, so the latest of their instants fits all. A system gate may close
 // again, so with one of them the instant is checked over all limits until it holds.
 void Attempt::settle_earliest() noexcept {
-  for (int round = 0; round < kEarliestRounds && earliest_ != kForever; ++round) {
-    Instant agreed = earliest_;
+  for (int round = 0; round < kEarliestRounds && ruling_.earliest != kForever; ++round) {
+    Instant agreed = ruling_.earliest;
     for (std::size_t i = 0; i < plan_.count; ++i) {
       if (planned(i).limit->shadow) continue;
-      const meter::Check check = check_at(i, earliest_);
+      const meter::Check check = check_at(i, ruling_.earliest);
       if (!check.allowed()) agreed = later_of(agreed, check.earliest);
     }
-    if (agreed == earliest_) return;
-    earliest_ = agreed;
+    if (agreed == ruling_.earliest) return;
+    ruling_.earliest = agreed;
   }
-  earliest_ = kForever;
+  ruling_.earliest = kForever;
 }
 
 bool Attempt::find_booking(Instant latest) noexcept {
@@ -220,14 +214,12 @@ Status Attempt::charge() {
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
     if (seat(i) != nullptr || item.is_self_contained) continue;
-    const bool reserved = engine::reserve(*item.shape, item.words, shard(i).blocks, now_);
+    const bool reserved = engine::reserve(*item.shape, item.words, table_.logs, now_);
     item.slot->set_words(item.words);
     if (!reserved) return logs_full(i);
   }
   for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i);
-  for (std::size_t i = 0; i < plan_.shard_count; ++i) {
-    table_.shard(plan_.shards[i]).latest_ns.store(now_.ns, std::memory_order_relaxed);
-  }
+  shards_.charged_at(now_);
   charged_ = true;
   return Done{};
 }
@@ -245,7 +237,7 @@ void Attempt::charge_item(std::size_t i) noexcept {
     item.words = item.taken;
     item.charged_at = charge_instant(*item.shape, item.words, start_);
   } else {
-    item.charged_at = engine::charge(*item.shape, item.words, shard(i).blocks, start_, item.cost);
+    item.charged_at = engine::charge(*item.shape, item.words, table_.logs, start_, item.cost);
   }
   item.slot->set_words(item.words);
   if ((item.slot->meta() & meta::kDirty) == 0) {
@@ -299,7 +291,7 @@ Duration Attempt::shortest_slots_hold() const noexcept {
 
 Instant Attempt::projected(std::size_t i, std::int64_t ahead) const noexcept {
   if (seat(i) != nullptr) return now_;
-  return project(*items_[i].shape, items_[i].words, shard(i).blocks, now_, ahead, items_[i].cost);
+  return project(*items_[i].shape, items_[i].words, table_.logs, now_, ahead, items_[i].cost);
 }
 
 std::size_t Attempt::queue_max(std::size_t i) const noexcept {
@@ -327,12 +319,12 @@ bool Attempt::enqueue(std::size_t i) {
 }
 
 void Attempt::report(Decision& decision) const noexcept {
-  decision.verdict = charged_ ? Verdict::kAllowed : verdict_;
-  decision.binding_index = charged_ ? std::int8_t{-1} : binding_;
-  decision.earliest = charged_ ? start_ : earliest_;
+  const int binding = charged_ ? -1 : ruling_.binding;
+  decision.verdict = charged_ ? Verdict::kAllowed : ruling_.verdict;
+  decision.binding_index = static_cast<std::int8_t>(binding);
+  decision.earliest = charged_ ? start_ : ruling_.earliest;
   decision.outcome_count = plan_.count;
-  decision.shortfall =
-      decision.binding_index < 0 ? 0 : items_[static_cast<std::size_t>(binding_)].check.shortfall;
+  decision.shortfall = charged_ ? 0 : ruling_.shortfall;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const Item& item = items_[i];
     const ActiveLimit& limit = *planned(i).limit;

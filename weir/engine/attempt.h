@@ -24,6 +24,71 @@
 
 namespace weir::engine {
 
+// The shards of a plan, locked: each as it comes if none is taken, which needs no
+// order because nobody waits for anything; otherwise one by one, in order.
+class LockedShards {
+ public:
+  LockedShards(Table& table, const Plan& plan) noexcept {
+    for (const PlanItem& item : plan.limits()) {
+      if (item.limit->seat != nullptr) continue;
+      Shard& shard = table.shard_of(item.print);
+      if (!shard.try_lock()) {
+        unlock();
+        lock_in_order(table, plan);
+        return;
+      }
+      shards_[count_++] = &shard;
+    }
+  }
+  ~LockedShards() { unlock(); }
+  LockedShards(const LockedShards&) = delete;
+  LockedShards& operator=(const LockedShards&) = delete;
+
+  // `now`, or the last charge of any of them if that is later.
+  Instant at_least(Instant now) const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) now = shards_[i]->at_least(now);
+    return now;
+  }
+  void charged_at(Instant now) const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) {
+      shards_[i]->latest_ns.store(now.ns, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  void lock_in_order(Table& table, const Plan& plan) noexcept;
+  void unlock() noexcept {
+    for (std::size_t i = 0; i < count_; ++i) shards_[i]->unlock();
+    count_ = 0;
+  }
+
+  std::array<Shard*, kLimitsPerRequestMax> shards_;  // distinct
+  std::size_t count_ = 0;
+};
+
+// What the checks of several limits amount to. The limit that keeps the request
+// waiting longest is the one that binds; `never` binds before everything.
+struct Ruling {
+  explicit Ruling(Instant now) noexcept : earliest(now) {}
+
+  void add(std::size_t limit, const meter::Check& check) noexcept {
+    if (check.allowed()) return;
+    const bool worse =
+        check.verdict == verdict ? check.earliest > earliest : check.verdict == Verdict::kNever;
+    if (binding >= 0 && !worse) return;
+    verdict = check.verdict;
+    binding = static_cast<int>(limit);
+    earliest = check.earliest;
+    shortfall = check.shortfall;
+  }
+  bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
+
+  Verdict verdict = Verdict::kAllowed;
+  int binding = -1;
+  Instant earliest;
+  std::int64_t shortfall = 0;  // of the limit that binds
+};
+
 class Attempt {
  public:
   Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
@@ -55,12 +120,13 @@ class Attempt {
   void refuse(std::size_t i, Instant earliest) noexcept;
 
   // Whether every enforced limit fits. After check().
-  bool passes() const noexcept { return verdict_ == Verdict::kAllowed; }
-  Verdict verdict() const noexcept { return verdict_; }
-  std::int8_t binding() const noexcept { return binding_; }
+  bool passes() const noexcept { return ruling_.allowed(); }
+
+  // The item that binds. Requires that the attempt does not pass.
+  std::size_t binding() const noexcept { return static_cast<std::size_t>(ruling_.binding); }
 
   // When the whole request fits, all limits considered together.
-  Instant earliest() const noexcept { return earliest_; }
+  Instant earliest() const noexcept { return ruling_.earliest; }
 
   // Finds the first start up to `latest` at which all limits fit, if all of them
   // can be booked ahead: buckets, none in shadow. After check(), instead of passes().
@@ -104,10 +170,7 @@ class Attempt {
 
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
   GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat; }
-  Shard& shard(std::size_t i) const noexcept {
-    return table_.shard(Table::shard_of(planned(i).print));
-  }
-  void lock_all() noexcept;
+  Shard& shard(std::size_t i) const noexcept { return table_.shard_of(planned(i).print); }
   void look_up(std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
   bool make_slots();
@@ -123,11 +186,10 @@ class Attempt {
   const Rows& rows_;
   const Plan& plan_;
   const Request& request_;
+  LockedShards shards_;
   Instant now_;
   Instant start_;  // now_, or the booked start
-  Instant earliest_{};
-  Verdict verdict_ = Verdict::kAllowed;
-  std::int8_t binding_ = -1;
+  Ruling ruling_;
   bool stale_ = false;
   bool charged_ = false;
   bool booked_ = false;

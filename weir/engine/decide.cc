@@ -14,32 +14,48 @@ constexpr std::size_t kBatch = 16;  // requests planned and prefetched together
 const AcquireOptions kPlainOptions;
 
 // What is left of a meter without runs.
-std::int64_t left_of(const MeterShape& shape, const Words& words, Instant at) {
+[[gnu::noinline]] std::int64_t left_of_other(const MeterShape& shape, const Words& words,
+                                             Instant at) {
   static const LogBlocks no_blocks(0);
-  if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
-    return meter::level(*bucket, std::bit_cast<meter::BucketState>(words), at);
-  }
   return level(shape, words, no_blocks, at);
 }
+inline std::int64_t left_of(const MeterShape& shape, const Words& words, Instant at) {
+  if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
+    return meter::level(*bucket,
+                        meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
+                                           static_cast<std::int64_t>(words[1])},
+                        at);
+  }
+  return left_of_other(shape, words, at);
+}
 
-inline void report_single(const PlanItem& item, const meter::Check& check, const Words& words,
-                          Instant at, Decision& decision) {
-  const MeterShape& shape = item.limit->shape;
+inline void report_row(const PlanItem& item, const meter::Check& check, std::int64_t remaining,
+                       Outcome& row) {
+  row.limit = item.limit->name;
+  row.verdict = check.verdict;
+  row.shadow = false;
+  row.cost = item.cost;
+  row.remaining = std::max<std::int64_t>(0, remaining);
+  row.capacity = item.limit->capacity;
+  row.earliest = check.earliest;
+}
+
+// `words`: after the decision. A refusal has already worked out what is left: the cost
+// less what was missing.
+inline void report_one(const PlanItem& item, const meter::Check& check, const Words& words,
+                       Instant at, Decision& decision) {
   decision.verdict = check.verdict;
   decision.binding_index = check.allowed() ? std::int8_t{-1} : std::int8_t{0};
   decision.outcome_count = 1;
   decision.shortfall = check.shortfall;
   decision.earliest = check.earliest;
-  Outcome& outcome = decision.outcome_rows[0];
-  outcome.limit = item.limit->name;
-  outcome.verdict = check.verdict;
-  outcome.shadow = false;
-  outcome.cost = item.cost;
-  // A refusal has already worked out what is left: the cost less what was missing.
-  outcome.remaining = std::max<std::int64_t>(
-      0, check.allowed() ? left_of(shape, words, at) : item.cost - check.shortfall);
-  outcome.capacity = item.limit->capacity;
-  outcome.earliest = check.earliest;
+  report_row(item, check,
+             check.allowed() ? left_of(item.limit->shape, words, at) : item.cost - check.shortfall,
+             decision.outcome_rows[0]);
+}
+
+inline void mark_dirty(Slot& slot) {
+  if ((slot.meta() & meta::kDirty) == 0) slot.set_meta(slot.meta() | meta::kDirty);
 }
 
 bool is_plain(const AcquireOptions& options) {
@@ -84,19 +100,33 @@ Error unacceptable_instant(Instant now) {
       now.ns));
 }
 
+void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>& answer) {
+  Local& mine = local();
+  const Active& rules = current(mine);
+  const ActiveLimit* limit = mine.outlines.sole_limit(request);
+  if (limit != nullptr && request.attributes[0].value.size() <= kValueBytesMax &&
+      is_acceptable(now)) [[likely]] {
+    const Print key = with_value(rules.secret, {}, request.attributes[0].value);
+    const PlanItem item{limit, print_for(limit->seed, key), 1, 1};
+    if (decide_one(item, rules.generation, now, *answer)) [[likely]] {
+      return sample(mine, rules, {&item, 1}, request);
+    }
+  }
+  acquire(request, kPlainOptions, Mode::kCharge, now, answer);
+}
+
 void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, Mode mode,
                            Instant now, Result<Decision>& answer) {
   Local& mine = local();
   Plan plan;
   do {
     const Active& rules = current(mine);
-    if (auto error = make_plan(rules, request, plan)) {
+    if (auto error = mine.outlines.make_plan(rules, request, plan)) {
       answer = std::move(*error);
       return;
     }
-    sample(mine, rules, plan, request);
-    if (plan.count == 1 && &asked == &kPlainOptions && mode == Mode::kCharge &&
-        is_acceptable(now) && decide_single(plan, now, *answer)) {
+    sample(mine, rules, plan.limits(), request);
+    if (&asked == &kPlainOptions && mode == Mode::kCharge && decide_directly(plan, now, *answer)) {
       return;
     }
   } while (!decide(plan, request, asked, mode, now, answer));
@@ -129,18 +159,19 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
   return attempted != Attempted::kStale;
 }
 
-bool Engine::Impl::decide_single(const Plan& plan, Instant now, Decision& decision) {
-  const PlanItem& item = plan.items[0];
+bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
+                              Decision& decision) {
   const ActiveLimit& limit = *item.limit;
-  if (!limit.is_single_step) return false;
-  Shard& shard = table.shard(Table::shard_of(item.print));
-  if (shard.denying.load(std::memory_order_relaxed) && deny_unlocked(plan, now, decision)) {
+  Shard& shard = table.shard_of(item.print);
+  if (shard.denying.load(std::memory_order_relaxed) &&
+      deny_unlocked(shard, item, planned_under, now, decision)) {
     return true;
   }
+  table.prefetch(item.print);  // it arrives while the lock is taken
   shard.lock();
   Slot* slot = table.find(shard, item.print);
   if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row ||
-      generation.load(std::memory_order_acquire) != plan.generation) {
+      generation.load(std::memory_order_acquire) != planned_under) {
     shard.unlock();
     return false;
   }
@@ -149,32 +180,101 @@ bool Engine::Impl::decide_single(const Plan& plan, Instant now, Decision& decisi
   const meter::Check check = take_self_contained(limit.shape, words, at, item.cost);
   if (check.allowed()) {
     slot->set_words(words);
-    if ((slot->meta() & meta::kDirty) == 0) slot->set_meta(slot->meta() | meta::kDirty);
+    mark_dirty(*slot);
     shard.latest_ns.store(at.ns, std::memory_order_relaxed);
   }
   if (shard.denying.load(std::memory_order_relaxed) == check.allowed()) {
     shard.denying.store(!check.allowed(), std::memory_order_relaxed);
   }
   shard.unlock();
-  report_single(item, check, words, at, decision);
+  report_one(item, check, words, at, decision);
   return true;
 }
 
 // A limit that is denying is read first, without its lock: a denial writes
 // nothing, so any number of threads can be denied at once.
-bool Engine::Impl::deny_unlocked(const Plan& plan, Instant now, Decision& decision) {
-  const PlanItem& item = plan.items[0];
-  const Shard& shard = table.shard(Table::shard_of(item.print));
+bool Engine::Impl::deny_unlocked(const Shard& shard, const PlanItem& item,
+                                 std::uint64_t planned_under, Instant now, Decision& decision) {
   Words words;
   std::uint64_t meta;
-  if (!table.read(item.print, words, meta)) return false;
+  if (!Table::read(shard, item.print, words, meta)) return false;
   if ((meta & ~meta::kDirty) != item.limit->row) return false;
   const Instant at = shard.at_least(now);
   const meter::Check check = take_self_contained(item.limit->shape, words, at, item.cost);
   if (check.allowed()) return false;
   // The rules may have changed since the plan was made; then the lock decides.
+  if (generation.load(std::memory_order_acquire) != planned_under) return false;
+  report_one(item, check, words, at, decision);
+  return true;
+}
+
+bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decision) {
+  struct Step {
+    Slot* slot;
+    Words words;  // afterwards; those of a log have yet to be charged
+  };
+  std::array<Step, kLimitsPerRequestMax> steps;
+  for (const PlanItem& item : plan.limits()) table.prefetch(item.print);
+  const LockedShards locked(table, plan);
   if (generation.load(std::memory_order_acquire) != plan.generation) return false;
-  report_single(item, check, words, at, decision);
+  const Instant at = locked.at_least(now);
+  Ruling ruling(at);
+  bool has_logs = false;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const PlanItem& item = plan.items[i];
+    const ActiveLimit& limit = *item.limit;
+    Slot* slot = table.find(table.shard_of(item.print), item.print);
+    if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row) return false;
+    Words words = slot->words();
+    meter::Check check;
+    std::int64_t left;  // if all admit
+    if (limit.is_log) {
+      has_logs = true;
+      left = level(limit.shape, words, table.logs, at) - item.cost;
+      check = {Verdict::kAllowed, at, 0};
+      if (left < 0) check = engine::check(limit.shape, words, table.logs, at, item.cost);
+    } else {
+      check = take_self_contained(limit.shape, words, at, item.cost);
+      left = check.allowed() ? left_of(limit.shape, words, at) : 0;
+    }
+    steps[i].slot = slot;
+    steps[i].words[0] = words[0];
+    steps[i].words[1] = words[1];
+    ruling.add(i, check);
+    report_row(item, check, check.allowed() ? left : item.cost - check.shortfall,
+               decision.outcome_rows[i]);
+  }
+  decision.verdict = ruling.verdict;
+  decision.binding_index = static_cast<std::int8_t>(ruling.binding);
+  decision.earliest = ruling.earliest;
+  decision.shortfall = ruling.shortfall;
+  decision.outcome_count = plan.count;
+  if (!ruling.allowed()) {
+    // Some would have admitted it: what they would have given is still there.
+    for (std::size_t i = 0; i < plan.count; ++i) {
+      Outcome& row = decision.outcome_rows[i];
+      if (row.verdict == Verdict::kAllowed) row.remaining += row.cost;
+    }
+    return true;
+  }
+
+  // First everything that can fail, then everything that cannot.
+  for (std::size_t i = 0; has_logs && i < plan.count; ++i) {
+    const ActiveLimit& limit = *plan.items[i].limit;
+    if (!limit.is_log) continue;
+    const bool reserved = reserve(limit.shape, steps[i].words, table.logs, at);
+    steps[i].slot->set_words(steps[i].words);
+    if (!reserved) return false;
+  }
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const PlanItem& item = plan.items[i];
+    if (item.limit->is_log) {
+      charge(item.limit->shape, steps[i].words, table.logs, at, item.cost);
+    }
+    steps[i].slot->set_words(steps[i].words);
+    mark_dirty(*steps[i].slot);
+  }
+  locked.charged_at(at);
   return true;
 }
 
@@ -240,7 +340,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
 
 Result<Decision> Engine::decide(const Request& request, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
-  impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
+  impl_->decide(request, now, answer);
   return answer;
 }
 
@@ -260,10 +360,7 @@ Result<Decision> Engine::peek(const Request& request, Instant now) noexcept {
 Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
   Prepared::Impl& ready = *prepared.impl_;
-  if (ready.plan.count == 1 && is_acceptable(now) &&
-      impl_->decide_single(ready.plan, now, *answer)) {
-    return answer;
-  }
+  if (impl_->decide_directly(ready.plan, now, *answer)) return answer;
   while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now,
                         answer)) {
     ready.active = impl_->current_shared();
@@ -298,13 +395,13 @@ void Engine::decide(std::span<const Request> requests, Instant now,
     std::array<bool, kBatch> planned{};
     for (std::size_t i = 0; i < count; ++i) {
       Result<Decision>& answer = answers[first + i];
-      if (auto error = make_plan(rules, requests[first + i], plans[i])) {
+      if (auto error = mine.outlines.make_plan(rules, requests[first + i], plans[i])) {
         answer = std::move(*error);
         continue;
       }
       planned[i] = true;
       answer = Result<Decision>(std::in_place);
-      impl_->sample(mine, rules, plans[i], requests[first + i]);
+      impl_->sample(mine, rules, plans[i].limits(), requests[first + i]);
       for (std::size_t j = 0; j < plans[i].count; ++j) {
         if (!plans[i].items[j].limit->seat) impl_->table.prefetch(plans[i].items[j].print);
       }
@@ -313,10 +410,7 @@ void Engine::decide(std::span<const Request> requests, Instant now,
       if (!planned[i]) continue;
       Result<Decision>& answer = answers[first + i];
       const Request& request = requests[first + i];
-      if (plans[i].count == 1 && is_acceptable(now) &&
-          impl_->decide_single(plans[i], now, *answer)) {
-        continue;
-      }
+      if (impl_->decide_directly(plans[i], now, *answer)) continue;
       if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {
         impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
       }

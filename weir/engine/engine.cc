@@ -27,8 +27,8 @@ thread_local std::unordered_map<std::uint64_t, std::shared_ptr<Local>> my_locals
 
 constinit thread_local LastUsed last_used;
 
-Engine::Impl::Impl(EngineOptions given)
-    : options(std::move(given)),
+Engine::Impl::Impl(const EngineOptions& given)
+    : options(given),
       secret(options.secret ? *options.secret : random_secret()),
       id(next_engine_id()),
       table(options.keys_max, options.log_runs_max, options.when_full, rows),
@@ -72,13 +72,12 @@ std::shared_ptr<const Active> Engine::Impl::current_shared() const {
   return active;
 }
 
-void Engine::Impl::take_sample(Local& mine, const Active& rules, const Plan& plan,
+void Engine::Impl::take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
                                const Request& request) {
   mine.until_sample = options.heavy_sample_every;
   if (options.heavy_keys == 0) return;
   const std::scoped_lock lock(mine.lock);
-  for (std::size_t i = 0; i < plan.count; ++i) {
-    const PlanItem& item = plan.items[i];
+  for (const PlanItem& item : items) {
     if (item.limit->rule->per.empty()) continue;
     const std::int64_t units = saturate(Wide{item.cost} * options.heavy_sample_every);
     if (mine.heavy.add_known(item.limit->name, item.print, units)) continue;
@@ -114,13 +113,9 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     limit.name = rows.intern(rule.name);
     limit.unit = rows.intern(next->rules->units()[rule.unit]);
     limit.unit_place = static_cast<std::uint8_t>(rule.unit);
-    while (limit.per_count < std::min(rule.per.size(), kKeyAttributesMax)) {
-      limit.per[limit.per_count] = static_cast<std::uint8_t>(rule.per[limit.per_count]);
-      limit.per_count += 1;
-    }
     limit.shape = rule.shape;
     limit.capacity = capacity(rule.shape);
-    limit.seed = with_value(secret, Print{}, rule.name);
+    limit.seed = seed_for(secret, rule.name);
     limit.is_simple = rule.is_simple;
     limit.shadow = rule.shadow;
     next->has_parents |= rule.parent >= 0;
@@ -129,7 +124,8 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
       limit.seat = limit.owned_seat.get();
     } else {
       limit.is_slots = is_slots(rule.shape);
-      limit.is_single_step = is_self_contained(rule.shape) && !rule.shadow;
+      limit.is_log = is_log(rule.shape);
+      limit.is_direct = !limit.is_slots && !rule.shadow;
       limit.row = rows.add(rule.name, rule.shape);
       if (limit.row == 0) {
         return Error{ErrorCode::kExhausted,
@@ -155,7 +151,7 @@ void Engine::Impl::end_overrides(std::string_view limit) {
   std::erase_if(overridden, [&](const auto& entry) {
     if (entry.second != limit) return false;
     const Print print{entry.first.first, entry.first.second};
-    Shard& shard = table.shard(Table::shard_of(print));
+    Shard& shard = table.shard_of(print);
     const std::scoped_lock shard_lock(shard);
     if (Slot* slot = table.find(shard, print)) slot->set_meta(slot->meta() & ~meta::kOverride);
     return true;
@@ -166,10 +162,10 @@ void Engine::Impl::end_overrides(std::string_view limit) {
 void Engine::Impl::compact_rows(const Active& rules, Instant now) {
   std::vector<bool> in_use(kRowsMax, false);
   for (const ActiveLimit& limit : rules.limits) in_use[limit.row] = true;
-  for (std::size_t i = 0; i < kShardCount; ++i) {
+  for (std::size_t i = 0; i < table.shard_count(); ++i) {
     Shard& shard = table.shard(i);
     const std::scoped_lock lock(shard);
-    table.sweep(shard, now, 2 * shard.capacity.load(std::memory_order_relaxed));
+    table.sweep(shard, now, std::size_t{2} * shard.capacity.load(std::memory_order_relaxed));
     Table::for_each(shard, [&](Slot& slot) {
       const Row& row = rows.at(slot.row());
       const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
@@ -177,7 +173,7 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
         if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
         if (row.era != rows.at(limit.row).era) continue;
         const Instant at = shard.at_least(now);
-        slot.set_words(reshape(row.shape, limit.shape, slot.words(), shard.blocks, at));
+        slot.set_words(reshape(row.shape, limit.shape, slot.words(), table.logs, at));
         shard.latest_ns.store(at.ns, std::memory_order_relaxed);
         slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
         break;
@@ -212,7 +208,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> ru
     return bad_argument("engine: heavy_sample_every is 0, but it must be 1 or more; write 64");
   }
   try {
-    std::unique_ptr<Engine> engine(new Engine(std::make_unique<Impl>(std::move(options))));
+    std::unique_ptr<Engine> engine(new Engine(std::make_unique<Impl>(options)));
     Status status = engine->impl_->activate(std::move(rules), Instant{0});
     if (!status) return std::move(status).error();
     return engine;
@@ -249,7 +245,7 @@ void Engine::advance(Instant now) noexcept {
   impl_->serve_due(now);
   for (std::size_t i = 0; i < kSweepShards; ++i) {
     const std::size_t at = impl_->sweep_shard.fetch_add(1, std::memory_order_relaxed);
-    Shard& shard = impl_->table.shard(at % kShardCount);
+    Shard& shard = impl_->table.shard(at % impl_->table.shard_count());
     const std::scoped_lock lock(shard);
     impl_->table.sweep(shard, now, kSweepSlots);
   }

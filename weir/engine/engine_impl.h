@@ -21,6 +21,7 @@
 #include "weir/engine/engine.h"
 #include "weir/engine/heavy.h"
 #include "weir/engine/holds.h"
+#include "weir/engine/outline.h"
 #include "weir/engine/owned_request.h"
 #include "weir/engine/plan.h"
 #include "weir/engine/rows.h"
@@ -29,12 +30,14 @@
 
 namespace weir::engine {
 
-// What one thread keeps of one engine: the rules it last saw, and its sketch.
+// What one thread keeps of one engine: the rules it last saw, the kinds of requests
+// it met under them, and its sketch.
 struct Local {
   Local(std::size_t heavy_places, std::uint32_t sample_every)
       : until_sample(sample_every), heavy(heavy_places) {}
 
   std::shared_ptr<const Active> active;  // the thread's own: no other one reads it
+  Outlines outlines;
   std::uint32_t until_sample;
   std::mutex lock;  // of the sketch
   HeavyKeys heavy;
@@ -56,8 +59,10 @@ struct Prepared::Impl {
   Plan plan;
 };
 
+inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
+
 struct Engine::Impl {
-  explicit Impl(EngineOptions given);
+  explicit Impl(const EngineOptions& given);
   ~Impl();
 
   enum class Mode : std::uint8_t { kCharge, kPeek };
@@ -69,6 +74,7 @@ struct Engine::Impl {
   const Active& current(Local& mine) {
     if (mine.active == nullptr ||
         mine.active->generation != generation.load(std::memory_order_acquire)) [[unlikely]] {
+      mine.outlines.clear();
       mine.active = current_shared();
     }
     return *mine.active;
@@ -79,14 +85,16 @@ struct Engine::Impl {
   void compact_rows(const Active& active, Instant now);
   void end_overrides(std::string_view limit);
   // Looks at one decision in so many for the heavy keys.
-  void sample(Local& mine, const Active& rules, const Plan& plan, const Request& request) {
+  void sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
+              const Request& request) {
     if (mine.until_sample > 1) [[likely]] {
       mine.until_sample -= 1;
     } else {
-      take_sample(mine, rules, plan, request);
+      take_sample(mine, rules, items, request);
     }
   }
-  void take_sample(Local& mine, const Active& rules, const Plan& plan, const Request& request);
+  void take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
+                   const Request& request);
 
   // --- one key (key_calls.cc)
   struct KeyedLimit {
@@ -104,14 +112,25 @@ struct Engine::Impl {
     kMetWaiters,  // try again with room.lock
     kStale,       // newer rules are in force: plan again
   };
+  void decide(const Request& request, Instant now, Result<Decision>& answer);
   void acquire(const Request& request, const AcquireOptions& asked, Mode mode, Instant now,
                Result<Decision>& answer);
   // False: newer rules are in force, plan again.
   bool decide(const Plan& plan, const Request& request, const AcquireOptions& asked, Mode mode,
               Instant now, Result<Decision>& answer);
-  // The short way for a plan of one limit whose key is known; false: go the long way.
-  bool decide_single(const Plan& plan, Instant now, Decision& decision);
-  bool deny_unlocked(const Plan& plan, Instant now, Decision& decision);
+  // The short way, for a plain decision over meters whose keys are known, neither
+  // waited for nor overridden. False: go the long way.
+  bool decide_directly(const Plan& plan, Instant now, Decision& decision) {
+    if (!plan.is_direct || !is_acceptable(now)) return false;
+    return plan.count == 1 && !plan.items[0].limit->is_log
+               ? decide_one(plan.items[0], plan.generation, now, decision)
+               : decide_several(plan, now, decision);
+  }
+  bool decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
+                  Decision& decision);
+  bool deny_unlocked(const Shard& shard, const PlanItem& item, std::uint64_t planned_under,
+                     Instant now, Decision& decision);
+  bool decide_several(const Plan& plan, Instant now, Decision& decision);
   Attempted attempt_once(const Plan& plan, const Request& request, const AcquireOptions& asked,
                          Mode mode, Instant now, bool in_room, Result<Decision>& answer);
   // The part between lock and unlock. `ticket`: that of a waiter, or kNewcomer.
@@ -176,8 +195,6 @@ struct Engine::Impl {
 };
 
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
-
-inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
 
 // The error for an instant outside what meters accept.
 Error unacceptable_instant(Instant now);

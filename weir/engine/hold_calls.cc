@@ -49,7 +49,7 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
     const std::shared_ptr<const Active> in_force = current_shared();
     const ActiveLimit* limit = in_force->find(charge.limit);
     if (limit == nullptr || limit->seat != nullptr) return false;
-    Shard& shard = table.shard(Table::shard_of(charge.print));
+    Shard& shard = table.shard_of(charge.print);
     const std::scoped_lock lock(shard);
     if (generation.load(std::memory_order_acquire) != in_force->generation) continue;
     // A limit that went and came back gets nothing of what its former self charged.
@@ -62,12 +62,12 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
       slot = table.insert(shard, charge.print, limit->row, initial_words(limit->shape, at), at);
     }
     if (slot == nullptr || back == 0) return false;
-    const MeterShape& shape = adopt(rows, *limit, shard, *slot, at);
+    const MeterShape& shape = adopt(rows, *limit, table, shard, *slot, at);
     Words words = slot->words();
     if (back > 0) {
-      engine::give_back(shape, words, shard.blocks, at, charge.charged_at, back);
-    } else if (reserve(shape, words, shard.blocks, at)) {
-      engine::charge(shape, words, shard.blocks, at, -back);
+      engine::give_back(shape, words, table.logs, at, charge.charged_at, back);
+    } else if (reserve(shape, words, table.logs, at)) {
+      engine::charge(shape, words, table.logs, at, -back);
     }
     slot->set_words(words);
     slot->set_meta(slot->meta() | meta::kDirty);

@@ -33,7 +33,7 @@ Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active, st
 
 Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overridden_now,
                                 Instant asked_at) {
-  Shard& shard = table.shard(Table::shard_of(keyed.print));
+  Shard& shard = table.shard_of(keyed.print);
   const std::scoped_lock lock(shard);
   const Instant now = shard.at_least(asked_at);
   Slot* slot = table.find(shard, keyed.print);
@@ -50,10 +50,10 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
   } else {
     const Row& from = rows.at(slot->row());
     if (from.alive && from.era == rows.at(row).era) {
-      slot->set_words(reshape(from.shape, to, slot->words(), shard.blocks, now));
+      slot->set_words(reshape(from.shape, to, slot->words(), table.logs, now));
       shard.latest_ns.store(now.ns, std::memory_order_relaxed);
     } else {
-      release(from.shape, slot->words(), shard.blocks);
+      release(from.shape, slot->words(), table.logs);
       slot->set_words(initial_words(to, now));
     }
   }
@@ -139,7 +139,7 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
     const std::scoped_lock room_lock(impl_->room.lock);
     found.waiters = impl_->room.waiting_at(keyed->print);
   }
-  Shard& shard = impl_->table.shard(Table::shard_of(keyed->print));
+  Shard& shard = impl_->table.shard_of(keyed->print);
   const std::scoped_lock lock(shard);
   const Instant at = shard.at_least(now);
   const MeterShape* shape = &keyed->limit->shape;
@@ -147,11 +147,11 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   // Rules that changed an instant ago have their own answer; this one is of before.
   Slot* slot = impl_->table.find(shard, keyed->print);
   if (slot != nullptr && impl_->generation.load(std::memory_order_acquire) == rules->generation) {
-    shape = &adopt(impl_->rows, *keyed->limit, shard, *slot, at);
+    shape = &adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
     words = slot->words();
     found.overridden = (slot->meta() & meta::kOverride) != 0;
   }
-  found.remaining = level(*shape, words, shard.blocks, at);
+  found.remaining = level(*shape, words, impl_->table.logs, at);
   found.capacity = capacity(*shape);
   return found;
 }
@@ -166,14 +166,14 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
     Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
     if (!keyed) return std::move(keyed).error();
     changed = keyed->print;
-    Shard& shard = impl_->table.shard(Table::shard_of(changed));
+    Shard& shard = impl_->table.shard_of(changed);
     const std::scoped_lock lock(shard);
     Slot* slot = impl_->table.find(shard, changed);
     const Instant at = shard.at_least(now);
     // What is in flight was not spent: it comes back when the work ends.
     if (slot != nullptr && !keyed->limit->is_slots) {
-      const MeterShape& shape = adopt(impl_->rows, *keyed->limit, shard, *slot, at);
-      release(shape, slot->words(), shard.blocks);
+      const MeterShape& shape = adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
+      release(shape, slot->words(), impl_->table.logs);
       slot->set_words(initial_words(shape, at));
       slot->set_meta(slot->meta() | meta::kDirty);
     }

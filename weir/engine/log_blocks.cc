@@ -1,39 +1,30 @@
 #include "weir/engine/log_blocks.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <utility>
+#include <new>
 
 namespace weir::engine {
-namespace {
 
-// A handle is the block's number plus one, above four bits of size class.
-constexpr std::uint32_t kClassBits = 4;
-
-constexpr std::uint32_t runs_in(std::uint32_t size_class) { return 4u << size_class; }
-// Small blocks are allocated many at a time, large ones singly.
-constexpr std::uint32_t blocks_per_chunk(std::uint32_t size_class) {
-  return runs_in(size_class) >= 256 ? 1 : 256 / runs_in(size_class);
-}
-constexpr std::uint32_t class_of(std::uint32_t handle) { return handle & ((1u << kClassBits) - 1); }
-constexpr std::uint32_t block_of(std::uint32_t handle) { return (handle >> kClassBits) - 1; }
-
-}  // namespace
-
-meter::ConstLogRing LogBlocks::ring(std::uint32_t handle) const noexcept {
-  if (handle == 0) return {};
-  const std::uint32_t runs = runs_in(class_of(handle));
-  const std::uint32_t block = block_of(handle);
-  const std::uint32_t per_chunk = blocks_per_chunk(class_of(handle));
-  const auto& chunk = classes_[class_of(handle)].chunks[block / per_chunk];
-  return {chunk.get() + std::size_t{block % per_chunk} * runs, runs};
+LogBlocks::LogBlocks(std::size_t runs_max) {
+  // Handles have 28 bits for the unit.
+  constexpr std::size_t kUnitsMost = (std::size_t{1} << 28) - 1;
+  units_max_ = std::min(runs_max / kUnitRuns, kUnitsMost);
+  if (units_max_ == 0) return;
+  void* mapping =
+      ::mmap(nullptr, (units_max_ + 1) * kUnitRuns * sizeof(meter::LogRun), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  runs_ = static_cast<meter::LogRun*>(mapping);
 }
 
-meter::LogRing LogBlocks::ring(std::uint32_t handle) noexcept {
-  const meter::ConstLogRing fixed = std::as_const(*this).ring(handle);
-  return {const_cast<meter::LogRun*>(fixed.data()), fixed.size()};
+LogBlocks::~LogBlocks() {
+  if (runs_ == nullptr) return;
+  ::munmap(runs_, (units_max_ + 1) * kUnitRuns * sizeof(meter::LogRun));
 }
 
-bool LogBlocks::reserve(meter::LogState& state, std::uint32_t runs) {
+bool LogBlocks::reserve(meter::LogState& state, std::uint32_t runs) noexcept {
   if (ring(state.block).size() >= runs) return true;
   std::uint32_t size_class = 0;
   while (runs_in(size_class) < runs) ++size_class;
@@ -46,28 +37,27 @@ bool LogBlocks::reserve(meter::LogState& state, std::uint32_t runs) {
   return true;
 }
 
+// A free block's first run says which one is next.
 void LogBlocks::release(std::uint32_t handle) noexcept {
-  if (handle != 0) classes_[class_of(handle)].free.push_back(block_of(handle));
+  if (handle == 0) return;
+  const std::scoped_lock lock(lock_);
+  std::uint32_t& first = free_[class_of(handle)];
+  ring(handle)[0].units = first;
+  first = handle;
 }
 
-std::uint32_t LogBlocks::allocate(std::uint32_t size_class) {
-  Class& blocks = classes_[size_class];
-  if (blocks.free.empty()) {
-    const std::uint32_t count = blocks_per_chunk(size_class);
-    const std::size_t more = std::size_t{runs_in(size_class)} * count;
-    if (runs_ + more > runs_max_) return 0;
-    runs_ += more;
-    const auto first = static_cast<std::uint32_t>(blocks.chunks.size()) * count;
-    blocks.chunks.push_back(std::make_unique<meter::LogRun[]>(more));
-    // Room for every block of this class, so that release() never allocates.
-    if (blocks.free.capacity() < first + count) {
-      blocks.free.reserve(std::max<std::size_t>(first + count, 2 * blocks.free.capacity()));
-    }
-    for (std::uint32_t i = count; i-- > 0;) blocks.free.push_back(first + i);
+std::uint32_t LogBlocks::allocate(std::uint32_t size_class) noexcept {
+  const std::scoped_lock lock(lock_);
+  std::uint32_t& first = free_[size_class];
+  if (const std::uint32_t handle = first) {
+    first = static_cast<std::uint32_t>(ring(handle)[0].units);
+    return handle;
   }
-  const std::uint32_t block = blocks.free.back();
-  blocks.free.pop_back();
-  return ((block + 1) << kClassBits) | size_class;
+  const std::size_t units = std::size_t{1} << size_class;
+  if (units_ + units > units_max_ + 1) return 0;
+  const std::size_t unit = units_;
+  units_ += units;
+  return static_cast<std::uint32_t>(unit << kClassBits) | size_class;
 }
 
 }  // namespace weir::engine

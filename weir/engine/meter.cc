@@ -200,6 +200,7 @@ bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant n
   const auto* log = std::get_if<LogShape>(&shape);
   if (log == nullptr) return true;
   auto state = read<LogShape>(words);
+  if (state.size < blocks.ring(state.block).size()) return true;
   const std::uint32_t runs = meter::runs_needed(*log, state, blocks.ring(state.block), now);
   const bool reserved = blocks.reserve(state, runs);
   words = std::bit_cast<Words>(state);

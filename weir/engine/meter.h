@@ -104,14 +104,17 @@ Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, 
 // Gives up what the words own outside the table.
 void release(const MeterShape& shape, const Words& words, LogBlocks& blocks) noexcept;
 
-// Whether the words alone say everything: no runs elsewhere, no holds to expire.
-inline bool is_self_contained(const MeterShape& shape) noexcept {
-  return !std::holds_alternative<meter::LogShape>(shape) &&
-         !std::holds_alternative<meter::SlotsShape>(shape);
+inline bool is_log(const MeterShape& shape) noexcept {
+  return std::holds_alternative<meter::LogShape>(shape);
 }
 
 inline bool is_slots(const MeterShape& shape) noexcept {
   return std::holds_alternative<meter::SlotsShape>(shape);
+}
+
+// Whether the words alone say everything: no runs elsewhere, no holds to expire.
+inline bool is_self_contained(const MeterShape& shape) noexcept {
+  return !is_log(shape) && !is_slots(shape);
 }
 
 }  // namespace weir::engine

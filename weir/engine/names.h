@@ -1,7 +1,8 @@
-// Names: a few short names, looked up in every request.
+// Names: a small set of names, each with a place.
 //
-// Attribute and unit names are compared as whole machine words: the length and
-// the first eight bytes settle almost every comparison without a call.
+// A request names its attributes and units in plain text; rules refer to them by
+// place. A name carries its first eight bytes as a number: they and the length
+// settle almost every comparison without a call.
 //
 // Thread safety: immutable once filled.
 
@@ -16,30 +17,16 @@
 
 namespace weir::engine {
 
-class Names {
+// A name to compare others with. A view: what it points to must outlive it.
+class Name {
  public:
-  // Place of `name`, or size() if it is not there.
-  std::size_t find(std::string_view name) const noexcept {
-    const std::uint64_t head = head_of(name);
-    std::size_t place = 0;
-    for (; place < heads_.size(); ++place) {
-      if (heads_[place] == head && texts_[place].size() == name.size() &&
-          (name.size() <= 8 ||
-           std::memcmp(texts_[place].data() + 8, name.data() + 8, name.size() - 8) == 0)) {
-        break;
-      }
-    }
-    return place;
-  }
+  explicit Name(std::string_view text) noexcept : head_(head_of(text)), text_(text) {}
 
-  void add(std::string name) {
-    heads_.push_back(head_of(name));
-    texts_.push_back(std::move(name));
+  bool is(std::string_view other) const noexcept {
+    return text_.size() == other.size() && head_ == head_of(other) &&
+           (other.size() <= 8 ||
+            std::memcmp(text_.data() + 8, other.data() + 8, other.size() - 8) == 0);
   }
-
-  std::size_t size() const noexcept { return texts_.size(); }
-  const std::string& operator[](std::size_t place) const noexcept { return texts_[place]; }
-  std::string joined() const;  // `client, operation`, or `none`
 
  private:
   // The first eight bytes, or all of a shorter name; read without a loop.
@@ -64,7 +51,26 @@ class Names {
     return head;
   }
 
-  std::vector<std::uint64_t> heads_;
+  std::uint64_t head_;
+  std::string_view text_;
+};
+
+class Names {
+ public:
+  // Place of `name`, or size() if it is not there.
+  std::size_t find(std::string_view name) const noexcept {
+    std::size_t place = 0;
+    while (place < texts_.size() && texts_[place] != name) ++place;
+    return place;
+  }
+
+  void add(std::string name) { texts_.push_back(std::move(name)); }
+
+  std::size_t size() const noexcept { return texts_.size(); }
+  const std::string& operator[](std::size_t place) const noexcept { return texts_[place]; }
+  std::string joined() const;  // `client, operation`, or `none`
+
+ private:
   std::vector<std::string> texts_;
 };
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,13 +39,12 @@ struct GateSeat {
 // together, in two cache lines.
 struct alignas(64) ActiveLimit {
   std::uint64_t attributes = 0;  // bits of the attributes that must be present
-  Print seed;                    // the print of the name; values are mixed into it
+  Print seed;                    // of the name, for the prints of its keys
   RowId row = 0;                 // 0 for a gate
   std::uint8_t unit_place = 0;
-  std::uint8_t per_count = 0;
-  std::array<std::uint8_t, kKeyAttributesMax> per{};
-  bool is_simple = false;       // no condition, exemption, weight or parent
-  bool is_single_step = false;  // alone, it can be decided without an Attempt
+  bool is_simple = false;  // no condition, exemption, weight or parent
+  bool is_direct = false;  // neither gate nor slots nor shadow: may go the short way
+  bool is_log = false;
   bool is_slots = false;
   bool shadow = false;
   const Rule* rule = nullptr;
@@ -75,6 +74,7 @@ struct Active {
   }
 };
 
+// One limit of a plan.
 struct PlanItem {
   const ActiveLimit* limit;
   Print print;
@@ -85,20 +85,22 @@ struct PlanItem {
 struct Plan {
   Plan() noexcept {}  // leaves the items beyond count unwritten
 
+  std::span<const PlanItem> limits() const noexcept { return std::span(items).first(count); }
+
   std::uint64_t generation = 0;
   std::uint8_t count = 0;
-  std::uint8_t shard_count = 0;
   bool has_gates = false;
   bool has_slots = false;
+  bool is_direct = false;  // all its limits are
   union {
     std::array<PlanItem, kLimitsPerRequestMax> items;
   };
-  std::array<std::uint8_t, kLimitsPerRequestMax> shards;  // distinct, ascending
 };
 
 // Fills `plan`, or says what is wrong with the request. The error is behind a
 // pointer because there almost never is one, and null fits in a register.
 std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan);
+std::unique_ptr<Error> bad_request(std::string message);
 
 // The print of one key of one limit. Requires as many values as the limit has
 // key attributes, in their order.

@@ -23,7 +23,7 @@ using Secret = std::array<std::uint64_t, 4>;
 
 struct Print {
   std::uint64_t low = 0;
-  std::uint64_t high = 0;  // in a finished print the low 16 bits are zero
+  std::uint64_t high = 0;  // in a print for the table the low 16 bits are zero
 
   friend constexpr bool operator==(Print, Print) = default;
 };
@@ -58,15 +58,18 @@ inline Print mix(const Secret& secret, Print print, std::uint64_t a, std::uint64
 
 }  // namespace internal
 
+// `print` with all of a long value mixed in but its last 1..16 bytes, which are left.
+Print with_blocks(const Secret& secret, Print print, std::string_view value) noexcept;
+
 // `print` with one more value of the tuple mixed in.
 inline Print with_value(const Secret& secret, Print print, std::string_view value) noexcept {
   using namespace internal;
   const char* bytes = value.data();
   std::size_t left = value.size();
-  while (left > 16) {
-    print = mix(secret, print, load64(bytes), load64(bytes + 8));
-    bytes += 16;
-    left -= 16;
+  if (left > 16) [[unlikely]] {
+    print = with_blocks(secret, print, value);
+    bytes += (left - 1) / 16 * 16;
+    left -= (left - 1) / 16 * 16;
   }
   // The last 0..16 bytes, read without a loop; overlapping reads are harmless
   // because the length is mixed in too.
@@ -88,13 +91,19 @@ inline Print with_value(const Secret& secret, Print print, std::string_view valu
   return mix(secret, print, a, b);
 }
 
-// The finished print: 112 bits, with room for the row and the flags beside them. One
-// more product spreads keys that differ in a few bits evenly: its upper bits choose
-// the place, its lower ones the shard.
-inline Print finished(Print print) noexcept {
-  const std::uint64_t mixed =
-      internal::fold(print.low ^ 0x9e3779b97f4a7c15, print.high ^ 0xc2b2ae3d27d4eb4f);
-  return {mixed, (print.high ^ mixed << 56) & kPrintHighMask};
+// The start of a limit's prints. Another one than that of keys, so that limit `a` with
+// key `b` is not limit `b` with key `a`.
+inline Print seed_for(const Secret& secret, std::string_view limit) noexcept {
+  return with_value(secret, {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f}, limit);
+}
+
+// The print of a limit's key, given the limit's seed and the mixed values: 112 bits, with room for
+// the row and the flags beside them. The limit comes last so that several limits with
+// the same key mix its values once. The product spreads keys that differ in a few bits
+// evenly: its upper bits choose the place, its lower ones the shard.
+inline Print print_for(Print seed, Print key) noexcept {
+  const std::uint64_t mixed = internal::fold(key.low ^ seed.low, key.high ^ seed.high);
+  return {mixed, (key.high ^ seed.high ^ mixed << 48) & kPrintHighMask};
 }
 
 // A secret from the operating system's generator.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <thread>
 
@@ -13,18 +14,27 @@ namespace {
 // still more than half full.
 constexpr std::size_t kLoadNumerator = 4;
 constexpr std::size_t kLoadDenominator = 5;
-constexpr std::size_t kFirstCapacity = 128;  // slots of a shard: one 4 KiB page
+constexpr std::size_t kFirstCapacity = 32;  // slots of a shard
+constexpr std::size_t kPageSlots = 4096 / sizeof(Slot);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kSpinsBeforeYield = 128;
 constexpr std::size_t kEvictionCandidates = 16;
 
-// Parts are whole pages, so that a part can be given back by itself.
+// From a page on, parts are whole pages, so that one can be given back by itself.
 constexpr std::size_t next_capacity(std::size_t capacity) {
-  return (capacity + capacity / 2 + kFirstCapacity - 1) / kFirstCapacity * kFirstCapacity;
+  if (capacity < kPageSlots) return 2 * capacity;
+  return (capacity + capacity / 2 + kPageSlots - 1) / kPageSlots * kPageSlots;
 }
 
 constexpr bool is_over_loaded(std::size_t size, std::size_t capacity) {
   return size * kLoadDenominator > capacity * kLoadNumerator;
+}
+
+// At least 1024 keys a shard where there is a choice: the fewer there are, the more
+// unevenly chance deals them out.
+constexpr unsigned shard_bits_for(std::size_t keys_max) {
+  const auto bits = static_cast<unsigned>(std::bit_width(keys_max >> 10));
+  return std::clamp(bits, kShardBitsMin + 1, kShardBitsMax + 1) - 1;
 }
 
 void pause_briefly() noexcept {
@@ -65,10 +75,14 @@ void Shard::lock_slowly() noexcept {
 }
 
 Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows)
-    : shards_(std::make_unique<Shard[]>(kShardCount)), rows_(rows), when_full_(when_full) {
+    : logs(runs_max),
+      shard_bits_(shard_bits_for(keys_max)),
+      shards_(std::make_unique<Shard[]>(shard_count())),
+      rows_(rows),
+      when_full_(when_full) {
   // Prints spread keys over shards at random, so a shard may hold a little more
   // than its share.
-  const std::size_t share = keys_max / kShardCount;
+  const std::size_t share = keys_max / shard_count();
   keys_max_ = std::max<std::size_t>(1, share + share / 8 + (share > 0 ? 8 : 0));
   capacity_max_ = kFirstCapacity;
   std::size_t slots = capacity_max_;
@@ -76,7 +90,7 @@ Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, con
     capacity_max_ = next_capacity(capacity_max_);
     slots += capacity_max_;
   }
-  mapping_bytes_ = slots * kShardCount * sizeof(Slot) + kHugePage;
+  mapping_bytes_ = slots * shard_count() * sizeof(Slot) + kHugePage;
   mapping_ = ::mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
@@ -84,12 +98,12 @@ Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, con
 
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
-  stages_.push_back({reinterpret_cast<Slot*>(aligned), kFirstCapacity});
-  mapped_slots_ = kFirstCapacity * kShardCount;
-  for (std::size_t i = 0; i < kShardCount; ++i) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  stages_.push_back({reinterpret_cast<Slot*>(aligned), kFirstCapacity, shard_count()});
+  mapped_slots_ = kFirstCapacity * shard_count();
+  for (std::size_t i = 0; i < shard_count(); ++i) {
     shards_[i].slots.store(stages_[0].begin + i * kFirstCapacity, std::memory_order_relaxed);
-    shards_[i].capacity.store(kFirstCapacity, std::memory_order_relaxed);
-    shards_[i].blocks = LogBlocks(runs_max / kShardCount);
+    shards_[i].capacity.store(std::uint32_t{kFirstCapacity}, std::memory_order_relaxed);
   }
 }
 
@@ -115,7 +129,7 @@ Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, In
 void Table::erase(Shard& shard, Slot* slot) noexcept {
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  release(rows_.at(slot->row()).shape, slot->words(), shard.blocks);
+  release(rows_.at(slot->row()).shape, slot->words(), logs);
   auto hole = static_cast<std::size_t>(slot - slots);
   // Slots after the hole move back as long as that brings them no further
   // forward than their own place.
@@ -134,12 +148,11 @@ void Table::erase(Shard& shard, Slot* slot) noexcept {
   shard.size.store(shard.size.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
-bool Table::droppable(const Shard& shard, const Slot& slot, Instant now) const {
+bool Table::droppable(const Slot& slot, Instant now) const {
   if ((slot.meta() & meta::kWaiters) != 0) return false;
   const Row& row = rows_.at(slot.row());
   if (!row.alive) return true;
-  return (slot.meta() & meta::kOverride) == 0 &&
-         is_initial(row.shape, slot.words(), shard.blocks, now);
+  return (slot.meta() & meta::kOverride) == 0 && is_initial(row.shape, slot.words(), logs, now);
 }
 
 std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
@@ -152,7 +165,7 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
   for (std::size_t visited = 0; visited < std::min(slots_max, capacity); ++visited) {
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at];
-    if (slot.row() != 0 && droppable(shard, slot, now)) {
+    if (slot.row() != 0 && droppable(slot, now)) {
       erase(shard, &slot);  // another may have moved here: look again
       dropped += 1;
     } else {
@@ -184,7 +197,7 @@ bool Table::make_room(Shard& shard, Instant now) {
     Slot& slot = slots[shard.sweep_at++];
     if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
     seen += 1;
-    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), shard.blocks, now);
+    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now);
     if (from < nearest_from) {
       nearest = &slot;
       nearest_from = from;
@@ -200,20 +213,8 @@ bool Table::grow(Shard& shard) {
   const std::size_t old_capacity = shard.capacity.load(std::memory_order_relaxed);
   if (old_capacity >= capacity_max_) return false;
   const auto index = static_cast<std::size_t>(&shard - shards_.get());
-  Slot* new_slots = nullptr;
   const std::size_t capacity = next_capacity(old_capacity);
-  {
-    const std::scoped_lock lock(stages_lock_);
-    auto stage = std::find_if(stages_.begin(), stages_.end(),
-                              [&](const Stage& s) { return s.capacity == capacity; });
-    if (stage == stages_.end()) {
-      // Stages are as many as the constructor reserved addresses for.
-      Slot* const begin = stages_[0].begin + mapped_slots_;
-      mapped_slots_ += capacity * kShardCount;
-      stage = stages_.insert(stages_.end(), {begin, capacity});
-    }
-    new_slots = stage->begin + index * capacity;
-  }
+  Slot* const new_slots = enter_stage(capacity) + index * capacity;
   for (std::size_t i = 0; i < old_capacity; ++i) {
     if (old_slots[i].row() == 0) continue;
     const Print print{old_slots[i].low.load(std::memory_order_relaxed), 0};
@@ -222,39 +223,47 @@ bool Table::grow(Shard& shard) {
     copy(old_slots[i], new_slots[to]);
   }
   shard.slots.store(new_slots, std::memory_order_release);
-  shard.capacity.store(capacity, std::memory_order_release);
+  shard.capacity.store(static_cast<std::uint32_t>(capacity), std::memory_order_release);
   shard.sweep_at = 0;
-  // The old part reads as empty from here on: a lock-free reader that still
-  // looks there finds nothing, and its version has moved.
-  ::madvise(old_slots, old_capacity * sizeof(Slot), MADV_DONTNEED);
+  // A lock-free reader may still look at the old part; its version has moved, so it
+  // does not believe what it reads there.
+  if (old_capacity >= kPageSlots) {
+    ::madvise(old_slots, old_capacity * sizeof(Slot), MADV_DONTNEED);
+  }
+  leave_stage(old_capacity);
   return true;
 }
 
-bool Table::read(Print print, Words& words, std::uint64_t& meta) const noexcept {
-  const Shard& shard = shards_[shard_of(print)];
-  const std::uint64_t version = shard.version.load(std::memory_order_acquire);
-  if ((version & 1) != 0) return false;
-  const Slot* const slots = shard.slots.load(std::memory_order_acquire);
-  const std::size_t capacity = shard.capacity.load(std::memory_order_acquire);
-  std::size_t i = place(print, capacity);
-  for (std::size_t probes = 0; probes < capacity; ++probes) {
-    const std::uint64_t high = slots[i].high.load(std::memory_order_acquire);
-    if ((high & meta::kRowMask) == 0) return false;
-    if ((high & kPrintHighMask) == print.high &&
-        slots[i].low.load(std::memory_order_acquire) == print.low) {
-      words = {slots[i].state[0].load(std::memory_order_acquire),
-               slots[i].state[1].load(std::memory_order_acquire)};
-      meta = high & ~kPrintHighMask;
-      return shard.version.load(std::memory_order_relaxed) == version;
-    }
-    i = i + 1 == capacity ? 0 : i + 1;
+// The first slot of the stage with parts of this size, which has one user more.
+Slot* Table::enter_stage(std::size_t capacity) {
+  const std::scoped_lock lock(stages_lock_);
+  auto stage = std::find_if(stages_.begin(), stages_.end(),
+                            [&](const Stage& s) { return s.capacity == capacity; });
+  if (stage == stages_.end()) {
+    // Stages are as many as the constructor reserved addresses for.
+    Slot* const begin = stages_[0].begin + mapped_slots_;
+    mapped_slots_ += capacity * shard_count();
+    stage = stages_.insert(stages_.end(), {begin, capacity, 0});
   }
-  return false;
+  stage->users += 1;
+  return stage->begin;
+}
+
+// The last shard to leave gives back what was too small to be given back in parts.
+void Table::leave_stage(std::size_t capacity) {
+  const std::scoped_lock lock(stages_lock_);
+  for (Stage& stage : stages_) {
+    if (stage.capacity != capacity) continue;
+    stage.users -= 1;
+    if (stage.users == 0) {
+      ::madvise(stage.begin, capacity * shard_count() * sizeof(Slot), MADV_DONTNEED);
+    }
+  }
 }
 
 std::size_t Table::size() const noexcept {
   std::size_t total = 0;
-  for (std::size_t i = 0; i < kShardCount; ++i) {
+  for (std::size_t i = 0; i < shard_count(); ++i) {
     total += shards_[i].size.load(std::memory_order_relaxed);
   }
   return total;
@@ -262,7 +271,7 @@ std::size_t Table::size() const noexcept {
 
 std::size_t Table::bytes() const noexcept {
   std::size_t total = 0;
-  for (std::size_t i = 0; i < kShardCount; ++i) {
+  for (std::size_t i = 0; i < shard_count(); ++i) {
     total += shards_[i].capacity.load(std::memory_order_relaxed) * sizeof(Slot);
   }
   return total;

@@ -13,7 +13,7 @@
 // it. read() takes no lock: it copies a slot and checks that the version did not
 // move, which is how a denial costs no write. A shard that outgrows its part of
 // the mapping moves to a larger part, alone; the addresses of the old one stay
-// readable, empty.
+// readable.
 //
 // Thread safety: find, insert, erase and sweep need the shard's lock; read and
 // prefetch need nothing; size may be asked at any time.
@@ -37,7 +37,11 @@
 
 namespace weir::engine {
 
-constexpr std::size_t kShardCount = 256;
+// The more keys a table may hold, the more shards it has, so that threads seldom meet
+// in one.
+constexpr unsigned kShardBitsMin = 8;
+constexpr unsigned kShardBitsMax = 12;
+constexpr std::size_t kShardsMax = std::size_t{1} << kShardBitsMax;
 
 // The 16 bits beside the print.
 namespace meta {
@@ -72,16 +76,15 @@ struct alignas(32) Slot {
 };
 static_assert(sizeof(Slot) == 32);
 
+// One cache line.
 struct alignas(64) Shard {
   std::atomic<std::uint64_t> version{0};  // odd: locked
   std::atomic<Slot*> slots{nullptr};
-  std::atomic<std::size_t> capacity{0};
+  std::atomic<std::uint32_t> capacity{0};
+  std::atomic<std::uint32_t> size{0};
   std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than this
-  std::atomic<std::size_t> size{0};
+  std::uint32_t sweep_at = 0;
   std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
-
-  alignas(64) LogBlocks blocks{0};
-  std::size_t sweep_at = 0;
 
   // `now`, or the last charge or sweep here if that is later: time running
   // backwards counts as no time passed.
@@ -90,12 +93,13 @@ struct alignas(64) Shard {
   }
 
   void lock() noexcept {
+    if (!try_lock()) [[unlikely]]
+      lock_slowly();
+  }
+  bool try_lock() noexcept {
     std::uint64_t seen = version.load(std::memory_order_relaxed);
-    if ((seen & 1) == 0 &&
-        version.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire)) [[likely]] {
-      return;
-    }
-    lock_slowly();
+    return (seen & 1) == 0 &&
+           version.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
   }
   void unlock() noexcept {
     version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -104,6 +108,7 @@ struct alignas(64) Shard {
  private:
   void lock_slowly() noexcept;
 };
+static_assert(sizeof(Shard) == 64);
 
 enum class WhenFull : std::uint8_t {
   kRefuse,  // a new key is refused
@@ -119,8 +124,14 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  static std::size_t shard_of(Print print) noexcept { return print.high >> 56; }
+  LogBlocks logs;  // the runs of its logs
+
+  std::size_t shard_count() const noexcept { return std::size_t{1} << shard_bits_; }
   Shard& shard(std::size_t index) noexcept { return shards_[index]; }
+  Shard& shard_of(Print print) noexcept { return shards_[print.high >> (64 - shard_bits_)]; }
+  const Shard& shard_of(Print print) const noexcept {
+    return shards_[print.high >> (64 - shard_bits_)];
+  }
 
   // The slot of `print`, or nullptr. Needs the lock.
   Slot* find(Shard& shard, Print print) noexcept {
@@ -150,10 +161,29 @@ class Table {
 
   // A consistent copy of the slot of `print`, without a lock. False: not found,
   // or somebody was writing.
-  bool read(Print print, Words& words, std::uint64_t& meta) const noexcept;
+  static bool read(const Shard& shard, Print print, Words& words, std::uint64_t& meta) noexcept {
+    const std::uint64_t version = shard.version.load(std::memory_order_acquire);
+    if ((version & 1) != 0) return false;
+    const Slot* const slots = shard.slots.load(std::memory_order_acquire);
+    const std::size_t capacity = shard.capacity.load(std::memory_order_acquire);
+    std::size_t i = place(print, capacity);
+    for (std::size_t probes = 0; probes < capacity; ++probes) {
+      const std::uint64_t high = slots[i].high.load(std::memory_order_acquire);
+      if ((high & meta::kRowMask) == 0) return false;
+      if ((high & kPrintHighMask) == print.high &&
+          slots[i].low.load(std::memory_order_acquire) == print.low) {
+        words = {slots[i].state[0].load(std::memory_order_acquire),
+                 slots[i].state[1].load(std::memory_order_acquire)};
+        meta = high & ~kPrintHighMask;
+        return shard.version.load(std::memory_order_relaxed) == version;
+      }
+      i = i + 1 == capacity ? 0 : i + 1;
+    }
+    return false;
+  }
 
   void prefetch(Print print) const noexcept {
-    const Shard& shard = shards_[shard_of(print)];
+    const Shard& shard = shard_of(print);
     const Slot* slots = shard.slots.load(std::memory_order_relaxed);
     __builtin_prefetch(slots + place(print, shard.capacity.load(std::memory_order_relaxed)), 1);
   }
@@ -176,9 +206,12 @@ class Table {
     return static_cast<std::size_t>((internal::Product{print.low} * capacity) >> 64);
   }
   bool grow(Shard& shard);
+  Slot* enter_stage(std::size_t capacity);
+  void leave_stage(std::size_t capacity);
   bool make_room(Shard& shard, Instant now);
-  bool droppable(const Shard& shard, const Slot& slot, Instant now) const;
+  bool droppable(const Slot& slot, Instant now) const;
 
+  unsigned shard_bits_;
   std::unique_ptr<Shard[]> shards_;
   const Rows& rows_;
   std::size_t capacity_max_;  // slots of one shard
@@ -190,6 +223,7 @@ class Table {
   struct Stage {
     Slot* begin;
     std::size_t capacity;  // of one shard
+    std::size_t users;     // shards that are here
   };
   std::vector<Stage> stages_;
   void* mapping_ = nullptr;

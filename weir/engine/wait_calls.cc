@@ -84,7 +84,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
     return false;
   }
 
-  const auto binding = static_cast<std::size_t>(attempt.binding());
+  const std::size_t binding = attempt.binding();
   const PlanItem& item = plan.items[binding];
   if (!WaitRoom::has_place(waiter, item.print)) {
     if (room.size() > options.waiters_max ||
@@ -115,7 +115,7 @@ void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
     held.seat->has_waiters = !last;
     return;
   }
-  Shard& shard = table.shard(Table::shard_of(held.print));
+  Shard& shard = table.shard_of(held.print);
   const std::scoped_lock lock(shard);
   Slot* slot = table.find(shard, held.print);
   if (slot == nullptr) return;

@@ -117,12 +117,15 @@ constexpr std::int64_t used(const BucketShape& shape, BucketState state, Instant
 
 // Whole units left at `now`, rounded down; negative when in debt.
 constexpr std::int64_t level(const BucketShape& shape, BucketState state, Instant now) noexcept {
-  const Wide parts = used_parts(shape, state, now);
-  if (parts <= Wide{std::numeric_limits<std::int64_t>::max()} - shape.den) {
-    // Narrow enough to divide quickly. burst >= 1, so the difference fits.
-    return shape.burst - (static_cast<std::int64_t>(parts) + shape.den - 1) / shape.den;
+  if (state.full_at < now) return shape.burst;
+  // Almost always narrow enough to divide quickly. full_at and now are not negative, and
+  // both terms of the second sum are at most 2^62; burst >= 1, so the difference fits.
+  std::int64_t parts = 0;
+  if (!__builtin_mul_overflow(state.full_at.ns - now.ns, shape.num, &parts) &&
+      !__builtin_add_overflow(parts, state.full_at_parts + (shape.den - 1), &parts)) {
+    return shape.burst - parts / shape.den;
   }
-  return saturate(Wide{shape.burst} - ceil_div(parts, shape.den));
+  return saturate(Wide{shape.burst} - ceil_div(used_parts(shape, state, now), shape.den));
 }
 
 // Share of the burst in use, in millionths of a percent, rounded down.

@@ -13,12 +13,26 @@
 namespace weir::meter {
 
 struct Check {
-  Verdict verdict = Verdict::kAllowed;  // kAllowed, kDenied or kNever
-  Instant earliest{};          // the first instant at which the cost fits; kForever: unknown
-  std::int64_t shortfall = 0;  // units that were missing
+  constexpr Check() noexcept = default;
+  constexpr Check(Verdict said, Instant when, std::int64_t missing) noexcept
+      : verdict(said), earliest(when), shortfall(missing) {}
+  // Copied field by field: copied whole, a check that was just written in parts is read
+  // back as one vector, which has to wait until all parts have left the store buffer.
+  constexpr Check(const Check& other) noexcept
+      : verdict(other.verdict), earliest(other.earliest), shortfall(other.shortfall) {}
+  constexpr Check& operator=(const Check& other) noexcept {
+    verdict = other.verdict;
+    earliest = other.earliest;
+    shortfall = other.shortfall;
+    return *this;
+  }
 
   constexpr bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
   friend constexpr bool operator==(const Check&, const Check&) = default;
+
+  Verdict verdict = Verdict::kAllowed;  // kAllowed, kDenied or kNever
+  Instant earliest{};          // the first instant at which the cost fits; kForever: unknown
+  std::int64_t shortfall = 0;  // units that were missing
 };
 
 // A check and the state after it. A refusal returns the state it was given, so

@@ -1,0 +1,144 @@
+#include "weir/engine/outline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::engine {
+namespace {
+
+std::unique_ptr<Error> unknown_attribute(std::string_view name, const Names& known) {
+  return bad_request(fmt::format(
+      "request: attribute '{}' is not used by any limit; known are {}; correct the name, or "
+      "declare it in the rule set",
+      name.substr(0, kNameBytesMax), known.joined()));
+}
+
+std::unique_ptr<Error> repeated_attribute(std::string_view name) {
+  return bad_request(fmt::format("request: attribute '{}' is given twice; write it once", name));
+}
+
+std::unique_ptr<Error> unknown_unit(std::string_view unit, const Names& known) {
+  return bad_request(fmt::format(
+      "request: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
+      unit.substr(0, kNameBytesMax), known.joined()));
+}
+
+std::unique_ptr<Error> repeated_cost(std::string_view unit) {
+  return bad_request(fmt::format("request: the cost in '{}' is given twice; write it once", unit));
+}
+
+bool have_same_key(const Candidate& a, const Candidate& b) {
+  return std::equal(a.per.begin(), a.per.begin() + a.per_count, b.per.begin(),
+                    b.per.begin() + b.per_count);
+}
+
+}  // namespace
+
+std::unique_ptr<Error> Outline::make(const Active& active, const Request& request,
+                                     Outline& outline) {
+  const Names& attributes = active.rules->attributes();
+  const Names& units = active.rules->units();
+  outline.attributes_.clear();
+  outline.units_.clear();
+  outline.candidates_.clear();
+  outline.places_.fill(-1);
+  outline.plain_ = true;
+  outline.has_gates_ = false;
+  outline.has_slots_ = false;
+  outline.direct_ = true;
+
+  std::uint64_t present = 0;
+  for (std::size_t i = 0; i < request.attributes.size(); ++i) {
+    const std::string_view name = request.attributes[i].name;
+    const std::size_t place = attributes.find(name);
+    if (place == attributes.size()) return unknown_attribute(name, attributes);
+    if (outline.places_[place] >= 0) return repeated_attribute(name);
+    outline.places_[place] = static_cast<std::int8_t>(i);
+    outline.attributes_.emplace_back(attributes[place]);
+    present |= std::uint64_t{1} << place;
+  }
+  std::array<std::int16_t, kUnitsMax> costs;
+  costs.fill(-1);
+  for (std::size_t i = 0; i < request.costs.size(); ++i) {
+    const std::string_view unit = request.costs[i].unit;
+    const std::size_t place = units.find(unit);
+    if (place == units.size()) return unknown_unit(unit, units);
+    if (costs[place] >= 0) return repeated_cost(unit);
+    costs[place] = static_cast<std::int16_t>(i);
+    outline.units_.emplace_back(units[place]);
+  }
+
+  const auto applies = [&](const ActiveLimit& limit) {
+    const bool has_cost = limit.unit_place == 0 || costs[limit.unit_place] >= 0;
+    return has_cost && (present & limit.attributes) == limit.attributes;
+  };
+  // Those that apply, and their ancestors; then numbered in the order of the rules.
+  std::array<std::int16_t, kLimitsMax> numbers;
+  numbers.fill(-1);
+  for (const ActiveLimit& limit : active.limits) {
+    if (!applies(limit)) continue;
+    for (auto at = &limit - active.limits.data(); at >= 0;) {
+      numbers[static_cast<std::size_t>(at)] = 0;
+      at = active.limits[static_cast<std::size_t>(at)].rule->parent;
+    }
+  }
+  std::int16_t next = 0;
+  for (std::size_t i = 0; i < active.limits.size(); ++i) {
+    if (numbers[i] == 0) numbers[i] = next++;
+  }
+  for (std::size_t i = 0; i < active.limits.size(); ++i) {
+    if (numbers[i] < 0) continue;
+    const ActiveLimit& limit = active.limits[i];
+    Candidate candidate;
+    candidate.limit = &limit;
+    candidate.cost = costs[limit.unit_place];
+    candidate.applies_alone = applies(limit);
+    if (limit.rule->parent >= 0) {
+      candidate.parent = numbers[static_cast<std::size_t>(limit.rule->parent)];
+    }
+    for (const std::size_t attribute : limit.rule->per) {
+      candidate.per[candidate.per_count++] = static_cast<std::uint8_t>(outline.places_[attribute]);
+    }
+    candidate.continues_key =
+        !outline.candidates_.empty() && have_same_key(candidate, outline.candidates_.back());
+    outline.plain_ &= limit.is_simple;
+    outline.has_gates_ |= limit.seat != nullptr;
+    outline.has_slots_ |= limit.is_slots;
+    outline.direct_ &= limit.is_direct;
+    outline.candidates_.push_back(candidate);
+  }
+  return nullptr;
+}
+
+const ActiveLimit* Outline::sole_limit() const noexcept {
+  const bool is_sole = attributes_.size() == 1 && units_.empty() && candidates_.size() == 1 &&
+                       candidates_[0].per_count == 1 && plain_ && direct_ &&
+                       !candidates_[0].limit->is_log;
+  return is_sole ? candidates_[0].limit : nullptr;
+}
+
+std::unique_ptr<Error> Outlines::make_plan(const Active& active, const Request& request,
+                                           Plan& plan) {
+  if (last_ != nullptr && last_->describes(request)) [[likely]] {
+    return engine::make_plan(active, *last_, request, plan);
+  }
+  auto found = std::find_if(known_.begin(), known_.end(),
+                            [&](const Outline& outline) { return outline.describes(request); });
+  if (found == known_.end()) {
+    if (auto error = Outline::make(active, request, draft_)) return error;
+    if (known_.size() < kKept) {
+      found = known_.emplace(known_.end());
+    } else {
+      found = known_.begin() + static_cast<std::ptrdiff_t>(oldest_);
+      oldest_ = (oldest_ + 1) % kKept;
+    }
+    std::swap(*found, draft_);
+  }
+  last_ = &*found;
+  sole_ = last_->sole_limit();
+  if (sole_ != nullptr) sole_name_ = last_->attributes()[0];
+  return engine::make_plan(active, *last_, request, plan);
+}
+
+}  // namespace weir::engine
