@@ -10,10 +10,6 @@
 namespace weir::engine {
 namespace {
 
-RuleSetSpec window_of(std::int64_t limit) {
-  return {.limits = {{.name = "window", .per = {"client"}, .meter = WindowSpec{limit, 1h}}}};
-}
-
 TEST(Override, RaisesTheLimitOfOneKeyOnly) {
   auto engine = engine_of(window_of(1));
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{3, 1h}, kStart));

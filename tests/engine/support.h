@@ -92,6 +92,29 @@ class Ask {
 
 inline Ask client(std::string_view name) { return Ask({{"client", name}}); }
 
+// A limit of every kind, each with a key of its own; `tight` has room for 2
+// requests and the others for 10.
+inline RuleSetSpec every_kind(std::string_view tight) {
+  const auto room = [&](std::string_view name) { return name == tight ? 2 : 10; };
+  return {
+      .limits = {
+          {.name = "bucket",
+           .per = {"client"},
+           .meter = BucketSpec{.amount = room("bucket"), .period = 1s}},
+          {.name = "ticker",
+           .per = {"client"},
+           .meter = TickerSpec{.interval = 1s, .burst = room("ticker")}},
+          {.name = "window", .meter = WindowSpec{.limit = room("window"), .every = 1min}},
+          {.name = "calendar", .per = {"client"}, .meter = CalendarSpec{.limit = room("calendar")}},
+          {.name = "log", .per = {"client"}, .meter = LogSpec{.limit = room("log"), .window = 1s}},
+          {.name = "slots", .meter = SlotsSpec{.limit = room("slots")}}}};
+}
+
+// A window of an hour for each client.
+inline RuleSetSpec window_of(std::int64_t limit) {
+  return {.limits = {{.name = "window", .per = {"client"}, .meter = WindowSpec{limit, 1h}}}};
+}
+
 // How many of `tries` equal requests are admitted.
 inline int admitted(Engine& engine, const Request& request, Instant now, int tries) {
   int count = 0;

@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+// --- prepared requests
+
+TEST(Prepared, DecidesAsTheRequestItWasMadeFrom) {
+  auto engine = engine_of(window_of(2));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_TRUE(prepared);
+  EXPECT_TRUE(engine->decide(*prepared, kStart)->allowed());
+  EXPECT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  EXPECT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kDenied);
+}
+
+TEST(Prepared, FollowsARaisedLimit) {
+  auto engine = engine_of(window_of(1));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_TRUE(engine->decide(*prepared, kStart)->allowed());
+  ASSERT_FALSE(engine->decide(*prepared, kStart)->allowed());
+  ASSERT_TRUE(engine->swap(rules_of(window_of(2)), kStart));
+  EXPECT_TRUE(engine->decide(*prepared, kStart)->allowed());
+  EXPECT_FALSE(engine->decide(*prepared, kStart)->allowed());
+}
+
+TEST(Prepared, FollowsRulesWithOtherLimits) {
+  auto engine = engine_of(window_of(1));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_TRUE(engine->decide(*prepared, kStart)->allowed());
+  ASSERT_TRUE(engine->swap(
+      rules_of({.limits = {{.name = "other", .per = {"client"}, .meter = WindowSpec{1, 1min}}}}),
+      kStart));
+  EXPECT_EQ(engine->decide(*prepared, kStart)->outcomes()[0].limit, "other");
+}
+
+TEST(Prepared, IsAnErrorOnceTheRulesNoLongerKnowItsAttributes) {
+  auto engine = engine_of(window_of(1));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_TRUE(engine->swap(rules_of({}), kStart));
+  EXPECT_FALSE(engine->decide(*prepared, kStart));
+}
+
+TEST(Prepared, IsRefusedForABadRequest) {
+  auto engine = engine_of(window_of(1));
+  EXPECT_FALSE(engine->prepare(Ask({{"nobody", "knows"}})));
+}
+
+// A plan of old rules must not touch a meter that newer rules have already
+// converted: slots in flight would be forgotten on the way there and back.
+TEST(Prepared, DoesNotConvertAMeterBackToTheRulesItWasMadeUnder) {
+  auto engine = engine_of(window_of(9));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_TRUE(engine->swap(
+      rules_of({.limits = {{.name = "window", .per = {"client"}, .meter = SlotsSpec{.limit = 2}}}}),
+      kStart));
+  ASSERT_EQ(admitted(*engine, client("acme"), kStart, 2), 2);
+  EXPECT_FALSE(engine->decide(*prepared, kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "window", {"acme"}, kStart), 0);
+}
+
+// --- batches
+
+TEST(Batch, DecidesAsOneByOne) {
+  const RuleSetSpec spec = every_kind("log");
+  auto batched = engine_of(spec);
+  auto single = engine_of(spec);
+  std::mt19937_64 random(8127);
+  for (int round = 0; round < 50; ++round) {
+    const Instant now = kStart + round * 100ms;
+    std::deque<Ask> asks;
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < random() % 40; ++i) {
+      Ask& ask = asks.emplace_back();
+      ask.with("client", std::to_string(random() % 5))
+          .costing(static_cast<std::int64_t>(random() % 3));
+      requests.push_back(ask);
+    }
+    std::vector<Result<Decision>> answers(requests.size(), Result<Decision>(std::in_place));
+    batched->decide(requests, now, answers);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const auto expected = single->decide(requests[i], now);
+      ASSERT_EQ(answers[i]->verdict, expected->verdict);
+      ASSERT_EQ(answers[i]->earliest, expected->earliest);
+      ASSERT_EQ(answers[i]->shortfall, expected->shortfall);
+      ASSERT_EQ(answers[i]->binding_index, expected->binding_index);
+      for (std::size_t row = 0; row < expected->outcomes().size(); ++row) {
+        ASSERT_EQ(answers[i]->outcomes()[row].remaining, expected->outcomes()[row].remaining);
+      }
+    }
+  }
+}
+
+TEST(Batch, AnswersABadRequestWithAnErrorAndTheOthersAsUsual) {
+  auto engine = engine_of(window_of(1));
+  Ask good = client("acme");
+  Ask bad({{"nobody", "knows"}});
+  const std::vector<Request> requests{good, bad, good};
+  std::vector<Result<Decision>> answers(3, Result<Decision>(std::in_place));
+  engine->decide(requests, kStart, answers);
+  EXPECT_TRUE(answers[0]->allowed());
+  EXPECT_FALSE(answers[1]);
+  EXPECT_FALSE(answers[2]->allowed());
+}
+
+TEST(Batch, MayBeEmpty) {
+  auto engine = engine_of(window_of(1));
+  engine->decide(std::span<const Request>{}, kStart, {});
+  EXPECT_EQ(engine->keys(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::engine

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/print.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+namespace {
+
+constexpr Instant kPastEnd{kInstantNsMax + 1};
+
+// --- time
+
+TEST(Engine, TakesInstantsFromTheEpochToTheEndOfTime) {
+  for (const Instant now : {Instant{0}, Instant{kInstantNsMax}}) {
+    auto engine = engine_of(window_of(1));
+    EXPECT_TRUE(engine->decide(client("acme"), now)->allowed()) << now;
+  }
+}
+
+TEST(Engine, RefusesInstantsBeforeTheEpochAndBeyondTheEndOfTime) {
+  auto engine = engine_of(window_of(1));
+  for (const Instant now : {Instant{-1}, kPastEnd}) {
+    const auto answer = engine->decide(client("acme"), now);
+    ASSERT_FALSE(answer) << now;
+    EXPECT_EQ(answer.error().code, ErrorCode::kBadArgument);
+  }
+  EXPECT_EQ(engine->keys(), 0u);
+}
+
+TEST(Engine, InspectsAtTheLastChargeWhenTimeRunsBackwards) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .meter = BucketSpec{.amount = 10, .period = 1s}}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart - 5s), 9);
+}
+
+// A meter that a sweep has dropped must not come back fresh at an instant at which
+// it was not: threads read the clock at different times.
+TEST(Engine, DoesNotReopenAWindowThatASweepHasForgotten) {
+  auto engine = engine_of({.limits = {{.name = "three", .meter = WindowSpec{3, 1min}}}});
+  int total = admitted(*engine, Ask(), kStart + 59s, 5);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 60s);
+  ASSERT_EQ(engine->keys(), 0u);
+  total += admitted(*engine, Ask(), kStart + 59s, 5);
+  total += admitted(*engine, Ask(), kStart + 60s, 5);
+  EXPECT_LE(total, 6);
+}
+
+// --- bounds of the process
+
+TEST(Engine, RefusesANewKeyOfAFullTableAndNamesTheLimit) {
+  auto engine =
+      engine_of({.limits = {{.name = "first", .meter = WindowSpec{1'000'000, 1h}},
+                            {.name = "second", .per = {"client"}, .meter = WindowSpec{1, 1h}}}},
+                {.keys_max = 1});
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto answer = engine->decide(client(std::to_string(i)), kStart);
+    if (answer) continue;
+    refused += 1;
+    EXPECT_EQ(answer.error().code, ErrorCode::kExhausted);
+    EXPECT_NE(answer.error().message.find("'second'"), std::string::npos);
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_EQ(remaining(*engine, "first", {}, kStart), 1'000'000 - (2000 - refused));
+}
+
+// Prints of one request can share a shard; making room there for one of its keys
+// must not drop the other, which has not been charged yet and so looks unused.
+TEST(Engine, CountsBothKeysOfARequestThatFillOneShard) {
+  RuleSetSpec spec{.limits = {{.name = "log", .per = {"a"}, .meter = LogSpec{5, 1h}},
+                              {.name = "bucket", .per = {"b"}, .meter = BucketSpec{5, 1h}}}};
+  const auto shard = [](std::string_view limit, std::string_view value) {
+    const Print key = with_value(kSecret, {}, value);
+    return print_for(seed_for(kSecret, limit), key).high >> (64 - kShardBitsMax);
+  };
+  std::vector<std::string> mates;  // keys of "bucket" in the shard of key "x" of "log"
+  for (int i = 0; mates.size() < 120; ++i) {
+    if (shard("bucket", std::to_string(i)) == shard("log", "x")) mates.push_back(std::to_string(i));
+  }
+  for (std::size_t filled = 20; filled < mates.size(); ++filled) {
+    auto engine = engine_of(spec);
+    for (std::size_t i = 0; i < filled; ++i) {
+      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+    }
+    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}, {"b", mates[filled]}}), kStart)->allowed());
+    EXPECT_EQ(remaining(*engine, "log", {"x"}, kStart), 4) << filled << " keys before";
+    EXPECT_EQ(remaining(*engine, "bucket", {mates[filled]}, kStart), 4) << filled;
+    for (std::size_t i = 0; i < filled; ++i) {
+      ASSERT_EQ(remaining(*engine, "bucket", {mates[i]}, kStart), 4) << filled;
+    }
+  }
+}
+
+TEST(Engine, ChargesNothingWhenTheMemoryForLogsIsUsedUp) {
+  auto engine = engine_of({.limits = {{.name = "window", .meter = WindowSpec{100, 1h}},
+                                      {.name = "log", .meter = LogSpec{100, 1h}}}},
+                          {.log_runs_max = 0});
+  const auto answer = engine->decide(Ask(), kStart);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kExhausted);
+  EXPECT_NE(answer.error().message.find("'log'"), std::string::npos);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart), 100);
+}
+
+TEST(Engine, RemembersAThousandInstantsOfALogWithoutBeingToldTo) {
+  auto engine = engine_of({.limits = {{.name = "log", .meter = LogSpec{1000, 1h}}}});
+  for (int i = 0; i < 1000; ++i) {
+    const auto answer = engine->decide(Ask(), kStart + i * 1ms);
+    ASSERT_TRUE(answer) << i << ": " << answer.error().message;
+    ASSERT_TRUE(answer->allowed()) << i;
+  }
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s)->allowed());
+}
+
+TEST(Engine, IsNotMadeWithoutRules) { EXPECT_FALSE(Engine::create(nullptr)); }
+
+TEST(Engine, IsNotMadeForMoreKeysThanThereAreAddresses) {
+  for (int bits = 44; bits < 64; ++bits) {
+    for (const std::size_t keys : {std::size_t{1} << bits, ~std::size_t{0} >> (63 - bits)}) {
+      const auto engine = Engine::create(rules_of({}), {.keys_max = keys});
+      ASSERT_FALSE(engine) << keys;
+      EXPECT_NE(engine.error().message.find("keys_max"), std::string::npos);
+    }
+  }
+}
+
+TEST(Engine, IsNotMadeToSampleEveryZerothDecision) {
+  EXPECT_FALSE(Engine::create(rules_of({}), {.heavy_sample_every = 0}));
+}
+
+}  // namespace
+}  // namespace weir::engine

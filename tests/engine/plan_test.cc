@@ -1,0 +1,233 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+// --- which limits apply
+
+RuleSetSpec one_with(std::vector<Condition> when) {
+  return {.limits = {{.name = "one", .when = std::move(when), .meter = WindowSpec{1, 1s}}},
+          .attributes = {"op", "client"}};
+}
+
+bool applies(Engine& engine, const Request& request) {
+  return engine.peek(request, kStart)->outcome("one") != nullptr;
+}
+
+TEST(When, HoldsForAnEqualValueOnly) {
+  auto engine = engine_of(one_with({{"op", {"put"}}}));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "putt"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "pu"}})));
+}
+
+TEST(When, HoldsForAnyOfItsValues) {
+  auto engine = engine_of(one_with({{"op", {"put", "post"}}}));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "post"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "get"}})));
+}
+
+TEST(When, HoldsForAGlob) {
+  auto engine = engine_of(one_with({{"op", {"p?t", "del*"}}}));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "delete"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "post"}})));
+}
+
+TEST(When, NeedsAllOfItsConditions) {
+  auto engine = engine_of(one_with({{"op", {"put"}}, {"client", {"a*"}}}));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}, {"client", "acme"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "put"}, {"client", "bob"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"op", "get"}, {"client", "acme"}})));
+}
+
+TEST(When, DoesNotHoldWithoutTheAttributeEvenForAStar) {
+  auto engine = engine_of(one_with({{"op", {"*"}}}));
+  EXPECT_TRUE(applies(*engine, Ask({{"op", ""}})));
+  EXPECT_FALSE(applies(*engine, Ask()));
+}
+
+TEST(Per, LeavesOutRequestsWithoutTheKeyAttribute) {
+  auto engine =
+      engine_of({.limits = {{.name = "one", .per = {"client"}, .meter = WindowSpec{1, 1s}}}});
+  EXPECT_TRUE(applies(*engine, client("")));
+  EXPECT_FALSE(applies(*engine, Ask()));
+}
+
+TEST(Unit, LeavesOutRequestsThatCostNothingInIt) {
+  auto engine =
+      engine_of({.limits = {{.name = "one", .unit = "tokens", .meter = WindowSpec{1, 1s}}},
+                 .units = {{"tokens"}}});
+  EXPECT_TRUE(applies(*engine, Ask().costing("tokens", 1)));
+  EXPECT_FALSE(applies(*engine, Ask()));
+}
+
+TEST(Unit, IsOneRequestUnlessARequestSaysOtherwise) {
+  auto engine =
+      engine_of({.limits = {{.name = "one", .meter = WindowSpec{10, 1s}}}, .units = {{"tokens"}}});
+  EXPECT_EQ(engine->decide(Ask().costing("tokens", 7), kStart)->outcome("one")->cost, 1);
+  EXPECT_EQ(engine->decide(Ask().costing(5), kStart)->outcome("one")->cost, 5);
+  EXPECT_EQ(engine->decide(Ask().costing(0), kStart)->outcome("one")->cost, 0);
+}
+
+TEST(Unit, IsCountedInMillionthsWhereItIsAMicroUnit) {
+  auto engine =
+      engine_of({.limits = {{.name = "one", .unit = "pu", .meter = WindowSpec{1'000'000, 1s}}},
+                 .units = {{"pu", UnitScale::kMicro}}});
+  ASSERT_TRUE(engine->decide(Ask().costing("pu", 640'000), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(Ask().costing("pu", 360'001), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(Ask().costing("pu", 360'000), kStart)->allowed());
+}
+
+TEST(Exempt, LeavesOutRequestsThatMeetAllConditionsOfAGroup) {
+  auto engine = engine_of(
+      {.limits = {{.name = "one",
+                   .exempt = {{{"client", {"root"}}, {"op", {"get"}}}, {{"client", {"probe-*"}}}},
+                   .meter = WindowSpec{1, 1s}}}});
+  EXPECT_FALSE(applies(*engine, Ask({{"client", "root"}, {"op", "get"}})));
+  EXPECT_FALSE(applies(*engine, Ask({{"client", "probe-7"}})));
+  EXPECT_TRUE(applies(*engine, Ask({{"client", "root"}, {"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, Ask({{"client", "root"}})));
+  EXPECT_TRUE(applies(*engine, Ask()));
+}
+
+RuleSetSpec weighed() {
+  return {.limits = {{.name = "one",
+                      .weigh = {"op", {{"put", 5}, {"ping", 0}}},
+                      .meter = WindowSpec{10, 1min}}}};
+}
+
+TEST(Weights, MultiplyTheCost) {
+  auto engine = engine_of(weighed());
+  EXPECT_EQ(engine->decide(Ask({{"op", "put"}}).costing(2), kStart)->outcome("one")->cost, 10);
+  EXPECT_EQ(remaining(*engine, "one", {}, kStart), 0);
+}
+
+TEST(Weights, AreOneForOtherValuesAndWithoutTheAttribute) {
+  auto engine = engine_of(weighed());
+  EXPECT_EQ(engine->decide(Ask({{"op", "get"}}), kStart)->outcome("one")->cost, 1);
+  EXPECT_EQ(engine->decide(Ask(), kStart)->outcome("one")->cost, 1);
+}
+
+TEST(Weights, OfZeroMakeARequestFree) {
+  auto engine = engine_of(weighed());
+  ASSERT_TRUE(engine->decide(Ask().costing(10), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(Ask({{"op", "ping"}}), kStart)->allowed());
+}
+
+TEST(Weights, MakeARequestImpossibleThatIsHeavierThanTheLimit) {
+  auto engine = engine_of(weighed());
+  EXPECT_EQ(engine->decide(Ask({{"op", "put"}}).costing(3), kStart)->verdict, Verdict::kNever);
+}
+
+TEST(Engine, AdmitsARequestToWhichNoLimitApplies) {
+  auto engine = engine_of(one_with({{"op", {"put"}}}));
+  const auto decision = engine->decide(Ask({{"op", "get"}}), kStart);
+  EXPECT_TRUE(decision->allowed());
+  EXPECT_TRUE(decision->outcomes().empty());
+  EXPECT_EQ(decision->earliest, kStart);
+  EXPECT_FALSE(decision->hold);
+}
+
+TEST(Engine, AdmitsEverythingWithoutLimits) {
+  auto engine = engine_of({});
+  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+}
+
+// --- parents
+
+RuleSetSpec family() {
+  return {.limits = {{.name = "top", .when = {{"op", {"nothing"}}}, .meter = WindowSpec{4, 1min}},
+                     {.name = "team",
+                      .when = {{"op", {"nothing"}}},
+                      .per = {"team"},
+                      .parent = "top",
+                      .meter = WindowSpec{3, 1min}},
+                     {.name = "user",
+                      .per = {"team", "user"},
+                      .parent = "team",
+                      .meter = WindowSpec{2, 1min}}}};
+}
+
+Ask member(std::string_view team, std::string_view user) {
+  return Ask({{"team", team}, {"user", user}});
+}
+
+TEST(Parent, IsDrawnOnWithTheGrandparent) {
+  auto engine = engine_of(family());
+  ASSERT_TRUE(engine->decide(member("red", "ann"), kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "user", {"red", "ann"}, kStart), 1);
+  EXPECT_EQ(remaining(*engine, "team", {"red"}, kStart), 2);
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 3);
+}
+
+TEST(Parent, RefusesForAllItsChildrenTogether) {
+  auto engine = engine_of(family());
+  ASSERT_EQ(admitted(*engine, member("red", "ann"), kStart, 3), 2);
+  ASSERT_EQ(admitted(*engine, member("red", "bob"), kStart, 3), 1);
+  EXPECT_EQ(engine->decide(member("red", "bob"), kStart)->binding()->limit, "team");
+  EXPECT_EQ(remaining(*engine, "user", {"red", "bob"}, kStart), 1);
+}
+
+TEST(Parent, IsDrawnOnOnceThoughItAppliesToTheRequestItself) {
+  RuleSetSpec spec = family();
+  spec.limits[0].when.clear();
+  spec.limits[1].when.clear();
+  auto engine = engine_of(spec);
+  const auto decision = engine->decide(member("red", "ann"), kStart);
+  EXPECT_EQ(decision->outcomes().size(), 3u);
+  EXPECT_EQ(remaining(*engine, "team", {"red"}, kStart), 2);
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 3);
+}
+
+TEST(Parent, IsDrawnOnOnceByTwoChildrenOfOneRequest) {
+  auto engine = engine_of({.limits = {{.name = "a", .parent = "top", .meter = WindowSpec{5, 1s}},
+                                      {.name = "b", .parent = "top", .meter = WindowSpec{5, 1s}},
+                                      {.name = "top", .meter = WindowSpec{5, 1s}}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 4);
+}
+
+TEST(Parent, IsNotDrawnOnByAChildThatDoesNotApply) {
+  auto engine =
+      engine_of({.limits = {{.name = "top", .when = {{"op", {"put"}}}, .meter = WindowSpec{5, 1s}},
+                            {.name = "child",
+                             .exempt = {{{"op", {"get"}}}},
+                             .parent = "top",
+                             .meter = WindowSpec{5, 1s}}}});
+  ASSERT_TRUE(engine->decide(Ask({{"op", "get"}}), kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 5);
+}
+
+TEST(Parent, IsNotDrawnOnByARequestExemptFromItButTheGrandparentIs) {
+  RuleSetSpec spec = family();
+  spec.limits[1].exempt = {{{"user", {"ann"}}}};
+  auto engine = engine_of(spec);
+  ASSERT_TRUE(engine->decide(member("red", "ann"), kStart)->allowed());
+  EXPECT_EQ(remaining(*engine, "team", {"red"}, kStart), 3);
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 3);
+}
+
+TEST(Parent, IsReportedInTheOrderOfTheRules) {
+  auto engine =
+      engine_of({.limits = {{.name = "child", .parent = "top", .meter = WindowSpec{5, 1s}},
+                            {.name = "other", .meter = WindowSpec{5, 1s}},
+                            {.name = "top", .meter = WindowSpec{5, 1s}}}});
+  Texts order;
+  const auto decision = engine->decide(Ask(), kStart);
+  for (const Outcome& row : decision->outcomes()) order.emplace_back(row.limit);
+  EXPECT_EQ(order, (Texts{"child", "other", "top"}));
+}
+
+}  // namespace
+}  // namespace weir::engine
