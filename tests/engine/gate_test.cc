@@ -19,12 +19,16 @@ struct Turnstile final : Gate {
   explicit Turnstile(std::int64_t room_for) : room(room_for) {}
 
   meter::Check check(const Request&, Instant now, std::int64_t cost) override {
+    last_check = later_of(last_check, now);
     if (cost > room) return {Verdict::kNever, kForever, cost - room};
     if (const Instant opens = open_from(now); opens > now) {
       return {Verdict::kDenied, opens, cost};
     }
     if (used + cost > room) return {Verdict::kDenied, kForever, used + cost - room};
     return {Verdict::kAllowed, now, 0};
+  }
+  Instant fits_from(const Request&, Instant from, std::int64_t cost) const override {
+    return used + cost > room ? kForever : open_from(from);
   }
   void charge(const Request& request, Instant now, std::int64_t cost) override {
     used += cost;
@@ -46,6 +50,7 @@ struct Turnstile final : Gate {
 
   std::int64_t room;
   std::int64_t used = 0;
+  Instant last_check{};
   Instant last_charge{};
   std::size_t attributes_seen = 0;
   std::vector<Back> backs;
@@ -286,6 +291,7 @@ TEST_F(GateTest, GivesAnEarliestInstantAtWhichItIsStillOpen) {
   ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
   const auto denied = engine->decide(Ask(), kStart);
   EXPECT_EQ(denied->earliest, kStart + 30s);  // the bucket at 15 s, the gate from 30 s on
+  EXPECT_EQ(gate->last_check, kStart);        // nobody told it a later time before it was so
   EXPECT_FALSE(engine->peek(Ask(), denied->earliest - 1ns)->allowed());
   EXPECT_TRUE(engine->decide(Ask(), denied->earliest)->allowed());
 }

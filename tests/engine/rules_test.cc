@@ -38,6 +38,7 @@ struct NoGate final : Gate {
   meter::Check check(const Request&, Instant now, std::int64_t) override {
     return {Verdict::kAllowed, now, 0};
   }
+  Instant fits_from(const Request&, Instant from, std::int64_t) const override { return from; }
   void charge(const Request&, Instant, std::int64_t) override {}
   void give_back(Instant, Instant, std::int64_t, bool) override {}
   std::int64_t available(Instant) override { return 1; }

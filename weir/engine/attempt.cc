@@ -105,20 +105,16 @@ std::int64_t Attempt::limit_to_available(std::string_view unit, std::int64_t wan
   return grant;
 }
 
-meter::Check Attempt::check_at(std::size_t i, Instant at) const noexcept {
-  const Item& item = items_[i];
-  if (GateSeat* gate = seat(i)) return gate->gate->check(request_, at, item.cost);
-  return engine::check(*item.shape, item.words, table_.logs, at, item.cost);
-}
-
 void Attempt::check() noexcept {
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
     if (item.is_self_contained) {
       item.taken = item.words;
       item.check = take_self_contained(*item.shape, item.taken, now_, item.cost);
+    } else if (GateSeat* gate = seat(i)) {
+      item.check = gate->gate->check(request_, now_, item.cost);
     } else {
-      item.check = check_at(i, now_);
+      item.check = engine::check(*item.shape, item.words, table_.logs, now_, item.cost);
     }
   }
   judge();
@@ -142,17 +138,17 @@ void Attempt::judge() noexcept {
 
 // Meters that admit a cost at t admit it at every later instant if nobody else
 // comes, so the latest of their instants fits all. A system gate may close
-// again, so with one of them the instant is checked over all limits until it holds.
+// again, so with one of them the instant is moved until all of them agree.
 void Attempt::settle_earliest() noexcept {
   for (int round = 0; round < kEarliestRounds && ruling_.earliest != kForever; ++round) {
-    Instant agreed = ruling_.earliest;
+    const Instant agreed = ruling_.earliest;
     for (std::size_t i = 0; i < plan_.count; ++i) {
-      if (planned(i).limit->shadow) continue;
-      const meter::Check check = check_at(i, ruling_.earliest);
-      if (!check.allowed()) agreed = later_of(agreed, check.earliest);
+      const GateSeat* gate = seat(i);
+      if (gate == nullptr || planned(i).limit->shadow) continue;
+      const Instant fits = gate->gate->fits_from(request_, ruling_.earliest, items_[i].cost);
+      ruling_.earliest = later_of(ruling_.earliest, fits);
     }
     if (agreed == ruling_.earliest) return;
-    ruling_.earliest = agreed;
   }
   ruling_.earliest = kForever;
 }

@@ -174,7 +174,6 @@ class Attempt {
   void look_up(std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
   bool make_slots();
-  meter::Check check_at(std::size_t i, Instant at) const noexcept;
   void charge_item(std::size_t i) noexcept;
   Error table_full(std::size_t i) const;
   Error logs_full(std::size_t i) const;

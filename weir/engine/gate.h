@@ -25,6 +25,11 @@ class Gate {
   // Whether `cost` would pass at `now`. Takes nothing, but may advance to `now`.
   virtual meter::Check check(const Request& request, Instant now, std::int64_t cost) = 0;
 
+  // The first instant from `from` on at which `cost` would pass if nobody else came, or
+  // kForever if that is unknown. Changes nothing: where several limits must agree, it is
+  // asked about instants to come, which check() must not see before their time.
+  virtual Instant fits_from(const Request& request, Instant from, std::int64_t cost) const = 0;
+
   // Takes `cost`; the same gate has just said that it passes at `now`.
   virtual void charge(const Request& request, Instant now, std::int64_t cost) = 0;
 
