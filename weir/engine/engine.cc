@@ -33,6 +33,9 @@ Engine::Impl::Impl(const EngineOptions& given)
       id(next_engine_id()),
       table(options.keys_max, options.log_runs_max, options.when_full, rows),
       holds(random_secret()[0], options.holds_max),
+      // No limit has an empty name.
+      ad_hoc_seed(seed_for(secret, "")),
+      ad_hoc_row(rows.add("", meter::BucketShape{})),
       departed(options.heavy_keys) {}
 
 Engine::Impl::~Impl() {
@@ -162,6 +165,7 @@ void Engine::Impl::end_overrides(std::string_view limit) {
 void Engine::Impl::compact_rows(const Active& rules, Instant now) {
   std::vector<bool> in_use(kRowsMax, false);
   for (const ActiveLimit& limit : rules.limits) in_use[limit.row] = true;
+  in_use[ad_hoc_row] = true;
   for (std::size_t i = 0; i < table.shard_count(); ++i) {
     Shard& shard = table.shard(i);
     const std::scoped_lock lock(shard);

@@ -45,6 +45,7 @@
 #include "weir/engine/request.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/meter/bucket.h"
 
 namespace weir::engine {
 
@@ -78,6 +79,11 @@ using WaitCallback = std::function<void(const Result<Decision>&)>;
 struct WaitStart {
   Decision decision;         // kQueued, or final
   std::uint64_t ticket = 0;  // for cancel_wait; 0: the decision is final
+};
+
+// A key of an ad-hoc bucket.
+struct AdHocKey {
+  Print print;
 };
 
 // What one key has left.
@@ -133,6 +139,14 @@ class Engine {
               std::span<Result<Decision>> answers) noexcept;
 
   Result<Prepared> prepare(const Request& request) noexcept;
+
+  // Buckets without a limit in the rules, whose parameters come with each call: a key
+  // and what it has used are all that is kept, so a call may name another shape. Only
+  // shapes with num = 1, in which a state means the same whatever the rate.
+  // ad_hoc_key() works out where the key's state lies and has it fetched meanwhile.
+  AdHocKey ad_hoc_key(std::string_view key) const noexcept;
+  Result<meter::BucketStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
+                                        std::int64_t cost, Instant now) noexcept;
 
   // Ends a hold: `actual` costs replace the charged ones in the units named, slots
   // come back. The answer says how the hold stands; only the first call changes

@@ -176,6 +176,9 @@ struct Engine::Impl {
   Holds holds;
   WaitRoom room;
 
+  const Print ad_hoc_seed;
+  const RowId ad_hoc_row;
+
   mutable std::mutex rules_lock;  // active, rows, seats and overridden
   std::shared_ptr<const Active> active;
   std::atomic<std::uint64_t> generation{0};

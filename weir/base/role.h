@@ -1,0 +1,34 @@
+// Role: what a client of the server may do.
+//
+// Each role may do what the ones before it may. A command or route names the role
+// it needs; a token, or a local connection where no tokens are set, has one.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir {
+
+enum class Role : std::uint8_t {
+  kNobody,   // has not said who it is: may only do so
+  kObserve,  // read metrics and inspect keys
+  kDecide,   // ask for decisions, end holds
+  kAdmin,    // change limits and overrides
+};
+
+constexpr std::string_view to_string(Role role) noexcept {
+  switch (role) {
+    case Role::kNobody:
+      return "nobody";
+    case Role::kObserve:
+      return "observe";
+    case Role::kDecide:
+      return "decide";
+    case Role::kAdmin:
+      return "admin";
+  }
+  return "unknown";
+}
+
+}  // namespace weir

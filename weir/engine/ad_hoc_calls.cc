@@ -1,0 +1,44 @@
+// Calls about ad-hoc buckets, whose parameters come with each call.
+
+#include "weir/engine/engine_impl.h"
+
+namespace weir::engine {
+
+AdHocKey Engine::ad_hoc_key(std::string_view key) const noexcept {
+  const Print print = print_for(impl_->ad_hoc_seed, with_value(impl_->secret, {}, key));
+  impl_->table.prefetch(print);
+  return {print};
+}
+
+Result<meter::BucketStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
+                                              std::int64_t cost, Instant now) noexcept {
+  WEIR_ASSERT(shape.num == 1);
+  if (!is_acceptable(now)) return unacceptable_instant(now);
+  if (cost < 0 || cost > kTermMax) {
+    return bad_argument("the cost must be between 0 and 2^62; write a smaller one");
+  }
+  Table& table = impl_->table;
+  Shard& shard = table.shard_of(key.print);
+  const std::scoped_lock lock(shard);
+  Slot* slot = table.find(shard, key.print);
+  const Instant at = shard.at_least(now);
+  const Words words = slot == nullptr ? Words{} : slot->words();
+  const meter::BucketStep step =
+      meter::take(shape,
+                  meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
+                                     static_cast<std::int64_t>(words[1])},
+                  at, cost);
+  if (!step.allowed() || cost == 0) return step;
+  if (slot == nullptr) slot = table.insert(shard, key.print, impl_->ad_hoc_row, words, at);
+  if (slot == nullptr) {
+    return Error{ErrorCode::kExhausted,
+                 "the table is full, so a new key is refused; raise keys_max, or let it evict"};
+  }
+  slot->set_words({static_cast<std::uint64_t>(step.state.full_at.ns),
+                   static_cast<std::uint64_t>(step.state.full_at_parts)});
+  slot->set_meta(slot->meta() | meta::kDirty);
+  shard.latest_ns.store(at.ns, std::memory_order_relaxed);
+  return step;
+}
+
+}  // namespace weir::engine
