@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <ostream>
@@ -33,6 +34,17 @@ inline std::ostream& operator<<(std::ostream& out, const Heard& heard) {
     out << "] ";
   }
   return out << "error '" << heard.error << "', " << heard.left << " left";
+}
+
+// The words of a text, a single space between any two.
+inline std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
 }
 
 inline std::string encoded(const Command& command) {

@@ -1,39 +1,21 @@
 #include "weir/wire/resp/throttle.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
+
+#include "tests/wire/resp/support.h"
 
 namespace weir::wire::resp {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 
 constexpr Instant kStart{1'700'000'000'000'000'000};
 using Integers = std::array<std::int64_t, 5>;
-
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
-Result<ThrottleCall> read(std::string_view text) { return read_throttle(split(text)); }
-
-std::string error_of(std::string_view text) {
-  const Result<ThrottleCall> call = read(text);
-  return call ? "none" : call.error().message;
-}
 
 // One key and its state between calls.
 class Key {
@@ -41,7 +23,7 @@ class Key {
   explicit Key(Seconds seconds = Seconds::kCell) : seconds_(seconds) {}
 
   Integers call(Duration since_start, std::string_view text) {
-    const ThrottleCall call = *read(text);
+    const ThrottleCall call = *read_throttle(words_of(text));
     const Instant now = kStart + since_start;
     const meter::BucketStep step = charge(call, state_, now);
     state_ = step.state;
@@ -174,85 +156,6 @@ TEST(Throttle, KeepsTheInstantWhenParametersChange) {
   EXPECT_EQ(key.call(0s, "a 4 1 10 3"), (Integers{0, 5, 2, -1, 30}));
   EXPECT_EQ(key.call(0s, "a 4 1 20 1"), (Integers{0, 5, 2, -1, 50}));
   EXPECT_EQ(key.call(0s, "a 4 1 5 1"), (Integers{1, 5, 0, 30, 50}));
-}
-
-TEST(Throttle, ReadsTheShapeOfACall) {
-  const ThrottleCall call = *read("user123 15 30 60");
-
-  EXPECT_EQ(call.key, "user123");
-  EXPECT_EQ(call.quantity, 1);
-  EXPECT_EQ(call.shape, *meter::make_bucket(1, 2s, 16));
-  EXPECT_EQ(call.shape.fill.ns, 32'000'000'000);
-  EXPECT_EQ(call.shape.unit.ns, 2'000'000'000);
-}
-
-TEST(Throttle, RoundsTheIntervalDown) {
-  EXPECT_EQ(read("a 0 3 1")->shape.den, 333'333'333);
-  // In doubles, as redis-cell divides, this one ends in 4.
-  EXPECT_EQ(read("a 0 13 30459015")->shape.den, 2'343'001'153'846'153);
-}
-
-TEST(Throttle, RefusesTheWrongNumberOfWords) {
-  const std::string usage =
-      "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> "
-      "[<quantity>]";
-  EXPECT_EQ(error_of(""), usage);
-  EXPECT_EQ(error_of("a 1 1"), usage);
-  EXPECT_EQ(error_of("a 1 1 1"), "none");
-  EXPECT_EQ(error_of("a 1 1 1 1"), "none");
-  EXPECT_EQ(error_of("a 1 1 1 1 1"), usage);
-}
-
-TEST(Throttle, RefusesWhatIsNotAnInteger) {
-  const std::string start = "Cell error: Store error: Couldn't parse as integer: ";
-  EXPECT_EQ(error_of("a abc 1 1"), start + "abc");
-  EXPECT_EQ(error_of("a 1 1.5 1"), start + "1.5");
-  EXPECT_EQ(error_of("a 1 1 1s"), start + "1s");
-  EXPECT_EQ(error_of("a 1 1 1 9223372036854775808"), start + "9223372036854775808");
-  EXPECT_EQ(error_of("a 1 1 1 0x1"), start + "0x1");
-  EXPECT_EQ(error_of("a  1 1"), start);
-}
-
-TEST(Throttle, CutsTheWordItComplainsAbout) {
-  const std::string start = "Cell error: Store error: Couldn't parse as integer: ";
-  EXPECT_EQ(error_of("a 1 1 " + std::string(64, 'x')), start + std::string(64, 'x'));
-  EXPECT_EQ(error_of("a 1 1 " + std::string(65, 'x')), start + std::string(64, 'x') + "...");
-}
-
-TEST(Throttle, RefusesZeroRates) {
-  const std::string zero = "Cell error: Store error: Zero rates are not supported";
-  EXPECT_EQ(error_of("a 1 0 1"), zero);
-  EXPECT_EQ(error_of("a 1 1 0"), zero);
-}
-
-TEST(Throttle, RefusesNegativeParameters) {
-  EXPECT_EQ(error_of("a -1 1 1"),
-            "BADARG max_burst is -1, but it must be 0 or more; write how many calls may pass at "
-            "once beyond the first");
-  EXPECT_EQ(error_of("a 1 -2 1"),
-            "BADARG count is -2, but it must be 1 or more; write how many calls may pass per "
-            "period");
-  EXPECT_EQ(error_of("a 1 1 -3"),
-            "BADARG period is -3, but it must be 1 or more; write a number of seconds");
-}
-
-TEST(Throttle, RefusesMoreThanOnePerNanosecond) {
-  EXPECT_EQ(error_of("a 1 1000000000 1"), "none");
-  EXPECT_EQ(error_of("a 1 1000000001 1"),
-            "BADARG count is 1000000001 in 1 s, but at most one call may pass per nanosecond; "
-            "write a count of at most 1000000000 or a longer period");
-}
-
-TEST(Throttle, RefusesABucketThatTakesTooLongToRefill) {
-  EXPECT_EQ(error_of("a 0 1 4611686018"), "none");
-  EXPECT_THAT(error_of("a 0 1 4611686019"),
-              HasSubstr("BADARG refilling a max_burst of 0 at 1 per"));
-  EXPECT_EQ(error_of("a 4611686017 1 1"), "none");
-  EXPECT_THAT(error_of("a 4611686018 1 1"), HasSubstr("takes 2^62 ns (146 years) or more"));
-  EXPECT_EQ(error_of("a 4611686018427387902 1000000000 1"), "none");
-  EXPECT_THAT(error_of("a 4611686018427387903 1000000000 1"), HasSubstr("BADARG refilling"));
-  EXPECT_THAT(error_of("a 9223372036854775807 1 9223372036854775807"),
-              HasSubstr("BADARG refilling"));
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ namespace weir::wire::resp {
 
 // One beyond any of these is a protocol error.
 struct ParserBounds {
-  std::size_t words_max = 1024;              // words of one command
-  std::size_t bulk_bytes_max = 64 * 1024;    // one bulk string
-  std::size_t request_bytes_max = 1 << 20;   // one array with all its bulk strings, as sent
-  std::size_t inline_bytes_max = 64 * 1024;  // one line, up to its LF
+  std::size_t words_max = 1024;             // words of one command
+  std::size_t bulk_bytes_max = 1 << 16;     // one bulk string
+  std::size_t request_bytes_max = 1 << 20;  // one array with all its bulk strings, as sent
+  std::size_t inline_bytes_max = 1 << 16;   // one line, up to its LF
 };
 
 enum class ParsedKind : std::uint8_t {

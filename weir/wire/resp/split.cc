@@ -77,7 +77,6 @@ Split split_line(std::string_view line, std::size_t words_max, std::vector<std::
                  std::string& unquoted) {
   words.clear();
   unquoted.clear();
-  unquoted.reserve(line.size());  // no word is longer than it is written, so views stay valid
   std::size_t at = 0;
   for (;;) {
     while (at < line.size() && is_space(line[at])) ++at;
@@ -91,6 +90,8 @@ Split split_line(std::string_view line, std::size_t words_max, std::vector<std::
       words.push_back(plain);
       continue;
     }
+    // No word is longer than it is written, so this never moves words unquoted before.
+    unquoted.reserve(line.size());
     const std::size_t unquoted_begin = unquoted.size();
     unquoted.append(plain);
     const std::size_t quoted_bytes = append_quoted(line.substr(at), unquoted);
