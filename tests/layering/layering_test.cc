@@ -39,6 +39,21 @@ TEST(Layering, RefusesOneProtocolThatKnowsAnotherAndAStore) {
   EXPECT_EQ(violations("weir/store/sqlite/a.h", "#include \"weir/store/redis/x.h\"\n").size(), 1u);
 }
 
+TEST(Layering, KeepsEveryTwoProtocolsApart) {
+  for (const std::string from : {"resp", "http", "grpc"}) {
+    for (const std::string to : {"resp", "http", "grpc"}) {
+      const std::string include = "#include \"weir/wire/" + to + "/a.h\"\n";
+      EXPECT_EQ(violations("weir/wire/" + from + "/b.cc", include).empty(), from == to)
+          << from << " includes " << to;
+    }
+  }
+}
+
+TEST(Layering, LetsAProtocolUseTheEngineAndSystems) {
+  EXPECT_THAT(violations("weir/wire/resp/a.h", "#include \"weir/engine/engine.h\"\n"), IsEmpty());
+  EXPECT_THAT(violations("weir/wire/resp/a.h", "#include \"weir/system/pool/a.h\"\n"), IsEmpty());
+}
+
 TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {
   EXPECT_EQ(violations("weir/util/a.h", "#include \"weir/base/time.h\"\n").size(), 1u);
 }

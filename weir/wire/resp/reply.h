@@ -1,0 +1,65 @@
+// Reply: answers in the Redis protocol, appended to the caller's buffer.
+//
+// A connection begins in version 2, and a client may ask for 3 with HELLO. What
+// version 2 has no word for is written as Redis writes it there:
+//
+//                     version 2                version 3
+//     null            $-1                      _
+//     null array      *-1                      _
+//     boolean         :1, :0                   #t, #f
+//     map of n pairs  *2n                      %n
+//     verbatim text   $<bytes>, the text       =<bytes>, txt:, the text
+//
+// An array or map is its header and then, by further calls, as many elements.
+// Replies to a pipeline go into one buffer and leave in one write.
+//
+// Thread safety: none. One reply belongs to one connection.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::wire::resp {
+
+class Reply {
+ public:
+  // `out` must outlive this; it may be cleared or moved from between two calls.
+  explicit Reply(std::string& out) noexcept : out_(out) {}
+
+  int version() const noexcept { return version_; }
+  // Requires 2 or 3.
+  void set_version(int version) noexcept;
+
+  // CR and LF in the text become spaces: they would end the reply.
+  void write_simple(std::string_view text);
+  // The first word is the code that clients match on. CR and LF become spaces.
+  void write_error(std::string_view text);
+
+  void write_integer(std::int64_t value);
+  void write_boolean(bool value);
+  void write_bulk(std::string_view bytes);
+  void write_verbatim(std::string_view text);
+  void write_null();
+  void write_null_array();
+
+  // `count` elements follow.
+  void begin_array(std::size_t count);
+  // `pairs` times a key and its value follow. Requires pairs <= 2^62.
+  void begin_map(std::size_t pairs);
+
+  // A whole array of integers.
+  void write_integers(std::span<const std::int64_t> values);
+
+ private:
+  void write_line(char type, std::string_view text);
+  void write_number(char type, std::int64_t value);
+
+  std::string& out_;
+  int version_ = 2;
+};
+
+}  // namespace weir::wire::resp
