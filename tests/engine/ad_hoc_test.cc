@@ -16,7 +16,7 @@ meter::BucketShape shape(Duration every, std::int64_t burst) {
 struct AdHoc : ::testing::Test {
   bool take(std::string_view key, const meter::BucketShape& bucket, Instant now,
             std::int64_t cost = 1) {
-    return engine->take_ad_hoc(engine->ad_hoc_key(key), bucket, cost, now)->allowed();
+    return engine->take_ad_hoc(engine->ad_hoc_key(key), bucket, cost, now)->step.allowed();
   }
 
   std::unique_ptr<Engine> engine = engine_of({});
@@ -50,6 +50,19 @@ TEST_F(AdHoc, RefusalsAndPeeksKeepNothing) {
   EXPECT_EQ(engine->keys(), 0u);
 }
 
+TEST_F(AdHoc, BucketsTakeBackWhatIsGivenUpToTheirBurst) {
+  const meter::BucketShape two = shape(10s, 2);
+  ASSERT_TRUE(take("x", two, kStart, 2));
+  EXPECT_TRUE(take("x", two, kStart, -1));
+  EXPECT_TRUE(take("x", two, kStart, 1));
+  EXPECT_FALSE(take("x", two, kStart, 1));
+  EXPECT_TRUE(take("x", two, kStart, -100));
+  EXPECT_TRUE(take("x", two, kStart, 2));
+  EXPECT_FALSE(take("x", two, kStart, 1));
+  EXPECT_TRUE(take("unseen", two, kStart, -1));
+  EXPECT_EQ(engine->keys(), 1u);
+}
+
 TEST_F(AdHoc, KeysAreNotThoseOfALimit) {
   engine = engine_of(window_of(1));
   ASSERT_TRUE(engine->decide(client("x"), kStart)->allowed());
@@ -81,7 +94,7 @@ TEST_F(AdHoc, BucketsAreRefusedWhereTheTableIsFull) {
 
 TEST_F(AdHoc, BadCostsAndInstantsAreErrors) {
   const AdHocKey key = engine->ad_hoc_key("x");
-  EXPECT_FALSE(engine->take_ad_hoc(key, shape(1s, 1), -1, kStart));
+  EXPECT_FALSE(engine->take_ad_hoc(key, shape(1s, 1), -kTermMax - 1, kStart));
   EXPECT_FALSE(engine->take_ad_hoc(key, shape(1s, 1), kTermMax + 1, kStart));
   EXPECT_FALSE(engine->take_ad_hoc(key, shape(1s, 1), 1, Instant{-1}));
 }

@@ -10,12 +10,12 @@ AdHocKey Engine::ad_hoc_key(std::string_view key) const noexcept {
   return {print};
 }
 
-Result<meter::BucketStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
-                                              std::int64_t cost, Instant now) noexcept {
+Result<AdHocStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
+                                      std::int64_t cost, Instant now) noexcept {
   WEIR_ASSERT(shape.num == 1);
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  if (cost < 0 || cost > kTermMax) {
-    return bad_argument("the cost must be between 0 and 2^62; write a smaller one");
+  if (cost < -kTermMax || cost > kTermMax) {
+    return bad_argument("the cost must be between -2^62 and 2^62; write a smaller one");
   }
   Table& table = impl_->table;
   Shard& shard = table.shard_of(key.print);
@@ -23,12 +23,14 @@ Result<meter::BucketStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketS
   Slot* slot = table.find(shard, key.print);
   const Instant at = shard.at_least(now);
   const Words words = slot == nullptr ? Words{} : slot->words();
+  const meter::BucketState before{Instant{static_cast<std::int64_t>(words[0])},
+                                  static_cast<std::int64_t>(words[1])};
+  if (cost < 0 && slot == nullptr) return AdHocStep{{{Verdict::kAllowed, at, 0}, before}, at};
   const meter::BucketStep step =
-      meter::take(shape,
-                  meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
-                                     static_cast<std::int64_t>(words[1])},
-                  at, cost);
-  if (!step.allowed() || cost == 0) return step;
+      cost >= 0 ? meter::take(shape, before, at, cost)
+                : meter::BucketStep{{Verdict::kAllowed, at, 0},
+                                    meter::give_back(shape, before, at, -cost)};
+  if (!step.allowed() || cost == 0) return AdHocStep{step, at};
   if (slot == nullptr) slot = table.insert(shard, key.print, impl_->ad_hoc_row, words, at);
   if (slot == nullptr) {
     return Error{ErrorCode::kExhausted,
@@ -38,7 +40,7 @@ Result<meter::BucketStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketS
                    static_cast<std::uint64_t>(step.state.full_at_parts)});
   slot->set_meta(slot->meta() | meta::kDirty);
   shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-  return step;
+  return AdHocStep{step, at};
 }
 
 }  // namespace weir::engine

@@ -81,9 +81,13 @@ struct WaitStart {
   std::uint64_t ticket = 0;  // for cancel_wait; 0: the decision is final
 };
 
-// A key of an ad-hoc bucket.
+// A key of an ad-hoc bucket, and what became of a call for it.
 struct AdHocKey {
   Print print;
+};
+struct AdHocStep {
+  meter::BucketStep step;
+  Instant at;  // the instant it was decided at: as given, or that of the last charge if later
 };
 
 // What one key has left.
@@ -142,11 +146,12 @@ class Engine {
 
   // Buckets without a limit in the rules, whose parameters come with each call: a key
   // and what it has used are all that is kept, so a call may name another shape. Only
-  // shapes with num = 1, in which a state means the same whatever the rate.
-  // ad_hoc_key() works out where the key's state lies and has it fetched meanwhile.
+  // shapes with num = 1, in which a state means the same whatever the rate. A negative
+  // cost gives back. ad_hoc_key() works out where the key's state lies and has it
+  // fetched meanwhile.
   AdHocKey ad_hoc_key(std::string_view key) const noexcept;
-  Result<meter::BucketStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
-                                        std::int64_t cost, Instant now) noexcept;
+  Result<AdHocStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape, std::int64_t cost,
+                                Instant now) noexcept;
 
   // Ends a hold: `actual` costs replace the charged ones in the units named, slots
   // come back. The answer says how the hold stands; only the first call changes

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/wire/resp/support.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply.h"
 #include "weir/wire/resp/throttle.h"

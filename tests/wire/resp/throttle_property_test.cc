@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/meter/property.h"
+#include "tests/wire/resp/support.h"
 #include "weir/wire/resp/throttle.h"
 
 namespace weir::wire::resp {

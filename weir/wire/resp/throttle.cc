@@ -90,12 +90,6 @@ Result<ThrottleCall> read_throttle(std::span<const std::string_view> words) {
   return ThrottleCall{words[0], *shape, quantity};
 }
 
-meter::BucketStep charge(const ThrottleCall& call, meter::BucketState state, Instant now) noexcept {
-  if (call.quantity >= 0) return meter::take(call.shape, state, now, call.quantity);
-  const std::int64_t amount = -std::max(call.quantity, -kTermMax);
-  return {{Verdict::kAllowed, now, 0}, meter::give_back(call.shape, state, now, amount)};
-}
-
 ThrottleReply reply_of(const ThrottleCall& call, const meter::BucketStep& step, Instant now,
                        Seconds seconds) noexcept {
   ThrottleReply reply;

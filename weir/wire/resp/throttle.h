@@ -47,11 +47,6 @@ struct ThrottleCall {
 // bucket must take less than 2^62 ns.
 Result<ThrottleCall> read_throttle(std::span<const std::string_view> words);
 
-// Takes the quantity at `now` and returns the state to keep. The state of a key
-// not seen before, or forgotten since it was full, is all zeros.
-// Requires now in [0, 2^62).
-meter::BucketStep charge(const ThrottleCall& call, meter::BucketState state, Instant now) noexcept;
-
 // How spans of time become whole seconds.
 enum class Seconds : std::uint8_t {
   kCell,       // rounded up
@@ -72,7 +67,7 @@ struct ThrottleReply {
   friend bool operator==(const ThrottleReply&, const ThrottleReply&) = default;
 };
 
-// What to answer when `charge` returned `step` at `now`. Who repeats a limited
+// What to answer when the call came to `step` at `now`. Who repeats a limited
 // call after retry_after_s, nobody else having come, is admitted.
 ThrottleReply reply_of(const ThrottleCall& call, const meter::BucketStep& step, Instant now,
                        Seconds seconds = Seconds::kCell) noexcept;

@@ -1,0 +1,68 @@
+#include "weir/wire/resp/command.h"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::wire::resp {
+namespace {
+
+using namespace internal;
+
+constexpr bool kOneByOne = false;
+constexpr bool kGroups = true;
+
+// The busiest first: they are looked up in this order.
+constexpr std::array kCommands = {
+    Command{"WEIR.ACQUIRE", 1, -1, Role::kDecide, kGroups, run_acquire,
+            "[name=value ...] [COST unit=amount ...] [HOLD duration] [WAIT duration] [UPTO unit] "
+            "[BOOK duration]",
+            "Decide over all limits that apply, and charge all or none."},
+    Command{"CL.THROTTLE", 5, 6, Role::kDecide, kGroups, run_throttle,
+            "key max_burst count period [quantity]",
+            "Take from the key's bucket, as redis-cell does."},
+    Command{"WEIR.PEEK", 1, -1, Role::kDecide, kOneByOne, run_peek,
+            "[name=value ...] [COST unit=amount ...]",
+            "Say what WEIR.ACQUIRE would, charging nothing."},
+    Command{"WEIR.SETTLE", 2, -1, Role::kDecide, kOneByOne, run_settle, "hold [unit=amount ...]",
+            "End a hold with what was really used."},
+    Command{"WEIR.CANCEL", 2, 2, Role::kDecide, kOneByOne, run_cancel, "hold",
+            "End a hold and give everything back."},
+    Command{"WEIR.RENEW", 3, 3, Role::kDecide, kOneByOne, run_renew, "hold duration",
+            "Let a hold last this long from now."},
+    Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [value ...]",
+            "Show what one key of a limit has left."},
+    Command{"WEIR.RESET", 2, -1, Role::kAdmin, kOneByOne, run_reset, "limit [value ...]",
+            "Forget what one key of a limit has used."},
+    Command{"WEIR.RELOAD", 1, 1, Role::kAdmin, kOneByOne, run_reload, "",
+            "Read the configuration again."},
+    Command{"PING", 1, 2, Role::kObserve, kOneByOne, run_ping, "[message]", "Answer PONG."},
+    Command{"ECHO", 2, 2, Role::kObserve, kOneByOne, run_echo, "message", "Answer the message."},
+    Command{"HELLO", 1, -1, Role::kNobody, kOneByOne, run_hello,
+            "[2|3 [AUTH user token] [SETNAME name]]", "Choose the version of the protocol."},
+    Command{"AUTH", 2, 3, Role::kNobody, kOneByOne, run_auth, "[user] token", "Say who you are."},
+    Command{"CLIENT", 2, -1, Role::kNobody, kOneByOne, run_client,
+            "ID|GETNAME|SETNAME name|SETINFO name value", "About this connection."},
+    Command{"SELECT", 2, 2, Role::kObserve, kOneByOne, run_select, "0", "There is one database."},
+    Command{"COMMAND", 1, -1, Role::kNobody, kOneByOne, run_command, "[COUNT|DOCS|INFO|LIST ...]",
+            "List the commands."},
+    Command{"CONFIG", 2, -1, Role::kObserve, kOneByOne, run_config, "GET pattern",
+            "An empty list, for clients that ask."},
+    Command{"INFO", 1, -1, Role::kObserve, kOneByOne, run_info, "[section ...]",
+            "Show what the server is doing."},
+    Command{"RESET", 1, 1, Role::kNobody, kOneByOne, run_reset_connection, "",
+            "Bring the connection back to how it began."},
+    Command{"QUIT", 1, -1, Role::kNobody, kOneByOne, run_quit, "", "Close the connection."},
+};
+
+}  // namespace
+
+std::span<const Command> commands() noexcept { return kCommands; }
+
+const Command* find_command(std::string_view name) noexcept {
+  const auto found = std::find_if(kCommands.begin(), kCommands.end(), [&](const Command& command) {
+    return is_word(name, command.name);
+  });
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+}  // namespace weir::wire::resp

@@ -1,0 +1,278 @@
+// Commands that decide, and those about holds and keys.
+
+#include <fmt/format.h>
+
+#include "weir/base/hold_text.h"
+#include "weir/engine/quantity.h"
+#include "weir/wire/resp/command.h"
+
+namespace weir::wire::resp::internal {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+
+std::string_view code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kBadArgument:
+      return "BADARG";
+    case ErrorCode::kNotFound:
+      return "NOTFOUND";
+    case ErrorCode::kExhausted:
+      return "EXHAUSTED";
+    case ErrorCode::kUnavailable:
+      return "UNAVAILABLE";
+  }
+  return "ERR";
+}
+
+// Whole milliseconds until `at`, rounded up; -1: unknown.
+std::int64_t ms_until(Instant at, Instant now) {
+  if (at == kForever) return -1;
+  if (at <= now) return 0;
+  const std::int64_t ns = (at - now).count();
+  return ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
+}
+
+void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, Reply& reply) {
+  if (answer) {
+    write_decision(*answer, now, with_grant, reply);
+  } else {
+    write_error(answer.error(), reply);
+  }
+}
+
+// Decides the asks of `scratch.group` together.
+void flush_group(Run& run) {
+  Scratch& scratch = run.scratch;
+  if (scratch.group.empty()) return;
+  scratch.requests.clear();
+  for (const Ask& ask : scratch.group) scratch.requests.push_back(scratch.asks.request(ask));
+  while (scratch.answers.size() < scratch.requests.size()) {
+    scratch.answers.emplace_back(std::in_place);
+  }
+  const std::span answers(scratch.answers.data(), scratch.requests.size());
+  run.session.service().engine->decide(scratch.requests, run.now, answers);
+  for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
+  scratch.group.clear();
+}
+
+// An ask with options, by itself.
+void run_ask(Run& run, const Ask& ask) {
+  engine::Engine& engine = *run.session.service().engine;
+  const engine::Request request = run.scratch.asks.request(ask);
+  if (ask.wait.count() == 0) {
+    return write_answer(engine.acquire(request, ask.options, run.now), run.now,
+                        !ask.options.up_to.empty(), run.reply);
+  }
+  if (!ask.options.up_to.empty() || ask.options.book_within.count() != 0) {
+    return run.reply.write_error(
+        "BADARG WAIT is given with UPTO or BOOK, but it waits for the whole cost to fit now; leave "
+        "one of them out");
+  }
+  const Result<Decision> answer = run.session.wait(
+      request, {.deadline = run.now + ask.wait, .hold = ask.options.hold}, run.now);
+  if (!run.session.is_waiting()) write_answer(answer, run.now, false, run.reply);
+}
+
+void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
+  if (!state) return write_error(state.error(), reply);
+  reply.write_simple(to_string(*state));
+}
+
+// The hold named by the first argument, or nothing after writing an error.
+std::optional<HoldId> hold_argument(Run& run) {
+  const std::optional<HoldId> hold = parse_hold(run.arguments(0)[0]);
+  if (!hold) {
+    run.reply.write_error(fmt::format(
+        "BADARG '{}' is not a hold, which looks like 00c0ffee00c0ffee-42; write the one a decision "
+        "named",
+        run.arguments(0)[0].substr(0, kHoldTextBytesMax)));
+  }
+  return hold;
+}
+
+}  // namespace
+
+void write_error(const Error& error, Reply& reply) {
+  // Errors of the words themselves already have their code.
+  if (error.message.starts_with("BADARG ")) return reply.write_error(error.message);
+  reply.write_error(fmt::format("{} {}", code_of(error.code), error.message));
+}
+
+void write_decision(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
+  reply.begin_map(with_grant ? 7 : 6);
+  reply.write_bulk("verdict");
+  reply.write_bulk(to_string(decision.verdict));
+  reply.write_bulk("limit");
+  if (const Outcome* binding = decision.binding()) {
+    reply.write_bulk(binding->limit);
+  } else {
+    reply.write_null();
+  }
+  reply.write_bulk("shortfall");
+  reply.write_integer(decision.shortfall);
+  reply.write_bulk("retry_after_ms");
+  reply.write_integer(ms_until(decision.earliest, now));
+  if (with_grant) {
+    reply.write_bulk("granted");
+    reply.write_integer(decision.granted);
+  }
+  reply.write_bulk("hold");
+  if (decision.hold) {
+    reply.write_bulk(hold_text(decision.hold));
+  } else {
+    reply.write_null();
+  }
+  reply.write_bulk("remaining");
+  reply.begin_map(decision.outcomes().size());
+  for (const Outcome& outcome : decision.outcomes()) {
+    reply.write_bulk(outcome.limit);
+    reply.write_integer(outcome.remaining);
+  }
+}
+
+std::size_t run_acquire(Run& run) {
+  Scratch& scratch = run.scratch;
+  scratch.asks.clear();
+  scratch.group.clear();
+  const std::shared_ptr<const engine::RuleSet> rules = run.session.service().engine->rules();
+  for (std::size_t i = 0; i < run.group.size(); ++i) {
+    const Result<Ask> ask = scratch.asks.read(run.arguments(i), *rules);
+    if (ask && ask->is_plain) {
+      scratch.group.push_back(*ask);
+      continue;
+    }
+    flush_group(run);
+    if (!ask) {
+      write_error(ask.error(), run.reply);
+      continue;
+    }
+    run_ask(run, *ask);
+    if (run.session.is_waiting()) return i + 1;
+  }
+  flush_group(run);
+  return run.group.size();
+}
+
+std::size_t run_peek(Run& run) {
+  run.scratch.asks.clear();
+  const Result<Ask> ask =
+      run.scratch.asks.read(run.arguments(0), *run.session.service().engine->rules());
+  if (!ask) {
+    write_error(ask.error(), run.reply);
+  } else if (!ask->is_plain) {
+    run.reply.write_error("BADARG WEIR.PEEK takes attributes and COST only; leave the rest out");
+  } else {
+    write_answer(run.session.service().engine->peek(run.scratch.asks.request(*ask), run.now),
+                 run.now, false, run.reply);
+  }
+  return 1;
+}
+
+std::size_t run_throttle(Run& run) {
+  const Service& service = run.session.service();
+  Scratch& scratch = run.scratch;
+  scratch.throttles.clear();
+  scratch.keys.clear();
+  for (std::size_t i = 0; i < run.group.size(); ++i) {
+    scratch.throttles.push_back(read_throttle(run.arguments(i)));
+    const Result<ThrottleCall>& call = scratch.throttles.back();
+    scratch.keys.push_back(call ? service.engine->ad_hoc_key(call->key) : engine::AdHocKey{});
+  }
+  for (std::size_t i = 0; i < run.group.size(); ++i) {
+    const Result<ThrottleCall>& call = scratch.throttles[i];
+    if (!call) {
+      run.reply.write_error(call.error().message);
+      continue;
+    }
+    const Result<engine::AdHocStep> taken =
+        service.engine->take_ad_hoc(scratch.keys[i], call->shape, call->quantity, run.now);
+    if (!taken) {
+      write_error(taken.error(), run.reply);
+      continue;
+    }
+    run.reply.write_integers(reply_of(*call, taken->step, taken->at, service.rounding).integers());
+  }
+  return run.group.size();
+}
+
+std::size_t run_settle(Run& run) {
+  const std::optional<HoldId> hold = hold_argument(run);
+  if (!hold) return 1;
+  engine::Engine& engine = *run.session.service().engine;
+  const std::shared_ptr<const engine::RuleSet> rules = engine.rules();
+  std::vector<engine::Cost> actual;
+  for (const std::string_view word : run.arguments(0).subspan(1)) {
+    const Result<engine::Cost> cost = AskPool::read_cost(word, *rules);
+    if (!cost) {
+      write_error(cost.error(), run.reply);
+      return 1;
+    }
+    actual.push_back(*cost);
+  }
+  write_hold_state(engine.settle(*hold, actual, run.now), run.reply);
+  return 1;
+}
+
+std::size_t run_cancel(Run& run) {
+  if (const std::optional<HoldId> hold = hold_argument(run)) {
+    write_hold_state(run.session.service().engine->cancel(*hold, run.now), run.reply);
+  }
+  return 1;
+}
+
+std::size_t run_renew(Run& run) {
+  const std::optional<HoldId> hold = hold_argument(run);
+  if (!hold) return 1;
+  const Result<Duration> ttl = engine::parse_duration("the duration", run.arguments(0)[1]);
+  if (!ttl) {
+    write_error(ttl.error(), run.reply);
+  } else {
+    write_hold_state(run.session.service().engine->renew(*hold, *ttl, run.now), run.reply);
+  }
+  return 1;
+}
+
+std::size_t run_inspect(Run& run) {
+  const Words arguments = run.arguments(0);
+  const Result<engine::Inspection> found =
+      run.session.service().engine->inspect(arguments[0], arguments.subspan(1), run.now);
+  if (!found) {
+    write_error(found.error(), run.reply);
+    return 1;
+  }
+  run.reply.begin_map(4);
+  run.reply.write_bulk("remaining");
+  run.reply.write_integer(found->remaining);
+  run.reply.write_bulk("capacity");
+  run.reply.write_integer(found->capacity);
+  run.reply.write_bulk("overridden");
+  run.reply.write_boolean(found->overridden);
+  run.reply.write_bulk("waiters");
+  run.reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  return 1;
+}
+
+std::size_t run_reset(Run& run) {
+  const Words arguments = run.arguments(0);
+  const Status status =
+      run.session.service().engine->reset(arguments[0], arguments.subspan(1), run.now);
+  if (!status) {
+    write_error(status.error(), run.reply);
+  } else {
+    run.reply.write_simple("OK");
+  }
+  return 1;
+}
+
+std::size_t run_reload(Run& run) {
+  const Status status = run.session.service().host->reload();
+  if (!status) {
+    write_error(status.error(), run.reply);
+  } else {
+    run.reply.write_simple("OK");
+  }
+  return 1;
+}
+
+}  // namespace weir::wire::resp::internal

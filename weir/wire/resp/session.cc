@@ -1,0 +1,135 @@
+#include "weir/wire/resp/session.h"
+
+#include <fmt/format.h>
+
+#include "weir/base/quoted.h"
+#include "weir/wire/resp/command.h"
+
+namespace weir::wire::resp {
+namespace {
+
+constexpr std::size_t kBatchMax = 128;  // commands run together
+
+std::string unknown_command(std::string_view name) {
+  return fmt::format("ERR unknown command {}, with args beginning with: ", quoted(name));
+}
+
+// Whether all words are views of the bytes, and so outlive the parser's next step.
+bool are_views_of(std::string_view bytes, Words words) {
+  for (const std::string_view word : words) {
+    if (word.data() < bytes.data() || word.data() > bytes.data() + bytes.size()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Session::Session(const Service& service, std::uint64_t id, Role role, Waiter waiter)
+    : service_(&service),
+      parser_(service.bounds),
+      waiter_(std::move(waiter)),
+      id_(id),
+      role_(role),
+      first_role_(role) {}
+
+std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
+  std::size_t done = 0;
+  for (;;) {
+    if (waiting_ || closing_) return done;
+    scratch.words.clear();
+    scratch.items.clear();
+    Parsed parsed;
+    do {
+      parsed = parser_.next(bytes.substr(done));
+      done += parsed.consumed;
+      if (parsed.kind != ParsedKind::kCommand) break;
+      scratch.items.push_back(
+          {find_command(parsed.words[0]), scratch.words.size(), parsed.words.size(), done});
+      scratch.words.insert(scratch.words.end(), parsed.words.begin(), parsed.words.end());
+    } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
+
+    const std::size_t ran = run_items(now, scratch, out);
+    if (ran < scratch.items.size()) {
+      // The rest comes again later, from the command after the one that stopped us.
+      parser_.reset();
+      return scratch.items[ran - 1].end;
+    }
+    if (parsed.kind == ParsedKind::kNeedMore) return done;
+    if (parsed.kind == ParsedKind::kError && !waiting_ && !closing_) {
+      Reply(out).write_error(fmt::format("ERR {}", parsed.error));
+      closing_ = true;
+    }
+  }
+}
+
+std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) {
+  const std::span<const Scratch::Item> items = scratch.items;
+  Reply reply(out);
+  reply.set_version(version_);
+  std::size_t at = 0;
+  while (at < items.size()) {
+    const Scratch::Item& item = items[at];
+    const Command* command = item.command;
+    const auto count = static_cast<int>(item.word_count);
+    if (command == nullptr) {
+      reply.write_error(unknown_command(scratch.words[item.first_word]));
+      at += 1;
+      continue;
+    }
+    if (count < command->words_min || (command->words_max >= 0 && count > command->words_max)) {
+      reply.write_error(fmt::format("ERR wrong number of arguments for '{}' command; write {} {}",
+                                    command->name, command->name, command->usage));
+      at += 1;
+      continue;
+    }
+    if (role_ < command->role) {
+      reply.write_error(role_ == Role::kNobody
+                            ? "NOAUTH Authentication required."
+                            : fmt::format("NOPERM this token's role is '{}', but {} needs '{}'",
+                                          to_string(role_), command->name,
+                                          to_string(command->role)));
+      at += 1;
+      continue;
+    }
+    std::size_t end = at + 1;
+    while (
+        command->takes_groups && end < items.size() && items[end].command == command &&
+        static_cast<int>(items[end].word_count) >= command->words_min &&
+        (command->words_max < 0 || static_cast<int>(items[end].word_count) <= command->words_max)) {
+      end += 1;
+    }
+    Run run{*this, reply, now, scratch, items.subspan(at, end - at)};
+    at += command->run(run);
+    if (waiting_ || closing_) break;
+  }
+  return at;
+}
+
+void Session::resume(const Result<Decision>& answer, Instant now, std::string& out) {
+  waiting_ = false;
+  ticket_ = 0;
+  Reply reply(out);
+  reply.set_version(version_);
+  if (answer) {
+    internal::write_decision(*answer, now, false, reply);
+  } else {
+    internal::write_error(answer.error(), reply);
+  }
+}
+
+void Session::start_over() noexcept {
+  role_ = first_role_;
+  version_ = 2;
+  name_.clear();
+}
+
+Result<Decision> Session::wait(const engine::Request& request, const engine::WaitOptions& options,
+                               Instant now) {
+  Result<engine::WaitStart> start = waiter_(request, options, now);
+  if (!start) return std::move(start).error();
+  ticket_ = start->ticket;
+  waiting_ = ticket_ != 0;
+  return start->decision;
+}
+
+}  // namespace weir::wire::resp

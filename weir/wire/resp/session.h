@@ -1,0 +1,128 @@
+// Session: the commands of one connection, from bytes to replies.
+//
+// A session is fed what was read and appends its replies to a buffer. Commands that
+// arrive together are run together: neighbours of the same kind become one batch of
+// the engine, and all replies leave in one write.
+//
+//   bytes ─► Parser ─► commands ─► groups of neighbours ─► engine ─► replies
+//
+// A command that waits blocks the later ones of its own connection, as in Redis:
+// run() stops there, and resume() goes on once the answer has come.
+//
+// Thread safety: none. A session belongs to one event loop.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/role.h"
+#include "weir/base/time.h"
+#include "weir/engine/engine.h"
+#include "weir/wire/resp/parser.h"
+#include "weir/wire/resp/reply.h"
+#include "weir/wire/resp/throttle.h"
+#include "weir/wire/resp/words.h"
+
+namespace weir::wire::resp {
+
+struct Command;
+
+// What the server gives to all sessions.
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // The role of a token; kNobody if there is no such token.
+  virtual Role role_of(std::string_view token) const = 0;
+  // Reads the configuration again.
+  virtual Status reload() = 0;
+  // The text of INFO.
+  virtual std::string info() const = 0;
+};
+
+struct Service {
+  engine::Engine* engine = nullptr;
+  Host* host = nullptr;
+  Seconds rounding = Seconds::kCell;
+  ParserBounds bounds{};
+};
+
+// What one event loop lends to the session it is running.
+struct Scratch {
+  struct Item {
+    const Command* command;  // nullptr: unknown
+    std::size_t first_word;
+    std::size_t word_count;
+    std::size_t end;  // in the bytes
+  };
+
+  std::vector<std::string_view> words;
+  std::vector<Item> items;
+  AskPool asks;
+  std::vector<Ask> group;
+  std::vector<engine::Request> requests;
+  std::vector<Result<Decision>> answers;
+  std::vector<Result<ThrottleCall>> throttles;
+  std::vector<engine::AdHocKey> keys;
+};
+
+class Session {
+ public:
+  // Starts a wait whose answer will come through resume().
+  using Waiter = std::function<Result<engine::WaitStart>(const engine::Request&,
+                                                         const engine::WaitOptions&, Instant)>;
+
+  // `role`: that of a connection that has not said who it is.
+  Session(const Service& service, std::uint64_t id, Role role, Waiter waiter);
+
+  // Runs the whole commands in `bytes`, all at one instant, and appends their replies
+  // to `out`. Returns how many bytes are done with; the rest must be presented again,
+  // with more behind them.
+  std::size_t run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out);
+
+  // Replies to the command that was waiting. Call run() with the rest afterwards.
+  void resume(const Result<Decision>& answer, Instant now, std::string& out);
+
+  bool is_waiting() const noexcept { return waiting_; }
+  std::uint64_t ticket() const noexcept { return ticket_; }
+  // The connection is to be closed once its replies are sent.
+  bool is_closing() const noexcept { return closing_; }
+
+  // --- for commands
+  const Service& service() const noexcept { return *service_; }
+  std::uint64_t id() const noexcept { return id_; }
+  Role role() const noexcept { return role_; }
+  std::int8_t version() const noexcept { return version_; }
+  const std::string& name() const noexcept { return name_; }
+  void set_role(Role role) noexcept { role_ = role; }
+  void set_version(std::int8_t version) noexcept { version_ = version; }
+  void set_name(std::string_view name) { name_ = name; }
+  void start_over() noexcept;  // as the connection began
+  void close() noexcept { closing_ = true; }
+  // Decides, or waits: then is_waiting() holds, and resume() will reply.
+  Result<Decision> wait(const engine::Request& request, const engine::WaitOptions& options,
+                        Instant now);
+
+ private:
+  std::size_t run_items(Instant now, Scratch& scratch, std::string& out);
+
+  const Service* service_;
+  Parser parser_;
+  Waiter waiter_;
+  std::uint64_t id_;
+  std::uint64_t ticket_ = 0;
+  Role role_;
+  Role first_role_;  // before AUTH
+  std::int8_t version_ = 2;
+  bool waiting_ = false;
+  bool closing_ = false;
+  std::string name_;
+};
+
+}  // namespace weir::wire::resp

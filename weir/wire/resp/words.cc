@@ -1,0 +1,110 @@
+#include "weir/wire/resp/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/base/quoted.h"
+#include "weir/engine/quantity.h"
+
+namespace weir::wire::resp {
+namespace {
+
+Error bad_word(std::string message) { return bad_argument("BADARG " + std::move(message)); }
+
+}  // namespace
+
+bool is_word(std::string_view word, std::string_view expected) noexcept {
+  return word.size() == expected.size() &&
+         std::equal(word.begin(), word.end(), expected.begin(), [](char a, char b) {
+           const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : int{c}; };
+           return upper(a) == upper(b);
+         });
+}
+
+void AskPool::clear() noexcept {
+  attributes_.clear();
+  costs_.clear();
+}
+
+Result<engine::Cost> AskPool::read_cost(std::string_view word, const engine::RuleSet& rules) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string_view::npos) {
+    return bad_word(fmt::format(
+        "cost {} has no amount, but it must be UNIT=AMOUNT; write one such as tokens=1200",
+        quoted(word)));
+  }
+  const std::string_view unit = word.substr(0, equals);
+  const std::size_t place = rules.units().find(unit);
+  if (place == rules.units().size()) {
+    return bad_word(fmt::format("unit {} is unknown; known are {}; correct the name", quoted(unit),
+                                rules.units().joined()));
+  }
+  Result<std::int64_t> amount = engine::parse_amount(fmt::format("cost in {}", quoted(unit)),
+                                                     word.substr(equals + 1), rules.scale(place));
+  if (!amount) return bad_word(amount.error().message);
+  return engine::Cost{unit, *amount};
+}
+
+Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask) {
+  const std::string_view name = words[0];
+  const auto value = [&]() -> Result<std::string_view> {
+    if (words.size() >= 2) return words[1];
+    return bad_word(
+        fmt::format("{} stands last, but a value must follow it; write one", quoted(name)));
+  };
+  const auto duration = [&](Duration& into) -> Status {
+    const Result<std::string_view> text = value();
+    if (!text) return text.error();
+    const Result<Duration> read = engine::parse_duration(name, *text);
+    if (!read) return bad_word(read.error().message);
+    into = *read;
+    ask.is_plain = false;
+    return Done{};
+  };
+  if (is_word(name, "COST")) {
+    const Result<std::string_view> text = value();
+    if (!text) return text.error();
+    const Result<engine::Cost> cost = read_cost(*text, rules);
+    if (!cost) return cost.error();
+    costs_.push_back(*cost);
+    ask.cost_count += 1;
+  } else if (is_word(name, "HOLD")) {
+    if (Status status = duration(ask.options.hold); !status) return status;
+  } else if (is_word(name, "WAIT")) {
+    if (Status status = duration(ask.wait); !status) return status;
+  } else if (is_word(name, "BOOK")) {
+    if (Status status = duration(ask.options.book_within); !status) return status;
+  } else if (is_word(name, "UPTO")) {
+    const Result<std::string_view> text = value();
+    if (!text) return text.error();
+    ask.options.up_to = *text;
+    ask.is_plain = false;
+  } else {
+    return bad_word(fmt::format(
+        "{} is neither NAME=VALUE nor one of COST, HOLD, WAIT, UPTO, BOOK; write attributes "
+        "first, then options",
+        quoted(name)));
+  }
+  words = words.subspan(2);
+  return Done{};
+}
+
+Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
+  Ask ask;
+  ask.first_attribute = attributes_.size();
+  ask.first_cost = costs_.size();
+  while (!words.empty()) {
+    const std::size_t equals = words[0].find('=');
+    if (equals == std::string_view::npos) break;
+    attributes_.push_back({words[0].substr(0, equals), words[0].substr(equals + 1)});
+    ask.attribute_count += 1;
+    words = words.subspan(1);
+  }
+  while (!words.empty()) {
+    if (Status status = read_option(words, rules, ask); !status) return std::move(status).error();
+  }
+  return ask;
+}
+
+}  // namespace weir::wire::resp

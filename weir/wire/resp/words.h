@@ -1,0 +1,63 @@
+// Words: a request for a decision, as the words of a command.
+//
+//   WEIR.ACQUIRE client=acme operation=put COST tokens=1200 HOLD 60s WAIT 5s
+//                ^ attributes              ^ options, in any order
+//
+// Attributes come first, as NAME=VALUE; a value may hold further equals signs. COST
+// may be repeated; amounts are whole, or decimal in a unit that is counted in
+// millionths.
+//
+// Thread safety: none. Asks belong to one thread.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/engine/engine.h"
+
+namespace weir::wire::resp {
+
+using Words = std::span<const std::string_view>;
+
+// What was asked. Attributes and costs are in the pool it was read into.
+struct Ask {
+  std::size_t first_attribute = 0, attribute_count = 0;
+  std::size_t first_cost = 0, cost_count = 0;
+  engine::AcquireOptions options{};
+  Duration wait{};
+  bool is_plain = true;  // no options but costs
+};
+
+// Asks of one batch, with what they point to.
+class AskPool {
+ public:
+  void clear() noexcept;
+
+  // Reads the words after the command's name. `rules` tells how units are counted.
+  // An error is the text to reply, its first word the code.
+  Result<Ask> read(Words words, const engine::RuleSet& rules);
+
+  // Valid until the next read() or clear().
+  engine::Request request(const Ask& ask) const noexcept {
+    return {std::span(attributes_).subspan(ask.first_attribute, ask.attribute_count),
+            std::span(costs_).subspan(ask.first_cost, ask.cost_count)};
+  }
+
+  // Reads `UNIT=AMOUNT`.
+  static Result<engine::Cost> read_cost(std::string_view word, const engine::RuleSet& rules);
+
+ private:
+  Status read_option(Words& words, const engine::RuleSet& rules, Ask& ask);
+
+  std::vector<engine::Attribute> attributes_;
+  std::vector<engine::Cost> costs_;
+};
+
+// Whether two words are the same but for the case of their letters.
+bool is_word(std::string_view word, std::string_view expected) noexcept;
+
+}  // namespace weir::wire::resp
