@@ -8,8 +8,9 @@
 namespace weir::wire::resp {
 namespace {
 
-// More digits than any bound has; no sum of a position and such a length overflows.
-constexpr std::size_t kLengthDigitsMax = 18;
+// More digits than any bound has, and few enough that neither the number nor its
+// sum with a position overflows.
+constexpr std::ptrdiff_t kLengthDigitsMax = 18;
 
 enum class Line : std::uint8_t { kWhole, kCut, kBad };
 
@@ -29,9 +30,9 @@ inline Length read_length(const char* at, const char* end) noexcept {
   while (at != end) {
     const unsigned digit = static_cast<unsigned char>(*at) - unsigned{'0'};
     if (digit > 9) break;
+    if (at - digits == kLengthDigitsMax) return {Line::kBad, 0, at};
     value = value * 10 + static_cast<std::int64_t>(digit);
     ++at;
-    if (static_cast<std::size_t>(at - digits) > kLengthDigitsMax) return {Line::kBad, 0, at};
   }
   const std::ptrdiff_t count = at - digits;
   if (count > 0 && *digits == '0' && (count > 1 || negative)) return {Line::kBad, 0, at};
