@@ -46,7 +46,7 @@ constexpr std::array kCommands = {
     Command{"COMMAND", 1, -1, Role::kNobody, kOneByOne, run_command, "[COUNT|DOCS|INFO|LIST ...]",
             "List the commands."},
     Command{"CONFIG", 2, -1, Role::kObserve, kOneByOne, run_config, "GET pattern",
-            "An empty list, for clients that ask."},
+            "Almost nothing: for clients that ask."},
     Command{"INFO", 1, -1, Role::kObserve, kOneByOne, run_info, "[section ...]",
             "Show what the server is doing."},
     Command{"RESET", 1, 1, Role::kNobody, kOneByOne, run_reset_connection, "",

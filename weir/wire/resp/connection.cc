@@ -209,8 +209,13 @@ std::size_t run_command(Run& run) {
 }
 
 std::size_t run_config(Run& run) {
-  if (is_word(run.arguments(0)[0], "GET")) {
-    run.reply.begin_map(0);
+  const Words arguments = run.arguments(0);
+  if (is_word(arguments[0], "GET") && arguments.size() == 2) {
+    // redis-benchmark asks for these two before it starts.
+    const bool known = is_word(arguments[1], "save") || is_word(arguments[1], "appendonly");
+    run.reply.begin_map(known ? 1 : 0);
+    if (known) run.reply.write_bulk(arguments[1]);
+    if (known) run.reply.write_bulk(is_word(arguments[1], "save") ? "" : "no");
   } else {
     run.reply.write_error("ERR only CONFIG GET is known; change weir.yaml and reload instead");
   }

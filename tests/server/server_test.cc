@@ -1,0 +1,333 @@
+#include "weir/server/server.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/server/client.h"
+
+namespace weir::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kPing = "PING\r\n";
+constexpr std::string_view kPong = "+PONG\r\n";
+
+constexpr std::string_view kLimits = R"(
+limits:
+  - { name: per-client, per: [client], window: { limit: 1000000, every: 1d } }
+  - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
+)";
+
+// The hold that a decision names.
+std::string hold_in(const std::string& reply) {
+  const std::size_t length = reply.find("hold\r\n$") + 7;
+  const std::size_t begin = reply.find("\r\n", length) + 2;
+  return reply.substr(begin, reply.find("\r\n", begin) - begin);
+}
+
+struct ServerTest : ::testing::Test {
+  ServerTest() {
+    dir = std::filesystem::temp_directory_path() /
+          ("weir-server-" + std::to_string(::getpid()) + "-" +
+           ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(dir);
+  }
+  ~ServerTest() override {
+    server.reset();
+    std::filesystem::remove_all(dir);
+  }
+
+  // Starts with these settings in front of the usual limits.
+  void start(const std::string& settings = "listen: { resp: 127.0.0.1:0, http: none }\n",
+             std::string_view limits = kLimits) {
+    write(settings + std::string(limits));
+    auto config = config::load(path());
+    ASSERT_TRUE(config) << config.error().message;
+    auto started = Server::start(std::move(*config), clock);
+    ASSERT_TRUE(started) << started.error().message;
+    server = std::move(*started);
+  }
+  std::string path() const { return dir / "weir.yaml"; }
+  void write(const std::string& text) const { std::ofstream(path()) << text; }
+  std::string address() const { return server->addresses()[0]; }
+
+  // Waits until `holds()`, for a few seconds at most.
+  template <typename Condition>
+  static bool eventually(Condition&& holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(5ms);
+    return holds();
+  }
+
+  SystemClock clock;
+  std::filesystem::path dir;
+  std::unique_ptr<Server> server;
+};
+
+TEST_F(ServerTest, AnswersOverEveryKindOfSocket) {
+  start("listen: { resp: [127.0.0.1:0, '[::1]:0', 'unix:" + (dir / "socket").string() +
+        "'], http: none }\n");
+  ASSERT_EQ(server->addresses().size(), 3u);
+  for (const std::string& where : server->addresses()) {
+    EXPECT_EQ(Client(where).ask(kPing, kPong.size()), kPong) << where;
+  }
+}
+
+TEST_F(ServerTest, AnswersAPipelineInOneGo) {
+  start();
+  Client client(address());
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += "ECHO " + std::to_string(i % 10) + "\r\n";
+  std::thread sender([&] { client.send(many); });
+  const std::string got = client.receive(7 * 10'000);
+  sender.join();
+  ASSERT_EQ(got.size(), 70'000u);
+  for (std::size_t i = 0; i < 10'000; ++i)
+    ASSERT_EQ(got[7 * i + 4], '0' + static_cast<char>(i % 10));
+}
+
+TEST_F(ServerTest, PutsTogetherWhatArrivesInPieces) {
+  start();
+  Client client(address());
+  const std::string command = "*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n";
+  for (const char byte : command) {
+    ASSERT_TRUE(client.send(std::string_view(&byte, 1)));
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(client.receive(11), "$5\r\nhello\r\n");
+}
+
+TEST_F(ServerTest, SaysWhatIsWrongWithTheProtocolAndCloses) {
+  start();
+  Client client(address());
+  client.send("*1\r\n$x\r\n");
+  EXPECT_EQ(client.receive(1000, 2000), "-ERR Protocol error: invalid bulk length\r\n");
+}
+
+// --- waiting
+
+TEST_F(ServerTest, LetsOneConnectionWaitAndAnswersTheOthers) {
+  start();
+  Client first(address());
+  Client second(address());
+  Client third(address());
+  const std::string taken = first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  const std::string hold = hold_in(taken);
+  second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\nPING\r\n");
+  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  EXPECT_EQ(third.ask(kPing, kPong.size()), kPong);
+  EXPECT_EQ(second.receive(1, 50), "");
+  EXPECT_EQ(third.ask("WEIR.SETTLE " + hold + "\r\n", 10), "+settled\r\n");
+  const std::string got = second.receive(10'000, 500);
+  EXPECT_NE(got.find("allowed"), std::string::npos) << got;
+  EXPECT_TRUE(got.ends_with(kPong)) << got;
+}
+
+TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
+  start();
+  Client first(address());
+  first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  {
+    Client second(address());
+    second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
+    ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  }
+  EXPECT_TRUE(eventually([&] { return server->engine().waiters() == 0; }));
+}
+
+TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
+  start();
+  Client first(address());
+  first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  Client second(address());
+  second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
+  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  server->stop(2s);
+  EXPECT_TRUE(second.receive(1000, 100).starts_with("-UNAVAILABLE the server is stopping"));
+  EXPECT_FALSE(Client(address()).is_connected());
+}
+
+// --- bounds
+
+TEST_F(ServerTest, TakesAsManyConnectionsAsItsBoundAndNotOneMore) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { connections: 3 }\n");
+  Client one(address()), two(address()), three(address());
+  for (Client* each : {&one, &two, &three}) ASSERT_EQ(each->ask(kPing, kPong.size()), kPong);
+  Client four(address());
+  EXPECT_EQ(four.receive(100), "-ERR max number of clients reached\r\n");
+  two.leave();
+  EXPECT_TRUE(eventually([&] { return Client(address()).ask(kPing, kPong.size()) == kPong; }));
+}
+
+TEST_F(ServerTest, ClosesConnectionsThatAreIdle) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { idle: 300ms }\n");
+  Client client(address());
+  ASSERT_EQ(client.ask(kPing, kPong.size()), kPong);
+  EXPECT_FALSE(client.is_closed_within(150));
+  EXPECT_TRUE(client.is_closed_within(3000));
+}
+
+TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 300ms }\n");
+  Client slow(address());
+  Client idle(address());
+  slow.send("*2\r\n$4\r\nEC");
+  EXPECT_TRUE(slow.is_closed_within(3000));
+  EXPECT_EQ(idle.ask(kPing, kPong.size()), kPong) << "an idle one is not slow";
+}
+
+TEST_F(ServerTest, RefusesARequestLargerThanItsBound) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { request_bytes: 1024 }\n");
+  Client client(address());
+  const auto echo = [](std::size_t bytes) {
+    return "*2\r\n$4\r\nECHO\r\n$" + std::to_string(bytes) + "\r\n" + std::string(bytes, 'x') +
+           "\r\n";
+  };
+  EXPECT_EQ(client.ask(echo(1024), 1033).size(), 1033u);
+  client.send(echo(1025));
+  EXPECT_TRUE(client.receive(100, 1000).starts_with("-ERR Protocol error"));
+}
+
+TEST_F(ServerTest, StopsReadingFromAClientThatDoesNotReadItsReplies) {
+  start();
+  Client client(address());
+  const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
+  bool taken = true;
+  for (int i = 0; i < 2000 && taken; ++i) {
+    taken = client.send(echo, false);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_FALSE(taken) << "120 MB were taken from a client that reads nothing";
+  EXPECT_EQ(Client(address()).ask(kPing, kPong.size()), kPong);
+}
+
+// --- tokens
+
+TEST_F(ServerTest, AsksForATokenWhereOneIsSet) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nauth: [ { token: secret, role: decide } ]\n");
+  Client client(address());
+  EXPECT_TRUE(client.ask(kPing, 8).starts_with("-NOAUTH"));
+  client.receive(1000, 50);
+  EXPECT_EQ(client.ask("AUTH secret\r\n", 5), "+OK\r\n");
+  EXPECT_EQ(client.ask(kPing, kPong.size()), kPong);
+  EXPECT_TRUE(client.ask("WEIR.RELOAD\r\n", 8).starts_with("-NOPERM"));
+}
+
+// --- reload
+
+TEST_F(ServerTest, ReloadsItsLimitsAndKeepsWhatWasUsed) {
+  start();
+  Client client(address());
+  client.ask("WEIR.ACQUIRE client=a\r\n", 150);
+  client.receive(1000, 50);
+  write(
+      "listen: { resp: 127.0.0.1:0, http: none }\n"
+      "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 1d } } ]\n");
+  EXPECT_EQ(client.ask("WEIR.RELOAD\r\n", 5), "+OK\r\n");
+  client.send("WEIR.INSPECT per-client a\r\n");
+  EXPECT_NE(client.receive(1000, 100).find(":9\r\n"), std::string::npos);
+}
+
+TEST_F(ServerTest, KeepsTheOldLimitsWhenTheFileHasMistakes) {
+  start();
+  write("limits: [ { name: broken } ]\n");
+  const Status status = server->reload();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("weir.yaml:1:"), std::string::npos)
+      << status.error().message;
+  Client client(address());
+  client.send("WEIR.INSPECT per-client a\r\n");
+  EXPECT_NE(client.receive(1000, 100).find(":1000000\r\n"), std::string::npos);
+}
+
+// --- starting
+
+TEST_F(ServerTest, SaysWhichAddressIsTaken) {
+  start();
+  const std::string taken = address();
+  write("listen: { resp: " + taken + ", http: none }\n");
+  const auto second = Server::start(*config::load(path()), clock);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(taken), std::string::npos) << second.error().message;
+}
+
+TEST_F(ServerTest, TakesOverASocketFileThatNobodyListensAt) {
+  const std::string file = dir / "socket";
+  {
+    const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::strncpy(to.sun_path, file.c_str(), sizeof to.sun_path - 1);
+    ASSERT_EQ(::bind(left, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    ::close(left);
+  }
+  start("listen: { resp: 'unix:" + file + "', http: none }\n");
+  EXPECT_EQ(Client("unix:" + file).ask(kPing, kPong.size()), kPong);
+  server->stop(1s);
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+// --- real clients
+
+// What a command prints, and how it ends.
+struct Ran {
+  std::string output;
+  int status;
+};
+Ran run(const std::string& command) {
+  Ran ran;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  char bytes[4096];
+  while (const std::size_t read = std::fread(bytes, 1, sizeof bytes, pipe)) {
+    ran.output.append(bytes, read);
+  }
+  ran.status = ::pclose(pipe);
+  return ran;
+}
+
+struct RealClients : ServerTest {
+  std::string port() const { return address().substr(address().rfind(':') + 1); }
+};
+
+TEST_F(RealClients, RedisCliIsAnswered) {
+  start();
+  EXPECT_EQ(run("redis-cli -p " + port() + " CL.THROTTLE user123 15 30 60").output,
+            "0\n16\n15\n-1\n2\n");
+  EXPECT_EQ(run("redis-cli -3 -p " + port() + " WEIR.ACQUIRE client=a").output.substr(0, 16),
+            "verdict\nallowed\n");
+  EXPECT_EQ(run("printf 'PING\\nECHO hi\\n' | redis-cli -p " + port()).output, "PONG\nhi\n");
+}
+
+TEST_F(RealClients, RedisBenchmarkRunsToItsEnd) {
+  start();
+  const Ran ran = run("timeout 60 redis-benchmark -p " + port() +
+                      " -c 20 -P 16 -n 50000 -r 1000 -q CL.THROTTLE key:__rand_int__ 15 30 60");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_NE(ran.output.find("requests per second"), std::string::npos) << ran.output;
+  EXPECT_EQ(ran.output.find("WARNING"), std::string::npos) << ran.output;
+}
+
+TEST_F(RealClients, PythonRedisIsAnswered) {
+  start();
+  const Ran ran =
+      run("python3 -c \"\n"
+          "import redis\n"
+          "r = redis.Redis(port=" +
+          port() +
+          ", client_name='tester')\n"
+          "assert r.ping()\n"
+          "assert r.execute_command('CL.THROTTLE', 'x', 0, 1, 10) == [0, 1, 0, -1, 10]\n"
+          "p = r.pipeline(transaction=False)\n"
+          "for i in range(3): p.execute_command('WEIR.ACQUIRE', 'client=py')\n"
+          "print([reply[1].decode() for reply in p.execute()], r.client_getname())\n\"");
+  EXPECT_EQ(ran.output, "['allowed', 'allowed', 'allowed'] tester\n");
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,300 @@
+#include "weir/wire/resp/session.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/wire/resp/command.h"
+
+namespace weir::wire::resp {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::kStart;
+
+struct FakeHost final : Host {
+  Role role_of(std::string_view token) const override {
+    if (token == "watch") return Role::kObserve;
+    if (token == "decide") return Role::kDecide;
+    return token == "admin" ? Role::kAdmin : Role::kNobody;
+  }
+  Status reload() override {
+    reloads += 1;
+    return Done{};
+  }
+  std::string info() const override { return "# Server\r\nserver:weir\r\n"; }
+
+  int reloads = 0;
+};
+
+engine::RuleSetSpec some_limits() {
+  return {.limits = {{.name = "per-client",
+                      .per = {"client"},
+                      .meter = engine::WindowSpec{3, std::chrono::hours{1}}},
+                     {.name = "tokens",
+                      .per = {"client"},
+                      .unit = "tokens",
+                      .meter = engine::WindowSpec{1000, std::chrono::hours{1}}},
+                     {.name = "units",
+                      .per = {"client"},
+                      .unit = "pu",
+                      .meter = engine::WindowSpec{2'000'000, std::chrono::hours{1}}},
+                     {.name = "running",
+                      .per = {"worker"},
+                      .meter = engine::SlotsSpec{.limit = 1, .queue = 4}}},
+          .units = {{"tokens"}, {"pu", engine::UnitScale::kMicro}}};
+}
+
+struct SessionTest : ::testing::Test {
+  SessionTest() { begin(Role::kAdmin); }
+
+  void begin(Role role) {
+    session = std::make_unique<Session>(
+        service, 7, role,
+        [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
+          return engine->wait(request, options, now,
+                              [this](const Result<Decision>& got) { answer = got; });
+        });
+  }
+
+  // The replies to lines as people type them.
+  std::string say(std::string_view lines, Instant now = kStart) {
+    std::string out;
+    unread += lines;
+    unread.erase(0, session->run(unread, now, scratch, out));
+    return out;
+  }
+
+  std::unique_ptr<engine::Engine> engine = engine::engine_of(some_limits());
+  FakeHost host;
+  Service service{engine.get(), &host, Seconds::kCell, {}};
+  Scratch scratch;
+  std::string unread;
+  std::unique_ptr<Session> session;
+  std::optional<Result<Decision>> answer;
+};
+
+// --- the table of commands
+
+TEST_F(SessionTest, KnowsItsCommandsInAnyCase) {
+  EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(say("ping hello\r\n"), "$5\r\nhello\r\n");
+  EXPECT_EQ(say("Nonsense a b\r\n"),
+            "-ERR unknown command 'Nonsense', with args beginning with: \r\n");
+}
+
+TEST_F(SessionTest, ChecksTheNumberOfArgumentsOfEveryCommand) {
+  for (const Command& command : commands()) {
+    std::string least(command.name);
+    for (int i = 2; i < command.words_min; ++i) least += " x";
+    if (command.words_min > 1) {
+      EXPECT_TRUE(say(least + "\r\n").starts_with("-ERR wrong number of arguments")) << least;
+    }
+    if (command.words_max < 0) continue;
+    std::string most(command.name);
+    for (int i = 1; i < command.words_max + 1; ++i) most += " x";
+    EXPECT_TRUE(say(most + "\r\n").starts_with("-ERR wrong number of arguments")) << most;
+  }
+}
+
+TEST_F(SessionTest, RefusesCommandsBeyondItsRole) {
+  for (const Role role : {Role::kNobody, Role::kObserve, Role::kDecide}) {
+    for (const Command& command : commands()) {
+      if (command.role <= role) continue;
+      begin(role);
+      std::string line(command.name);
+      for (int i = 1; i < command.words_min; ++i) line += " x";
+      const std::string got = say(line + "\r\n");
+      EXPECT_TRUE(got.starts_with(role == Role::kNobody ? "-NOAUTH" : "-NOPERM"))
+          << to_string(role) << ": " << line << " " << got;
+    }
+  }
+}
+
+TEST_F(SessionTest, TakesOnTheRoleOfAToken) {
+  begin(Role::kNobody);
+  EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
+  EXPECT_TRUE(say("AUTH wrong\r\n").starts_with("-WRONGPASS"));
+  EXPECT_EQ(say("AUTH watch\r\n"), "+OK\r\n");
+  EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("-NOPERM"));
+  EXPECT_EQ(say("AUTH default decide\r\n"), "+OK\r\n");
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("*5"));
+  EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
+  EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
+}
+
+TEST_F(SessionTest, ListsItsCommands) {
+  EXPECT_EQ(say("COMMAND COUNT\r\n"), ":" + std::to_string(commands().size()) + "\r\n");
+  EXPECT_TRUE(say("COMMAND\r\n").starts_with("*" + std::to_string(commands().size()) + "\r\n"));
+  EXPECT_NE(say("COMMAND DOCS PING\r\n").find("Answer PONG."), std::string::npos);
+  EXPECT_EQ(say("COMMAND INFO nonsense\r\n"), "*1\r\n*-1\r\n");
+}
+
+// The reference page has a row for each command, made from the table.
+TEST_F(SessionTest, HasEveryCommandInItsReference) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/resp.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const Command& command : commands()) {
+    const std::string call =
+        std::string(command.name) + (command.usage.empty() ? "" : " " + std::string(command.usage));
+    std::string row = "| `" + call + "` | " + std::string(to_string(command.role)) + " | " +
+                      std::string(command.summary) + " |";
+    for (std::size_t at = row.find('|', 3); at < row.find("` |"); at = row.find('|', at + 2)) {
+      row.insert(at, "\\");
+    }
+    EXPECT_NE(page.str().find(row), std::string::npos) << row;
+  }
+}
+
+// --- versions
+
+TEST_F(SessionTest, SpeaksVersionThreeWhenAsked) {
+  EXPECT_TRUE(say("HELLO\r\n").starts_with("*14\r\n"));
+  EXPECT_TRUE(say("HELLO 3\r\n").starts_with("%7\r\n"));
+  EXPECT_TRUE(say("WEIR.ACQUIRE client=a\r\n").starts_with("%6\r\n"));
+  EXPECT_TRUE(say("HELLO 4\r\n").starts_with("-NOPROTO"));
+  EXPECT_TRUE(say("HELLO 2\r\n").starts_with("*14\r\n"));
+}
+
+TEST_F(SessionTest, AuthenticatesInTheSameBreath) {
+  begin(Role::kNobody);
+  EXPECT_TRUE(say("HELLO 3\r\n").starts_with("-NOAUTH"));
+  EXPECT_TRUE(say("HELLO 3 AUTH default decide SETNAME me\r\n").starts_with("%7\r\n"));
+  EXPECT_EQ(say("CLIENT GETNAME\r\n"), "$2\r\nme\r\n");
+  EXPECT_EQ(say("CLIENT ID\r\n"), ":7\r\n");
+}
+
+// --- decisions
+
+TEST_F(SessionTest, SaysWhichLimitBoundAndWhen) {
+  const std::string allowed =
+      "*12\r\n$7\r\nverdict\r\n$7\r\nallowed\r\n$5\r\nlimit\r\n$-1\r\n$9\r\nshortfall\r\n:0\r\n"
+      "$14\r\nretry_after_ms\r\n:0\r\n$4\r\nhold\r\n$-1\r\n$9\r\nremaining\r\n"
+      "*2\r\n$10\r\nper-client\r\n:2\r\n";
+  EXPECT_EQ(say("WEIR.ACQUIRE client=a\r\n"), allowed);
+  say("WEIR.ACQUIRE client=a\r\nWEIR.ACQUIRE client=a\r\n");
+  EXPECT_EQ(say("WEIR.ACQUIRE client=a\r\n", kStart + 1ms),
+            "*12\r\n$7\r\nverdict\r\n$6\r\ndenied\r\n$5\r\nlimit\r\n$10\r\nper-client\r\n"
+            "$9\r\nshortfall\r\n:1\r\n$14\r\nretry_after_ms\r\n:3599999\r\n$4\r\nhold\r\n$-1\r\n"
+            "$9\r\nremaining\r\n*2\r\n$10\r\nper-client\r\n:0\r\n");
+}
+
+TEST_F(SessionTest, RunsAPipelineInOrder) {
+  const std::string got =
+      say("WEIR.ACQUIRE client=a\r\nWEIR.ACQUIRE client=a\r\nPING\r\nWEIR.ACQUIRE nonsense\r\n"
+          "WEIR.ACQUIRE client=a\r\nCL.THROTTLE k 0 1 10\r\nCL.THROTTLE k 0 1 10\r\n");
+  std::vector<std::size_t> places;
+  std::size_t at = 0;
+  for (const std::string_view part :
+       {":2\r\n", ":1\r\n", "+PONG", "-BADARG 'nonsense'",
+        ":0\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:10\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:10\r\n:10\r\n"}) {
+    at = got.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " in " << got;
+  }
+}
+
+TEST_F(SessionTest, ReadsCostsInWholeAndInMillionths) {
+  EXPECT_NE(say("WEIR.ACQUIRE client=a COST tokens=300 cost pu=0.64\r\n").find(":1360000\r\n"),
+            std::string::npos);
+  EXPECT_NE(say("WEIR.PEEK client=a COST tokens=1\r\n").find(":700\r\n"), std::string::npos);
+  EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens=0.5\r\n").starts_with("-BADARG"));
+  EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens\r\n").starts_with("-BADARG cost 'tokens'"));
+  EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST\r\n").starts_with("-BADARG 'COST' stands last"));
+  EXPECT_TRUE(
+      say("WEIR.ACQUIRE client=a COST rubbish=1\r\n").starts_with("-BADARG unit 'rubbish'"));
+}
+
+TEST_F(SessionTest, GrantsAsMuchAsThereIs) {
+  const std::string got = say("WEIR.ACQUIRE client=a COST tokens=5000 UPTO tokens\r\n");
+  EXPECT_NE(got.find("$7\r\ngranted\r\n:1000\r\n"), std::string::npos) << got;
+}
+
+// --- holds
+
+TEST_F(SessionTest, SettlesCancelsAndRenewsHolds) {
+  const auto hold_of = [](const std::string& reply) {
+    const std::size_t at = reply.find("$4\r\nhold\r\n$") + 11;
+    const std::size_t begin = reply.find("\r\n", at) + 2;
+    return reply.substr(begin, reply.find("\r\n", begin) - begin);
+  };
+  const std::string first = hold_of(say("WEIR.ACQUIRE client=a COST tokens=500 HOLD 1m\r\n"));
+  EXPECT_EQ(say("WEIR.RENEW " + first + " 5m\r\n"), "+active\r\n");
+  EXPECT_EQ(say("WEIR.SETTLE " + first + " tokens=200\r\n"), "+settled\r\n");
+  EXPECT_EQ(say("WEIR.SETTLE " + first + " tokens=100\r\n"), "+settled\r\n");
+  EXPECT_NE(say("WEIR.INSPECT tokens a\r\n").find(":800\r\n"), std::string::npos);
+  const std::string second = hold_of(say("WEIR.ACQUIRE client=a COST tokens=500 HOLD 1m\r\n"));
+  EXPECT_EQ(say("WEIR.CANCEL " + second + "\r\n"), "+cancelled\r\n");
+  EXPECT_NE(say("WEIR.INSPECT tokens a\r\n").find(":800\r\n"), std::string::npos);
+  EXPECT_EQ(say("WEIR.CANCEL 0123456789abcdef-1\r\n"), "+gone\r\n");
+  EXPECT_TRUE(say("WEIR.CANCEL rubbish\r\n").starts_with("-BADARG 'rubbish' is not a hold"));
+}
+
+// --- waiting
+
+TEST_F(SessionTest, HoldsBackLaterCommandsWhileOneWaits) {
+  say("WEIR.ACQUIRE worker=w\r\n");
+  EXPECT_EQ(say("PING\r\nWEIR.ACQUIRE worker=w WAIT 5s\r\nPING\r\nPING\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(session->is_waiting());
+  EXPECT_EQ(say(""), "");
+  engine->advance(kStart + 5s);
+  ASSERT_TRUE(answer);
+  std::string out;
+  session->resume(*answer, kStart + 5s, out);
+  EXPECT_NE(out.find("denied"), std::string::npos);
+  EXPECT_FALSE(session->is_waiting());
+  EXPECT_EQ(say("", kStart + 5s), "+PONG\r\n+PONG\r\n");
+}
+
+TEST_F(SessionTest, DoesNotWaitWithoutNeed) {
+  EXPECT_NE(say("WEIR.ACQUIRE worker=w WAIT 5s\r\n").find("allowed"), std::string::npos);
+  EXPECT_FALSE(session->is_waiting());
+  EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens=5 UPTO tokens WAIT 5s\r\n")
+                  .starts_with("-BADARG WAIT"));
+}
+
+// --- the end
+
+TEST_F(SessionTest, ClosesAfterQuitAndAfterAProtocolError) {
+  EXPECT_EQ(say("QUIT\r\nPING\r\n"), "+OK\r\n");
+  EXPECT_TRUE(session->is_closing());
+  begin(Role::kAdmin);
+  unread.clear();
+  EXPECT_EQ(say("PING\r\n*1\r\n+PING\r\n"),
+            "+PONG\r\n-ERR Protocol error: expected '$', got '+'\r\n");
+  EXPECT_TRUE(session->is_closing());
+}
+
+TEST_F(SessionTest, ReloadsAndResets) {
+  say("WEIR.ACQUIRE client=a\r\n");
+  EXPECT_EQ(say("WEIR.RESET per-client a\r\n"), "+OK\r\n");
+  EXPECT_NE(say("WEIR.INSPECT per-client a\r\n").find(":3\r\n"), std::string::npos);
+  EXPECT_TRUE(say("WEIR.RESET rubbish a\r\n").starts_with("-NOTFOUND limit 'rubbish'"));
+  EXPECT_EQ(say("WEIR.RELOAD\r\n"), "+OK\r\n");
+  EXPECT_EQ(host.reloads, 1);
+}
+
+// A command cut anywhere gives the same replies.
+TEST_F(SessionTest, DoesNotCareHowBytesAreCut) {
+  const std::string bytes =
+      "*2\r\n$12\r\nWEIR.ACQUIRE\r\n$8\r\nclient=a\r\nPING \"a b\"\r\n"
+      "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n3\r\n$1\r\n1\r\n$1\r\n9\r\n";
+  const std::string expected = say(bytes);
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    engine = engine::engine_of(some_limits());
+    service.engine = engine.get();
+    begin(Role::kAdmin);
+    unread.clear();
+    const std::string first = say(std::string_view(bytes).substr(0, cut));
+    EXPECT_EQ(first + say(std::string_view(bytes).substr(cut)), expected) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace weir::wire::resp

@@ -1,0 +1,57 @@
+// Server: an engine behind sockets.
+//
+// One event loop for each core; a connection belongs to one of them and is decided
+// there. Rules are read again on request; a file with mistakes leaves the old rules in
+// force. stop() stops accepting, answers those who wait, lets replies be read, and ends.
+//
+// Thread safety: every function may be called from any thread.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/config/config.h"
+#include "weir/engine/engine.h"
+#include "weir/wire/resp/session.h"
+
+namespace weir::server {
+
+class Server final : public wire::resp::Host {
+ public:
+  // Binds the listeners and starts the loops. An address that is taken is an error.
+  static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock);
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Where it listens, with the ports that were chosen for 0.
+  std::vector<std::string> addresses() const;
+
+  engine::Engine& engine() noexcept;
+
+  // Reads the configuration again. Limits, tokens and styles change; listeners, state
+  // and bounds need a restart, which `changed` says.
+  Status reload() override;
+
+  // Ends: drains for at most `patience`, then closes what is left.
+  void stop(Duration patience);
+
+  Role role_of(std::string_view token) const override;
+  std::string info() const override;
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::server
