@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kUnixPrefix = "unix:";
 
 Error wrong(std::string_view text, std::string_view expected) {
-  return bad_argument(fmt::format("is {}, but it must be {}", quoted(text), expected));
+  return bad_argument(fmt::format("is {}, but it must be {}", in_quotes(text), expected));
 }
 
 Error not_an_address(std::string_view text) {

@@ -9,18 +9,25 @@ namespace weir::config {
 namespace {
 
 // The limits with those that have mistakes replaced by harmless ones of the same
-// name, so that the engine finds only what is wrong with the others.
+// name, so that the engine finds only what is wrong with the others. A parent that
+// does not exist is wrong in any case.
 engine::RuleSetSpec without_broken(const Draft& draft) {
   engine::RuleSetSpec spec = draft.config.limits_spec;
+  std::set<std::string> names;
   std::set<std::string> broken;
   for (std::size_t i = 0; i < spec.limits.size(); ++i) {
-    if (!draft.limit_places[i].is_broken) continue;
-    broken.insert(spec.limits[i].name);
-    spec.limits[i] = engine::LimitSpec{.name = spec.limits[i].name,
-                                       .meter = engine::WindowSpec{1, std::chrono::seconds{1}}};
+    names.insert(spec.limits[i].name);
+    if (draft.limit_places[i].is_broken) broken.insert(spec.limits[i].name);
   }
   for (engine::LimitSpec& limit : spec.limits) {
-    if (broken.contains(limit.parent)) limit.parent.clear();
+    if (broken.contains(limit.name)) {
+      const std::string parent = names.contains(limit.parent) ? "" : limit.parent;
+      limit = engine::LimitSpec{.name = limit.name,
+                                .parent = parent,
+                                .meter = engine::WindowSpec{1, std::chrono::seconds{1}}};
+    } else if (broken.contains(limit.parent)) {
+      limit.parent.clear();
+    }
   }
   return spec;
 }

@@ -103,6 +103,8 @@ struct Bounds {
   std::size_t holds = 1'000'000;
   std::size_t log_runs = 16'000'000;
   engine::WhenFull when_full = engine::WhenFull::kRefuse;
+
+  friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
 struct Config {

@@ -81,7 +81,7 @@ class Builder final : public YAML::EventHandler {
   static void refuse_extras(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) refuse_alias(mark);
     if (!tag.empty() && tag != "?" && tag != "!") {
-      throw Refused(mark, fmt::format("tag {} is not read; leave it out", quoted(tag)));
+      throw Refused(mark, fmt::format("tag {} is not read; leave it out", in_quotes(tag)));
     }
   }
 
@@ -172,7 +172,7 @@ bool is_text(std::string_view text, Mistakes& mistakes) {
                                static_cast<unsigned char>(text[0])));
       return false;
     }
-    ++place.column;
+    place.column += static_cast<int>(bytes);
     if (text[0] == '\n') place = {place.line + 1, 1};
     text.remove_prefix(bytes);
   }
@@ -193,7 +193,7 @@ std::string Node::shown() const {
     case Kind::kNull:
       return "empty";
     case Kind::kText:
-      return quoted(text);
+      return in_quotes(text);
     case Kind::kList:
       return "a list";
     case Kind::kMap:

@@ -66,11 +66,11 @@ bool check_names(const Node& map, Context& context) {
   for (const Entry& entry : map.entries) {
     if (entry.is_repeated) {
       context.mistake(entry.place,
-                      fmt::format("key {} is written twice; write it once", quoted(entry.key)));
+                      fmt::format("key {} is written twice; write it once", in_quotes(entry.key)));
     }
     if (entry.key.empty() || has_control(entry.key)) {
       context.mistake(entry.place,
-                      fmt::format("key {} is not a name; write plain text", quoted(entry.key)));
+                      fmt::format("key {} is not a name; write plain text", in_quotes(entry.key)));
     }
   }
   return context.mistakes.count() == before;
@@ -132,9 +132,10 @@ std::ptrdiff_t read_choice(const Entry& entry, Context& context,
   const auto found = std::find(words.begin(), words.end(), entry.value.text);
   if (found != words.end()) return found - words.begin();
   const std::string_view meant = nearest(entry.value.text, words);
-  context.mistake(entry.value.place, fmt::format("{} is {}, but it must be one of {}; write '{}'",
-                                                 entry.key, quoted(entry.value.text), joined(words),
-                                                 meant.empty() ? words.front() : meant));
+  context.mistake(entry.value.place,
+                  fmt::format("{} is {}, but it must be one of {}; write '{}'", entry.key,
+                              in_quotes(entry.value.text), joined(words),
+                              meant.empty() ? words.front() : meant));
   return -1;
 }
 
@@ -143,7 +144,7 @@ void check_keys(const Node& map, std::span<const std::string_view> known, Contex
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const std::string_view meant = nearest(entry.key, known);
       context.mistake(entry.place, fmt::format("key {} is unknown, but it must be one of {}; {}",
-                                               quoted(entry.key), joined(known),
+                                               in_quotes(entry.key), joined(known),
                                                meant.empty() ? "write one of them, or leave it out"
                                                              : fmt::format("write '{}'", meant)));
     } else if (entry.is_repeated) {

@@ -140,7 +140,7 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
 std::string where_of(const Node& item, std::size_t number) {
   const Entry* name = item.find("name");
   if (name == nullptr || name->value.text.empty()) return fmt::format("limit {}", number);
-  return fmt::format("limit {}", quoted(name->value.text));
+  return fmt::format("limit {}", in_quotes(name->value.text));
 }
 
 void read_limit(const Node& item, Context& context, LimitDraft& limit) {

@@ -27,7 +27,7 @@ void burst_at(const Entry& entry, Context& context, Target& target) {
     context.mistake(entry.value.place,
                     fmt::format("burst is {}, but it must be more than 0; write at least the "
                                 "largest cost of one request",
-                                quoted(entry.value.text)));
+                                in_quotes(entry.value.text)));
   }
 }
 

@@ -56,7 +56,7 @@ std::string Mistakes::text(std::string_view file) const {
   return text;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::size_t end = text.size();
   if (end > kQuotedBytesMax) {
     end = kQuotedBytesMax;

@@ -13,7 +13,7 @@
 
 namespace weir::config {
 
-// Counted from 1, as editors do.
+// Counted from 1; columns in bytes, as compilers do.
 struct Place {
   int line = 1;
   int column = 1;
@@ -44,7 +44,7 @@ class Mistakes {
 
 // The text between quotes, with control characters replaced and long ones cut, so
 // that a message stays one line.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // The known word that was probably meant: at most two edits away, or one of the
 // two begins the other. Empty if there is none.
