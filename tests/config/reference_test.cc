@@ -1,0 +1,92 @@
+// The reference page: its example loads, and its table of keys is the one in the code.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/config/support.h"
+
+namespace weir::config {
+namespace {
+
+std::string page() {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/config.md");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What stands between the line that starts with `begin` and `end`.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find('\n', text.find(begin)) + 1;
+  return text.substr(from, text.find(end, from) - from);
+}
+
+std::string key_table() {
+  std::string table = "| in | key | write | meaning |\n|---|---|---|---|\n";
+  for (const KeyHelp& key : known_keys()) {
+    table += "| " + std::string(key.map) + " | `" + std::string(key.name) + "` | `" +
+             std::string(key.form) + "` | " + std::string(key.help) +
+             (key.is_required ? " Needed." : "") + " |\n";
+  }
+  return table;
+}
+
+TEST(ReferencePage, HasTheTableOfKeysThatTheCodeHas) {
+  EXPECT_EQ(between(page(), "<!-- keys:", "<!-- end of keys -->"), key_table());
+}
+
+TEST(ReferencePage, HasAnExampleWithEveryKeyOfTheTopLevelAndOfLimits) {
+  const std::string example = between(page(), "```yaml", "```");
+  for (const KeyHelp& key : known_keys()) {
+    if (key.map == "top level" || key.map == "limits") {
+      EXPECT_THAT(example, ::testing::HasSubstr(std::string(key.name) + ":"));
+    }
+  }
+}
+
+TEST(ReferencePage, ShowsTheDefaultOfEachBound) {
+  std::string bounds = "bounds:\n";
+  for (const KeyHelp& key : known_keys()) {
+    if (key.map == "bounds") {
+      bounds += "  " + std::string(key.name) + ": " + std::string(key.form) + "\n";
+    }
+  }
+  EXPECT_THAT(bounds, ::testing::HasSubstr("when_full"));
+  EXPECT_EQ(config_of(bounds).bounds, Bounds{});
+}
+
+TEST(ReferencePage, HasAnExampleThatLoads) {
+  const Config config = config_of(between(page(), "```yaml", "```"));
+  EXPECT_EQ(describe(config),
+            "limit per-client: bucket 100 every 1s, burst 200; per client; unit requests\n"
+            "limit writes: bucket 1000 every 1s, burst 1000; one meter for all; when operation is "
+            "put or post; weigh operation: put 1, post 5; unit requests; exempt if client is "
+            "internal-*; shadow\n"
+            "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
+            "processing_units\n"
+            "limit daily: window 10000 every 1d; per client; unit requests\n"
+            "limit monthly: window 5000000 every calendar month; per client; unit tokens\n"
+            "limit hourly: log 6 in any 1h; per miner, env; unit requests; 50 may wait\n"
+            "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
+            "requests\n"
+            "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
+            "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
+            "listen resp: 127.0.0.1:6380\n"
+            "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
+            "state: ./weir-state, flushed every 200ms\n"
+            "auth: admin (operations), decide\n");
+  ASSERT_NE(config.rules, nullptr);
+  EXPECT_EQ(config.rules->rules().size(), 9u);
+}
+
+TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {
+  const std::string lines = repeated("#\n", 12) + "limits: [ { name: uploads,\n" +
+                            "  bucket:   { rate: 1/0s,\n    brust: 1 } } ]\n";
+  const Result<Config> config = parse(lines, "weir.yaml");
+  ASSERT_FALSE(config.ok());
+  EXPECT_THAT(page(), ::testing::HasSubstr("```\n" + config.error().message + "\n```"));
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,191 @@
+// Everything of the file but its limits.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "tests/config/support.h"
+
+namespace weir::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using namespace std::chrono_literals;
+
+std::vector<std::string> texts(const std::vector<Address>& addresses) {
+  std::vector<std::string> result;
+  for (const Address& address : addresses) result.push_back(address.text());
+  return result;
+}
+
+// --- addresses
+
+TEST(Address, IsReadAndWrittenBack) {
+  for (const std::string text : {"127.0.0.1:6380", "0.0.0.0:0", "[::1]:6380", "[2001:db8::1]:65535",
+                                 "unix:/run/weir.sock", "unix:relative"}) {
+    const Result<Address> address = parse_address(text);
+    ASSERT_TRUE(address.ok()) << address.error().message;
+    EXPECT_EQ(address->text(), text);
+  }
+  EXPECT_EQ(parse_address("localhost:1")->text(), "127.0.0.1:1");
+}
+
+TEST(Address, IsRefusedUnlessNumericWithAPort) {
+  for (const std::string text :
+       {"", ":", "80", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:x", "127.0.0:1", "example.org:80", "::1:80", "[::1]", "[::1:80",
+        "[127.0.0.1]:80", "[]:80", "unix:", "256.0.0.1:80", "127.0.0.1 :80"}) {
+    const Result<Address> address = parse_address(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_THAT(address.error().message, HasSubstr("is '" + text + "', but it must be "));
+  }
+}
+
+TEST(Address, IsLocalOnLoopbackAndUnixSockets) {
+  for (const char* text : {"127.0.0.1:1", "127.255.0.1:1", "[::1]:1", "[0:0::1]:1", "unix:/x"}) {
+    EXPECT_TRUE(parse_address(text)->is_local()) << text;
+  }
+  for (const char* text :
+       {"0.0.0.0:1", "128.0.0.1:1", "10.0.0.1:1", "[::]:1", "[::2]:1", "[::ffff:10.0.0.1]:1"}) {
+    EXPECT_FALSE(parse_address(text)->is_local()) << text;
+  }
+}
+
+// --- listen and auth
+
+TEST(ConfigListen, DefaultsToLoopback) {
+  const Config config = config_of("limits: []");
+  EXPECT_THAT(texts(config.resp), ElementsAre("127.0.0.1:6380"));
+  EXPECT_THAT(texts(config.http), ElementsAre("127.0.0.1:8080"));
+}
+
+TEST(ConfigListen, TakesOneOrSeveralAddressesOrNone) {
+  const Config config = config_of("listen: { resp: ['[::1]:1', 'unix:/x'], http: none }");
+  EXPECT_THAT(texts(config.resp), ElementsAre("[::1]:1", "unix:/x"));
+  EXPECT_THAT(config.http, IsEmpty());
+  EXPECT_THAT(config_of("listen: { http: 127.0.0.1:1 }").resp, IsEmpty());
+}
+
+TEST(ConfigListen, NeedsAuthBeyondThisMachine) {
+  EXPECT_EQ(mistakes_of("listen: { resp: 0.0.0.0:6380 }"),
+            "f:1:17: listen: resp is '0.0.0.0:6380', which others can reach, but there is no "
+            "'auth'; write tokens under 'auth', or a loopback address such as '127.0.0.1:6380'");
+  EXPECT_EQ(mistakes_of("listen: { resp: 0.0.0.0:6380 }\nauth: [ { token: x, role: decide } ]"),
+            "");
+}
+
+TEST(ConfigListen, RefusesAnAddressTwiceUnlessItsPortIsAnyFreeOne) {
+  EXPECT_EQ(mistakes_of("listen: { resp: 127.0.0.1:1, http: 127.0.0.1:1 }"),
+            "f:1:36: listen: http is '127.0.0.1:1', which is already listened on; write another "
+            "address");
+  EXPECT_EQ(mistakes_of("listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }"), "");
+}
+
+TEST(ConfigAuth, HasRolesAndNames) {
+  const Config config = config_of(
+      "auth:\n"
+      "  - { token: a, role: observe }\n"
+      "  - { token: b, role: decide, name: n }\n"
+      "  - { token: c, role: admin }\n");
+  ASSERT_EQ(config.auth.size(), 3u);
+  EXPECT_EQ(config.auth[0].role, Role::kObserve);
+  EXPECT_EQ(config.auth[1].role, Role::kDecide);
+  EXPECT_EQ(config.auth[1].name, "n");
+  EXPECT_EQ(config.auth[1].token, "b");
+  EXPECT_EQ(config.auth[2].role, Role::kAdmin);
+}
+
+TEST(ConfigAuth, NeverShowsATokenInAMessage) {
+  const std::string message = mistakes_of(
+      "auth: [ { token: hush, role: decide }, { token: hush, role: decide },\n"
+      "        { token: \"hush\\n\", role: x } ]");
+  EXPECT_EQ(message,
+            "f:1:40: auth 2: its token is used before; write another token\n"
+            "f:2:18: auth 3: token has a control character; write plain text\n"
+            "f:2:34: auth 3: role is 'x', but it must be one of observe, decide, admin; write "
+            "'observe'");
+}
+
+// --- the rest
+
+TEST(ConfigState, HasAFolderAsWritten) {
+  const Config config = config_of("state: { dir: ./here }");
+  ASSERT_TRUE(config.state.has_value());
+  EXPECT_EQ(config.state->dir, "./here");
+  EXPECT_EQ(config.state->flush, 200ms);
+  EXPECT_EQ(config_of("state: { dir: x, flush: 1s }").state->flush, 1s);
+  EXPECT_FALSE(config_of("{}").state.has_value());
+}
+
+TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
+  const Bounds bounds =
+      config_of(
+          "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, batch: 4,\n"
+          "  waiting: 5, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, when_full: evict }")
+          .bounds;
+  EXPECT_EQ(bounds.connections, 1u);
+  EXPECT_EQ(bounds.request_bytes, 1025u);
+  EXPECT_EQ(bounds.header_bytes, 1026u);
+  EXPECT_EQ(bounds.batch, 4u);
+  EXPECT_EQ(bounds.waiting, 5u);
+  EXPECT_EQ(bounds.idle, 6s);
+  EXPECT_EQ(bounds.slow, 7s);
+  EXPECT_EQ(bounds.keys, 8u);
+  EXPECT_EQ(bounds.holds, 9u);
+  EXPECT_EQ(bounds.log_runs, 10u);
+  EXPECT_EQ(bounds.when_full, engine::WhenFull::kEvict);
+}
+
+TEST(ConfigChoices, AreReadByName) {
+  EXPECT_EQ(config_of("headers: ietf").headers, HeaderStyle::kIetf);
+  EXPECT_EQ(config_of("headers: x-ratelimit").headers, HeaderStyle::kXRateLimit);
+  EXPECT_EQ(config_of("headers: x-ratelimit-epoch").headers, HeaderStyle::kXRateLimitEpoch);
+  EXPECT_EQ(config_of("headers: none").headers, HeaderStyle::kNone);
+  EXPECT_EQ(config_of("rounding: cell").rounding, Rounding::kCell);
+  EXPECT_EQ(config_of("rounding: dragonfly").rounding, Rounding::kDragonfly);
+}
+
+TEST(ConfigRest, IsReadToo) {
+  const Config config = config_of(
+      "threads: 3\nrecord: ./r.jsonl\nattributes: [region]\nunits: { t: whole, p: micro }");
+  EXPECT_EQ(config.path, "f");
+  EXPECT_EQ(config.threads, 3u);
+  EXPECT_EQ(config.record, "./r.jsonl");
+  EXPECT_THAT(config.limits_spec.attributes, ElementsAre("region"));
+  ASSERT_EQ(config.limits_spec.units.size(), 2u);
+  EXPECT_EQ(config.limits_spec.units[0].scale, engine::UnitScale::kWhole);
+  EXPECT_EQ(config.limits_spec.units[1].scale, engine::UnitScale::kMicro);
+  EXPECT_EQ(config_of("{}").threads, 0u);
+}
+
+// --- load
+
+TEST(ConfigLoad, ReadsAFileAndNamesItInMistakes) {
+  const std::string path = ::testing::TempDir() + "/config_test_load.yaml";
+  std::ofstream(path) << "threads: 2\n";
+  EXPECT_EQ(load(path)->threads, 2u);
+  EXPECT_EQ(load(path)->path, path);
+  std::ofstream(path) << "threads: x\n";
+  EXPECT_THAT(load(path).error().message, ::testing::StartsWith(path + ":1:10: top level: "));
+  std::remove(path.c_str());
+}
+
+TEST(ConfigLoad, SaysWhyAFileCannotBeRead) {
+  const Result<Config> missing = load("/nowhere/weir.yaml");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().message,
+            "/nowhere/weir.yaml: the file cannot be read (No such file or directory); write the "
+            "path of a readable file");
+  const Result<Config> folder = load("/");
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(folder.error().message, HasSubstr("Is a directory"));
+}
+
+}  // namespace
+}  // namespace weir::config

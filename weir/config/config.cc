@@ -1,0 +1,58 @@
+#include "weir/config/config.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "weir/config/draft.h"
+
+namespace weir::config {
+namespace {
+
+struct FileCloser {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
+Error unreadable(const std::string& path, int error) {
+  return Error{error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+               fmt::format("{}: the file cannot be read ({}); write the path of a readable file",
+                           path, std::strerror(error))};
+}
+
+}  // namespace
+
+Result<Config> parse(std::string_view text, std::string_view name) {
+  Mistakes mistakes;
+  Draft draft;
+  draft.config.path = name;
+  if (const std::optional<Node> root = parse_document(text, mistakes)) {
+    read_settings(*root, mistakes, draft);
+    compile_limits(mistakes, draft);
+  }
+  if (mistakes.count() > 0) return bad_argument(mistakes.text(name));
+  return std::move(draft.config);
+}
+
+Result<Config> load(const std::string& path) {
+  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return unreadable(path, errno);
+  // One byte more than allowed, so that parse() sees that there are more.
+  std::string text(kFileBytesMax + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return unreadable(path, errno);
+  return parse(text, path);
+}
+
+std::vector<KeyHelp> known_keys() {
+  std::vector<KeyHelp> keys;
+  list_settings_keys(keys);
+  list_limit_keys(keys);
+  list_meter_keys(keys);
+  return keys;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,146 @@
+// Config: weir.yaml, read into plain values.
+//
+// parse() and load() report every mistake of a file in one error, a line each,
+// sorted by place:
+//
+//   weir.yaml:14:17: limit 'uploads': rate period is '0s', but it must be longer than 0; write ...
+//
+// No value is guessed: unknown and repeated keys are mistakes, numbers are exact
+// decimals, and what is left out has the default shown here. The format is
+// described in docs/reference/config.md.
+//
+// Thread safety: the functions are pure, except that load() reads a file.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
+#include "weir/engine/table.h"
+
+namespace weir::config {
+
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kNestingMax = 16;       // lists and maps inside each other
+constexpr std::size_t kMistakesMax = 1000;    // reported for one file; the rest are counted
+constexpr std::size_t kListenersMax = 16;     // of one protocol
+constexpr std::size_t kAuthTokensMax = 1024;  // of one file
+constexpr std::size_t kTokenBytesMax = 512;
+constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
+constexpr unsigned kThreadsMax = 256;
+constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;  // requests that wait at one limit
+
+// Where a listener binds. Numeric, so that nothing is looked up: what a file
+// means does not depend on a name server.
+struct Address {
+  enum class Kind : std::uint8_t { kTcp4, kTcp6, kUnix };
+
+  Kind kind = Kind::kTcp4;
+  std::string host{};      // numeric; without the brackets of IPv6
+  std::uint16_t port = 0;  // 0: any free one
+  std::string path{};      // of a unix socket
+
+  // Reachable from this machine only: 127.0.0.0/8, ::1, or a unix socket.
+  bool is_local() const noexcept;
+  std::string text() const;  // as it is written in the file
+
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+// Reads `127.0.0.1:6380`, `[::1]:6380`, `localhost:6380` (127.0.0.1) or
+// `unix:/path`. The error says what the text is and what it must be, for putting
+// a name in front: `is '80', but it must be ...`.
+Result<Address> parse_address(std::string_view text);
+
+struct StateSettings {
+  std::string dir{};
+  Duration flush = std::chrono::milliseconds{200};
+};
+
+// Each role may do what the ones before it may.
+enum class Role : std::uint8_t {
+  kObserve,  // read metrics and inspect keys
+  kDecide,   // ask for decisions, end holds
+  kAdmin,    // change limits and overrides
+};
+
+struct AuthToken {
+  std::string token;
+  Role role = Role::kDecide;
+  std::string name{};  // shown instead of the token
+};
+
+// How HTTP answers carry what is left of a limit.
+enum class HeaderStyle : std::uint8_t {
+  kIetf,             // RateLimit and RateLimit-Policy
+  kXRateLimit,       // X-RateLimit-*, reset as seconds from now
+  kXRateLimitEpoch,  // X-RateLimit-*, reset as Unix time
+  kNone,
+};
+
+// How CL.THROTTLE rounds nanoseconds to seconds.
+enum class Rounding : std::uint8_t { kCell, kDragonfly };
+
+struct Bounds {
+  std::size_t connections = 10'000;
+  std::size_t request_bytes = 65'536;
+  std::size_t header_bytes = 8'192;
+  std::size_t batch = 1'000;     // decisions in one request
+  std::size_t waiting = 10'000;  // requests that wait, over all limits
+  Duration idle = std::chrono::minutes{5};
+  Duration slow = std::chrono::seconds{10};  // for a request to arrive whole
+  std::size_t keys = 10'000'000;
+  std::size_t holds = 1'000'000;
+  std::size_t log_runs = 16'000'000;
+  engine::WhenFull when_full = engine::WhenFull::kRefuse;
+
+  friend bool operator==(const Bounds&, const Bounds&) = default;
+};
+
+struct Config {
+  std::string path{};           // the name the file was read under
+  std::vector<Address> resp{};  // none: RESP is not served
+  std::vector<Address> http{};
+  std::optional<StateSettings> state{};  // none: memory only
+  std::vector<AuthToken> auth{};         // not empty if any listener can be reached from outside
+  HeaderStyle headers = HeaderStyle::kIetf;
+  Rounding rounding = Rounding::kCell;
+  Bounds bounds{};
+  unsigned threads = 0;  // event loops; 0: one per core
+  std::string record{};  // file of decisions; empty: none
+  engine::RuleSetSpec limits_spec{};
+  std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
+};
+
+// Paths inside stay as written, so relative ones are relative to the working
+// directory of whoever opens them.
+Result<Config> load(const std::string& path);
+
+// `name` stands for the file in messages.
+Result<Config> parse(std::string_view text, std::string_view name);
+
+// What was understood, for people: a line for each limit, then listeners, state
+// and the roles of tokens, never the tokens.
+std::string describe(const Config& config);
+
+// The known keys, in the order of the reference page.
+struct KeyHelp {
+  std::string_view map;   // `top level`, `listen`, `limits: bucket`
+  std::string_view name;  // the key
+  std::string_view form;  // what is written there
+  std::string_view help;  // one line
+  bool is_required = false;
+};
+std::vector<KeyHelp> known_keys();
+
+}  // namespace weir::config

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/config/config.h"
+#include "weir/config/quantity.h"
+
+namespace weir::config {
+namespace {
+
+using engine::Condition;
+using engine::LimitSpec;
+using engine::UnitScale;
+
+template <typename Words>
+std::string joined(const Words& words, std::string_view between) {
+  return fmt::format("{}", fmt::join(words, between));
+}
+
+// The meter in words.
+struct MeterWords {
+  UnitScale scale;
+
+  std::string amount(std::int64_t units) const { return amount_text(units, scale); }
+
+  std::string operator()(const engine::BucketSpec& spec) const {
+    return fmt::format("bucket {} every {}, burst {}", amount(spec.amount),
+                       duration_text(spec.period),
+                       amount(spec.burst == 0 ? spec.amount : spec.burst));
+  }
+  std::string operator()(const engine::TickerSpec& spec) const {
+    const bool starts_full = spec.start == meter::TickerStart::kFull;
+    return fmt::format("ticker {} at ticks of {}, burst {}, starts {}", amount(spec.per_tick),
+                       duration_text(spec.interval),
+                       amount(spec.burst == 0 ? spec.per_tick : spec.burst),
+                       starts_full ? "full" : "empty");
+  }
+  std::string operator()(const engine::WindowSpec& spec) const {
+    return fmt::format("window {} every {}", amount(spec.limit), duration_text(spec.every));
+  }
+  std::string operator()(const engine::CalendarSpec& spec) const {
+    constexpr std::string_view kUnits[] = {"day", "week", "month", "year"};
+    return fmt::format("window {} every calendar {}", amount(spec.limit),
+                       kUnits[static_cast<std::size_t>(spec.every)]);
+  }
+  std::string operator()(const engine::LogSpec& spec) const {
+    return fmt::format("log {} in any {}", amount(spec.limit), duration_text(spec.window));
+  }
+  std::string operator()(const engine::SlotsSpec& spec) const {
+    return fmt::format("slots {} at once, {} may wait, held {}", amount(spec.limit), spec.queue,
+                       duration_text(spec.hold));
+  }
+  std::string operator()(const std::shared_ptr<engine::Gate>&) const { return "gate"; }
+};
+
+// `operation is put or post and client is a-*`
+std::string conditions(const std::vector<Condition>& all) {
+  std::vector<std::string> parts;
+  for (const Condition& condition : all) {
+    parts.push_back(
+        fmt::format("{} is {}", condition.attribute, joined(condition.patterns, " or ")));
+  }
+  return joined(parts, " and ");
+}
+
+UnitScale scale_of(const engine::RuleSetSpec& spec, const std::string& unit) {
+  const auto found = std::find_if(spec.units.begin(), spec.units.end(),
+                                  [&](const engine::UnitSpec& u) { return u.name == unit; });
+  return found == spec.units.end() ? UnitScale::kWhole : found->scale;
+}
+
+std::string limit_line(const LimitSpec& limit, UnitScale scale) {
+  std::vector<std::string> parts = {std::visit(MeterWords{scale}, limit.meter)};
+  parts.push_back(limit.per.empty() ? "one meter for all" : "per " + joined(limit.per, ", "));
+  if (!limit.when.empty()) parts.push_back("when " + conditions(limit.when));
+  if (!limit.weigh.attribute.empty()) {
+    std::vector<std::string> weights;
+    for (const auto& [value, weight] : limit.weigh.table) {
+      weights.push_back(fmt::format("{} {}", value, weight));
+    }
+    parts.push_back(fmt::format("weigh {}: {}", limit.weigh.attribute, joined(weights, ", ")));
+  }
+  parts.push_back("unit " + limit.unit);
+  for (const std::vector<Condition>& group : limit.exempt) {
+    parts.push_back("exempt if " + conditions(group));
+  }
+  if (limit.shadow) parts.emplace_back("shadow");
+  if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
+  if (limit.queue_max != LimitSpec{}.queue_max) {
+    parts.push_back(fmt::format("{} may wait", limit.queue_max));
+  }
+  return fmt::format("limit {}: {}\n", limit.name, joined(parts, "; "));
+}
+
+std::string listeners(const std::vector<Address>& addresses) {
+  std::vector<std::string> texts;
+  for (const Address& address : addresses) texts.push_back(address.text());
+  return texts.empty() ? "none" : joined(texts, ", ");
+}
+
+std::string roles(const std::vector<AuthToken>& tokens) {
+  constexpr std::string_view kRoles[] = {"observe", "decide", "admin"};
+  std::vector<std::string> texts;
+  for (const AuthToken& token : tokens) {
+    std::string text(kRoles[static_cast<std::size_t>(token.role)]);
+    if (!token.name.empty()) text += fmt::format(" ({})", token.name);
+    texts.push_back(std::move(text));
+  }
+  return texts.empty() ? "none" : joined(texts, ", ");
+}
+
+}  // namespace
+
+std::string describe(const Config& config) {
+  std::string text;
+  for (const LimitSpec& limit : config.limits_spec.limits) {
+    text += limit_line(limit, scale_of(config.limits_spec, limit.unit));
+  }
+  if (config.limits_spec.limits.empty()) text += "limits: none\n";
+  text += fmt::format("listen resp: {}\n", listeners(config.resp));
+  text += fmt::format("listen http: {}\n", listeners(config.http));
+  text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,
+                                     duration_text(config.state->flush))
+                       : "state: memory only\n";
+  text += fmt::format("auth: {}\n", roles(config.auth));
+  return text;
+}
+
+}  // namespace weir::config

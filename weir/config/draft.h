@@ -1,0 +1,53 @@
+// Draft: a configuration while it is read.
+//
+// Between the readers of settings, limits and meters. Each of them has a table of
+// rows; see keys.h.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weir/config/config.h"
+#include "weir/config/document.h"
+#include "weir/config/keys.h"
+#include "weir/config/mistakes.h"
+#include "weir/engine/limit.h"
+
+namespace weir::config {
+
+// A limit of the file, in the order of Config::limits_spec.
+struct LimitPlace {
+  Place place{};
+  bool is_broken = false;  // a mistake in it has been reported
+};
+
+struct Draft {
+  Config config{};
+  std::vector<Place> resp_places{};  // of the listeners
+  std::vector<Place> http_places{};
+  std::vector<LimitPlace> limit_places{};
+  Place units_place{};
+  Place attributes_place{};
+};
+
+// The whole file.
+void read_settings(const Node& root, Mistakes& mistakes, Draft& draft);
+void list_settings_keys(std::vector<KeyHelp>& out);
+
+// `limits:`. Units must have been read before.
+void read_limits(const Entry& entry, Context& context, Draft& draft);
+void list_limit_keys(std::vector<KeyHelp>& out);
+
+// The parameters of one meter, into limit.meter. The entry's key is the meter's name.
+void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void read_window(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void read_log(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void read_ticker(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void read_slots(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void list_meter_keys(std::vector<KeyHelp>& out);
+
+// Compiles the limits and gives each mistake that shows only there its place.
+void compile_limits(Mistakes& mistakes, Draft& draft);
+
+}  // namespace weir::config

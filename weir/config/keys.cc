@@ -1,0 +1,157 @@
+#include "weir/config/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/config/quantity.h"
+
+namespace weir::config {
+namespace {
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+std::string joined(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+// `parse` turns a text into a value, or into an error that begins with the key.
+template <typename Value, typename Parse>
+void read_value(const Entry& entry, Context& context, Value& out, const Parse& parse) {
+  if (!check_text(entry.value, entry.key, context)) return;
+  const auto value = parse(entry.value.text);
+  if (value) {
+    out = *value;
+  } else {
+    context.mistake(entry.value.place, value.error().message);
+  }
+}
+
+}  // namespace
+
+bool check_text(const Node& node, std::string_view what, Context& context) {
+  if (node.kind != Node::Kind::kText) {
+    context.mistake(node.place, fmt::format("{} is {}, but it must be a single value; write one "
+                                            "word, quoted if it is empty or 'null'",
+                                            what, node.shown()));
+    return false;
+  }
+  // The text is not shown: it may be a token.
+  if (has_control(node.text)) {
+    context.mistake(node.place, fmt::format("{} has a control character; write plain text", what));
+    return false;
+  }
+  return true;
+}
+
+bool check_kind(const Entry& entry, Node::Kind kind, std::string_view form, Context& context) {
+  if (entry.value.kind == kind) return true;
+  context.mistake(
+      entry.value.place,
+      fmt::format("{} is {}, but it must be {}; write '{}: {}'", entry.key, entry.value.shown(),
+                  kind == Node::Kind::kMap ? "a map" : "a list", entry.key, form));
+  return false;
+}
+
+bool check_names(const Node& map, Context& context) {
+  const std::size_t before = context.mistakes.count();
+  for (const Entry& entry : map.entries) {
+    if (entry.is_repeated) {
+      context.mistake(entry.place,
+                      fmt::format("key {} is written twice; write it once", in_quotes(entry.key)));
+    }
+    if (entry.key.empty() || has_control(entry.key)) {
+      context.mistake(entry.place,
+                      fmt::format("key {} is not a name; write plain text", in_quotes(entry.key)));
+    }
+  }
+  return context.mistakes.count() == before;
+}
+
+void read_text(const Entry& entry, Context& context, std::string& out) {
+  if (!check_text(entry.value, entry.key, context)) return;
+  if (entry.value.text.empty()) {
+    context.mistake(entry.value.place,
+                    fmt::format("{} is '', but it must not be empty; write a value, or leave out "
+                                "the key",
+                                entry.key));
+    return;
+  }
+  out = entry.value.text;
+}
+
+void read_texts(const Entry& entry, Context& context, std::vector<std::string>& out) {
+  if (entry.value.kind != Node::Kind::kList) {
+    if (check_text(entry.value, entry.key, context)) out = {entry.value.text};
+    return;
+  }
+  if (entry.value.items.empty()) {
+    context.mistake(entry.value.place,
+                    fmt::format("{} is an empty list, but it must have a value; write one, or "
+                                "leave out the key",
+                                entry.key));
+  }
+  for (const Node& item : entry.value.items) {
+    if (check_text(item, entry.key, context)) out.push_back(item.text);
+  }
+}
+
+void read_flag(const Entry& entry, Context& context, bool& out) {
+  static constexpr std::string_view kWords[] = {"false", "true"};
+  const std::ptrdiff_t place = read_choice(entry, context, kWords);
+  if (place >= 0) out = place == 1;
+}
+
+void read_duration(const Entry& entry, Context& context, Duration& out) {
+  read_value(entry, context, out,
+             [&](std::string_view text) { return parse_duration(entry.key, text); });
+}
+
+void read_amount(const Entry& entry, Context& context, std::int64_t& out) {
+  read_value(entry, context, out,
+             [&](std::string_view text) { return parse_amount(entry.key, text, context.scale); });
+}
+
+void read_count(const Entry& entry, Context& context, std::int64_t least, std::int64_t most,
+                std::int64_t& out) {
+  read_value(entry, context, out,
+             [&](std::string_view text) { return parse_count(entry.key, text, least, most); });
+}
+
+std::ptrdiff_t read_choice(const Entry& entry, Context& context,
+                           std::span<const std::string_view> words) {
+  if (!check_text(entry.value, entry.key, context)) return -1;
+  const auto found = std::find(words.begin(), words.end(), entry.value.text);
+  if (found != words.end()) return found - words.begin();
+  const std::string_view meant = nearest(entry.value.text, words);
+  context.mistake(entry.value.place,
+                  fmt::format("{} is {}, but it must be one of {}; write '{}'", entry.key,
+                              in_quotes(entry.value.text), joined(words),
+                              meant.empty() ? words.front() : meant));
+  return -1;
+}
+
+void check_keys(const Node& map, std::span<const std::string_view> known, Context& context) {
+  for (const Entry& entry : map.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+      const std::string_view meant = nearest(entry.key, known);
+      context.mistake(entry.place, fmt::format("key {} is unknown, but it must be one of {}; {}",
+                                               in_quotes(entry.key), joined(known),
+                                               meant.empty() ? "write one of them, or leave it out"
+                                                             : fmt::format("write '{}'", meant)));
+    } else if (entry.is_repeated) {
+      context.mistake(entry.place,
+                      fmt::format("key '{}' is written twice; write it once", entry.key));
+    }
+  }
+}
+
+}  // namespace weir::config

@@ -1,0 +1,53 @@
+// Mistakes: all that is wrong with a file, each with its place.
+//
+// Thread safety: none needed; one reader fills it.
+
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::config {
+
+// Counted from 1; columns in bytes, as compilers do.
+struct Place {
+  int line = 1;
+  int column = 1;
+
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+class Mistakes {
+ public:
+  // `where` names the part of the file; `what` says what was found, what was
+  // expected and what to write. At most kMistakesMax are kept, the rest counted.
+  void add(Place place, std::string_view where, std::string_view what);
+
+  std::size_t count() const noexcept { return count_; }
+
+  // `FILE:LINE:COLUMN: where: what`, a line each, sorted by place.
+  std::string text(std::string_view file) const;
+
+ private:
+  struct Mistake {
+    Place place;
+    std::string text;
+  };
+
+  std::vector<Mistake> kept_;
+  std::size_t count_ = 0;
+};
+
+// The text between quotes, with control characters replaced and long ones cut, so
+// that a message stays one line.
+std::string in_quotes(std::string_view text);
+
+// The known word that was probably meant: at most two edits away, or one of the
+// two begins the other. Empty if there is none.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
+
+}  // namespace weir::config

@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "weir/config/draft.h"
+
+namespace weir::config {
+namespace {
+
+// --- listen
+
+struct Listeners {
+  std::vector<Address> addresses{};
+  std::vector<Place> places{};
+};
+
+struct Listen {
+  Listeners resp{};
+  Listeners http{};
+};
+
+void read_listener(const Node& node, std::string_view key, Context& context, Listeners& out) {
+  if (!check_text(node, key, context)) return;
+  Result<Address> address = parse_address(node.text);
+  if (!address) {
+    context.mistake(node.place, fmt::format("{} {}", key, address.error().message));
+    return;
+  }
+  out.addresses.push_back(std::move(*address));
+  out.places.push_back(node.place);
+}
+
+template <auto Member>
+void listeners_at(const Entry& entry, Context& context, Listen& listen) {
+  Listeners& out = listen.*Member;
+  const Node& value = entry.value;
+  if (value.kind != Node::Kind::kList) {
+    if (value.text != "none") read_listener(value, entry.key, context, out);
+    return;
+  }
+  if (value.items.empty() || value.items.size() > kListenersMax) {
+    context.mistake(value.place,
+                    fmt::format("{} has {} addresses, but it must have 1 to {}; write some, or "
+                                "'none'",
+                                entry.key, value.items.size(), kListenersMax));
+    return;
+  }
+  for (const Node& item : value.items) read_listener(item, entry.key, context, out);
+}
+
+constexpr Key<Listen> kListenKeys[] = {
+    {"resp", listeners_at<&Listen::resp>, "127.0.0.1:6380",
+     "Redis protocol: an address, a list of them, or `none` (also when left out)."},
+    {"http", listeners_at<&Listen::http>, "127.0.0.1:8080", "HTTP and the dashboard: the same."},
+};
+
+void read_listen(const Entry& entry, Context& context, Draft& draft) {
+  if (!check_kind(entry, Node::Kind::kMap, "{ resp: 127.0.0.1:6380 }", context)) return;
+  Context inner{context.mistakes, "listen"};
+  Listen listen;
+  read_map<Listen>(entry.value, kListenKeys, inner, listen);
+  draft.config.resp = std::move(listen.resp.addresses);
+  draft.config.http = std::move(listen.http.addresses);
+  draft.resp_places = std::move(listen.resp.places);
+  draft.http_places = std::move(listen.http.places);
+}
+
+// --- state
+
+constexpr Key<StateSettings> kStateKeys[] = {
+    {"dir", text_at<&StateSettings::dir>, "./weir-state",
+     "Folder of the state; relative to the working directory.", kRequired},
+    {"flush", duration_at<&StateSettings::flush>, "200ms",
+     "How often meters are written; a crash forgets at most this much. Default `200ms`."},
+};
+
+void read_state(const Entry& entry, Context& context, Draft& draft) {
+  if (!check_kind(entry, Node::Kind::kMap, "{ dir: ./weir-state }", context)) return;
+  Context inner{context.mistakes, "state"};
+  read_map<StateSettings>(entry.value, kStateKeys, inner, draft.config.state.emplace());
+}
+
+// --- auth
+
+constexpr std::string_view kRoles[] = {"observe", "decide", "admin"};
+
+void read_token(const Entry& entry, Context& context, AuthToken& token) {
+  read_text(entry, context, token.token);
+  if (token.token.size() > kTokenBytesMax) {
+    context.mistake(entry.value.place,
+                    fmt::format("token has {} bytes, but it must have 1 to {}; write a shorter one",
+                                token.token.size(), kTokenBytesMax));
+  }
+}
+
+constexpr Key<AuthToken> kAuthKeys[] = {
+    {"token", read_token, "secret", "What a client presents; at most 512 bytes.", kRequired},
+    {"role", choice_at<&AuthToken::role, kRoles>, "decide",
+     "`observe`, `decide` or `admin`; each may do what the ones before it may.", kRequired},
+    {"name", text_at<&AuthToken::name>, "billing", "Shown instead of the token."},
+};
+
+void read_auth(const Entry& entry, Context& context, Draft& draft) {
+  if (!check_kind(entry, Node::Kind::kList, "[ { token: secret, role: decide } ]", context)) return;
+  const std::vector<Node>& items = entry.value.items;
+  if (items.empty() || items.size() > kAuthTokensMax) {
+    context.mistake(entry.value.place,
+                    fmt::format("auth has {} tokens, but it must have 1 to {}; write some, or "
+                                "leave out the key",
+                                items.size(), kAuthTokensMax));
+    return;
+  }
+  std::set<std::string> seen;
+  for (const Node& item : items) {
+    Context inner{context.mistakes, fmt::format("auth {}", draft.config.auth.size() + 1)};
+    AuthToken& auth = draft.config.auth.emplace_back();
+    if (item.kind != Node::Kind::kMap) {
+      inner.mistake(item.place, "it must be a map; write '{ token: secret, role: decide }'");
+      continue;
+    }
+    read_map<AuthToken>(item, kAuthKeys, inner, auth);
+    if (!auth.token.empty() && !seen.insert(auth.token).second) {
+      inner.mistake(item.place, "its token is used before; write another token");
+    }
+  }
+}
+
+// --- bounds
+
+constexpr std::int64_t kMany = 1'000'000'000;
+constexpr std::string_view kWhenFull[] = {"refuse", "evict"};
+
+constexpr Key<Bounds> kBoundsKeys[] = {
+    {"connections", count_at<&Bounds::connections, 1, 1'000'000>, "10000", "Open connections."},
+    {"request_bytes", count_at<&Bounds::request_bytes, 1'024, 1 << 30>, "65536",
+     "One request, without its headers."},
+    {"header_bytes", count_at<&Bounds::header_bytes, 1'024, 1 << 20>, "8192",
+     "The headers of one HTTP request."},
+    {"batch", count_at<&Bounds::batch, 1, 1'000'000>, "1000", "Decisions in one request."},
+    {"waiting", count_at<&Bounds::waiting, 0, 10'000'000>, "10000",
+     "Requests that wait, over all limits."},
+    {"idle", duration_at<&Bounds::idle>, "5m", "A connection silent for this long is closed."},
+    {"slow", duration_at<&Bounds::slow>, "10s", "A request must arrive whole within this time."},
+    {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000", "Keys with a meter."},
+    {"holds", count_at<&Bounds::holds, 1, kMany>, "1000000", "Holds that have not ended."},
+    {"log_runs", count_at<&Bounds::log_runs, 1, kMany>, "16000000",
+     "Entries of logs, 16 bytes each."},
+    {"when_full", choice_at<&Bounds::when_full, kWhenFull>, "refuse",
+     "A key beyond `keys`: `refuse` it, or `evict` the meter nearest to its start."},
+};
+
+void read_bounds(const Entry& entry, Context& context, Draft& draft) {
+  if (!check_kind(entry, Node::Kind::kMap, "{ connections: 10000 }", context)) return;
+  Context inner{context.mistakes, "bounds"};
+  read_map<Bounds>(entry.value, kBoundsKeys, inner, draft.config.bounds);
+}
+
+// --- the top level
+
+constexpr std::string_view kScales[] = {"whole", "micro"};
+constexpr std::string_view kHeaderStyles[] = {"ietf", "x-ratelimit", "x-ratelimit-epoch", "none"};
+constexpr std::string_view kRoundings[] = {"cell", "dragonfly"};
+
+void read_units(const Entry& entry, Context& context, Draft& draft) {
+  draft.units_place = entry.place;
+  if (!check_kind(entry, Node::Kind::kMap, "{ tokens: whole }", context)) return;
+  Context inner{context.mistakes, "units"};
+  check_names(entry.value, inner);
+  for (const Entry& unit : entry.value.entries) {
+    if (unit.is_repeated) continue;
+    engine::UnitSpec& spec = draft.config.limits_spec.units.emplace_back();
+    spec.name = unit.key;
+    choice_at<&engine::UnitSpec::scale, kScales>(unit, inner, spec);
+  }
+}
+
+void read_attributes(const Entry& entry, Context& context, Draft& draft) {
+  draft.attributes_place = entry.place;
+  read_texts(entry, context, draft.config.limits_spec.attributes);
+}
+
+// The member of the configuration that a row of the top level fills.
+template <auto Read>
+void in_config(const Entry& entry, Context& context, Draft& draft) {
+  Read(entry, context, draft.config);
+}
+
+constexpr Key<Draft> kTopKeys[] = {
+    {"listen", read_listen, "map",
+     "Where to listen. Left out: `resp: 127.0.0.1:6380`, `http: 127.0.0.1:8080`."},
+    {"state", read_state, "map", "Where state outlives the process. Left out: memory only."},
+    {"units", read_units, "{ tokens: whole }",
+     "Units besides `requests`, each `whole` or `micro` (six decimal places)."},
+    {"auth", read_auth, "list",
+     "Who may ask. Needed when a listener is neither loopback nor a unix socket."},
+    {"headers", in_config<choice_at<&Config::headers, kHeaderStyles, Config>>, "ietf",
+     "Style of HTTP headers: `ietf`, `x-ratelimit`, `x-ratelimit-epoch` or `none`. Default "
+     "`ietf`."},
+    {"rounding", in_config<choice_at<&Config::rounding, kRoundings, Config>>, "cell",
+     "How `CL.THROTTLE` rounds seconds: as redis-`cell` or as `dragonfly`. Default `cell`."},
+    {"bounds", read_bounds, "map",
+     "Bounds of the server and the engine; the values below are the defaults."},
+    {"threads", in_config<count_at<&Config::threads, 1, kThreadsMax, Config>>, "2",
+     "Event loops, 1 to 256. Default: one per core."},
+    {"record", in_config<text_at<&Config::record, Config>>, "./decisions.jsonl",
+     "File that decisions are written to. Left out: none."},
+    {"attributes", read_attributes, "[region]",
+     "Attributes that requests may carry though no limit reads them."},
+    {"limits", read_limits, "list", "The limits, at most 1024."},
+};
+
+void check_listeners(const std::vector<Address>& addresses, const std::vector<Place>& places,
+                     std::string_view key, bool has_auth, std::set<std::string>& seen,
+                     Mistakes& mistakes) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::string text = addresses[i].text();
+    const bool is_fixed = addresses[i].kind == Address::Kind::kUnix || addresses[i].port != 0;
+    if (is_fixed && !seen.insert(text).second) {
+      mistakes.add(places[i], "listen",
+                   fmt::format("{} is '{}', which is already listened on; write another address",
+                               key, text));
+    }
+    if (!has_auth && !addresses[i].is_local()) {
+      mistakes.add(places[i], "listen",
+                   fmt::format("{} is '{}', which others can reach, but there is no 'auth'; write "
+                               "tokens under 'auth', or a loopback address such as '127.0.0.1:{}'",
+                               key, text, addresses[i].port));
+    }
+  }
+}
+
+}  // namespace
+
+void read_settings(const Node& root, Mistakes& mistakes, Draft& draft) {
+  Context context{mistakes, "top level"};
+  if (root.kind != Node::Kind::kMap) {
+    context.mistake(root.place, fmt::format("it is {}, but it must be a map; write 'limits:' and a "
+                                            "list of limits",
+                                            root.shown()));
+    return;
+  }
+  draft.config.resp = {{.host = "127.0.0.1", .port = 6380}};
+  draft.config.http = {{.host = "127.0.0.1", .port = 8080}};
+  read_map<Draft>(root, kTopKeys, context, draft);
+  std::set<std::string> seen;
+  // A mistake inside 'auth' is enough; its listeners are then not reported as well.
+  const bool has_auth = root.find("auth") != nullptr;
+  check_listeners(draft.config.resp, draft.resp_places, "resp", has_auth, seen, mistakes);
+  check_listeners(draft.config.http, draft.http_places, "http", has_auth, seen, mistakes);
+}
+
+void list_settings_keys(std::vector<KeyHelp>& out) {
+  list_keys<Draft>("top level", kTopKeys, out);
+  list_keys<Listen>("listen", kListenKeys, out);
+  list_keys<StateSettings>("state", kStateKeys, out);
+  list_keys<AuthToken>("auth", kAuthKeys, out);
+  list_keys<Bounds>("bounds", kBoundsKeys, out);
+}
+
+}  // namespace weir::config
