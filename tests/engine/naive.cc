@@ -743,14 +743,14 @@ std::uint64_t Model::birth(const std::string& limit) const {
 
 namespace {
 
-std::string quoted(const std::vector<std::string>& texts) {
+std::string in_quotes(const std::vector<std::string>& texts) {
   return fmt::format("{{\"{}\"}}", fmt::join(texts, "\", \""));
 }
 
 std::string text_of(const std::vector<Condition>& conditions) {
   std::vector<std::string> texts;
   for (const Condition& condition : conditions) {
-    texts.push_back(fmt::format("{{\"{}\", {}}}", condition.attribute, quoted(condition.patterns)));
+    texts.push_back(fmt::format("{{\"{}\", {}}}", condition.attribute, in_quotes(condition.patterns)));
   }
   return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
@@ -758,7 +758,7 @@ std::string text_of(const std::vector<Condition>& conditions) {
 std::string text_of(const LimitSpec& limit) {
   std::string text = fmt::format("{{.name = \"{}\"", limit.name);
   if (!limit.when.empty()) text += fmt::format(", .when = {}", text_of(limit.when));
-  if (!limit.per.empty()) text += fmt::format(", .per = {}", quoted(limit.per));
+  if (!limit.per.empty()) text += fmt::format(", .per = {}", in_quotes(limit.per));
   if (limit.unit != kRequests) text += fmt::format(", .unit = \"{}\"", limit.unit);
   if (!limit.weigh.attribute.empty()) {
     text += fmt::format(", .weigh = {{\"{}\", {{", limit.weigh.attribute);
@@ -842,7 +842,7 @@ std::string describe(const RuleSetSpec& rules) {
   return text;
 }
 
-std::string describe(const Key& key) { return fmt::format("{} {}", key.first, quoted(key.second)); }
+std::string describe(const Key& key) { return fmt::format("{} {}", key.first, in_quotes(key.second)); }
 
 std::string describe(const Request& request) {
   std::vector<std::string> texts;

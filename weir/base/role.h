@@ -10,11 +10,11 @@
 
 namespace weir {
 
-enum class Role : std::uint8_t {
-  kNobody,   // has not said who it is: may only do so
-  kObserve,  // read metrics and inspect keys
-  kDecide,   // ask for decisions, end holds
-  kAdmin,    // change limits and overrides
+enum class Role : std::int8_t {
+  kNobody = -1,  // has not said who it is: may only do so
+  kObserve,      // read metrics and inspect keys
+  kDecide,       // ask for decisions, end holds
+  kAdmin,        // change limits and overrides
 };
 
 constexpr std::string_view to_string(Role role) noexcept {

@@ -6,7 +6,7 @@
 
 #include "weir/config/config.h"
 #include "weir/config/mistakes.h"
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::config {
 namespace {
@@ -79,8 +79,8 @@ Result<Address> parse_address(std::string_view text) {
     if (host == "localhost") host = "127.0.0.1";
     if (!is_numeric(AF_INET, host)) return not_an_address(text);
   }
-  const Result<std::int64_t> port =
-      parse_count("port", text.substr(colon + 1), 0, std::numeric_limits<std::uint16_t>::max());
+  const Result<std::int64_t> port = engine::parse_count("port", text.substr(colon + 1), 0,
+                                                        std::numeric_limits<std::uint16_t>::max());
   if (!port) return wrong(text, "an address with a port from 0 to 65535; write another port");
   address.host = std::move(host);
   address.port = static_cast<std::uint16_t>(*port);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "weir/base/result.h"
+#include "weir/base/role.h"
 #include "weir/base/time.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
@@ -65,13 +66,6 @@ Result<Address> parse_address(std::string_view text);
 struct StateSettings {
   std::string dir{};
   Duration flush = std::chrono::milliseconds{200};
-};
-
-// Each role may do what the ones before it may.
-enum class Role : std::uint8_t {
-  kObserve,  // read metrics and inspect keys
-  kDecide,   // ask for decisions, end holds
-  kAdmin,    // change limits and overrides
 };
 
 struct AuthToken {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "weir/config/config.h"
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::config {
 namespace {
@@ -21,22 +21,22 @@ std::string joined(const Words& words, std::string_view between) {
 struct MeterWords {
   UnitScale scale;
 
-  std::string amount(std::int64_t units) const { return amount_text(units, scale); }
+  std::string amount(std::int64_t units) const { return engine::amount_text(units, scale); }
 
   std::string operator()(const engine::BucketSpec& spec) const {
     return fmt::format("bucket {} every {}, burst {}", amount(spec.amount),
-                       duration_text(spec.period),
+                       engine::duration_text(spec.period),
                        amount(spec.burst == 0 ? spec.amount : spec.burst));
   }
   std::string operator()(const engine::TickerSpec& spec) const {
     const bool starts_full = spec.start == meter::TickerStart::kFull;
     return fmt::format("ticker {} at ticks of {}, burst {}, starts {}", amount(spec.per_tick),
-                       duration_text(spec.interval),
+                       engine::duration_text(spec.interval),
                        amount(spec.burst == 0 ? spec.per_tick : spec.burst),
                        starts_full ? "full" : "empty");
   }
   std::string operator()(const engine::WindowSpec& spec) const {
-    return fmt::format("window {} every {}", amount(spec.limit), duration_text(spec.every));
+    return fmt::format("window {} every {}", amount(spec.limit), engine::duration_text(spec.every));
   }
   std::string operator()(const engine::CalendarSpec& spec) const {
     constexpr std::string_view kUnits[] = {"day", "week", "month", "year"};
@@ -44,11 +44,11 @@ struct MeterWords {
                        kUnits[static_cast<std::size_t>(spec.every)]);
   }
   std::string operator()(const engine::LogSpec& spec) const {
-    return fmt::format("log {} in any {}", amount(spec.limit), duration_text(spec.window));
+    return fmt::format("log {} in any {}", amount(spec.limit), engine::duration_text(spec.window));
   }
   std::string operator()(const engine::SlotsSpec& spec) const {
     return fmt::format("slots {} at once, {} may wait, held {}", amount(spec.limit), spec.queue,
-                       duration_text(spec.hold));
+                       engine::duration_text(spec.hold));
   }
   std::string operator()(const std::shared_ptr<engine::Gate>&) const { return "gate"; }
 };
@@ -120,7 +120,7 @@ std::string describe(const Config& config) {
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,
-                                     duration_text(config.state->flush))
+                                     engine::duration_text(config.state->flush))
                        : "state: memory only\n";
   text += fmt::format("auth: {}\n", roles(config.auth));
   return text;

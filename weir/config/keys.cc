@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::config {
 namespace {
@@ -112,18 +112,20 @@ void read_flag(const Entry& entry, Context& context, bool& out) {
 
 void read_duration(const Entry& entry, Context& context, Duration& out) {
   read_value(entry, context, out,
-             [&](std::string_view text) { return parse_duration(entry.key, text); });
+             [&](std::string_view text) { return engine::parse_duration(entry.key, text); });
 }
 
 void read_amount(const Entry& entry, Context& context, std::int64_t& out) {
-  read_value(entry, context, out,
-             [&](std::string_view text) { return parse_amount(entry.key, text, context.scale); });
+  read_value(entry, context, out, [&](std::string_view text) {
+    return engine::parse_amount(entry.key, text, context.scale);
+  });
 }
 
 void read_count(const Entry& entry, Context& context, std::int64_t least, std::int64_t most,
                 std::int64_t& out) {
-  read_value(entry, context, out,
-             [&](std::string_view text) { return parse_count(entry.key, text, least, most); });
+  read_value(entry, context, out, [&](std::string_view text) {
+    return engine::parse_count(entry.key, text, least, most);
+  });
 }
 
 std::ptrdiff_t read_choice(const Entry& entry, Context& context,

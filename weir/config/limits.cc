@@ -4,7 +4,7 @@
 #include <set>
 
 #include "weir/config/draft.h"
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 #include "weir/engine/request.h"
 
 namespace weir::config {

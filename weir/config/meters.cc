@@ -5,8 +5,8 @@
 
 #include "weir/base/integer.h"
 #include "weir/config/draft.h"
-#include "weir/config/quantity.h"
 #include "weir/engine/meter.h"
+#include "weir/engine/quantity.h"
 #include "weir/meter/ticker.h"
 
 namespace weir::config {
@@ -35,7 +35,7 @@ void burst_at(const Entry& entry, Context& context, Target& target) {
 
 void read_rate(const Entry& entry, Context& context, BucketSpec& bucket) {
   if (!check_text(entry.value, entry.key, context)) return;
-  const Result<Rate> rate = parse_rate(entry.key, entry.value.text, context.scale);
+  const Result<engine::Rate> rate = engine::parse_rate(entry.key, entry.value.text, context.scale);
   if (!rate) {
     context.mistake(entry.value.place, rate.error().message);
     return;

@@ -10,7 +10,6 @@
 namespace weir::config {
 namespace {
 
-constexpr std::size_t kQuotedBytesMax = 80;
 constexpr std::size_t kEditsMax = 2;
 constexpr std::size_t kComparedBytesMax = 64;  // no key is longer, and comparing is quadratic
 
@@ -29,8 +28,6 @@ std::size_t edits(std::string_view from, std::string_view to) {
   }
   return row[to.size()];
 }
-
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
 
@@ -54,19 +51,6 @@ std::string Mistakes::text(std::string_view file) const {
                         count_ - kept_.size());
   }
   return text;
-}
-
-std::string in_quotes(std::string_view text) {
-  std::size_t end = text.size();
-  if (end > kQuotedBytesMax) {
-    end = kQuotedBytesMax;
-    while (end > 0 && is_continuation(text[end])) --end;
-  }
-  std::string result = "'";
-  for (const char c : text.substr(0, end)) {
-    result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  }
-  return result + (end < text.size() ? "...'" : "'");
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {

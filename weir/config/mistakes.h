@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/in_quotes.h"
+
 namespace weir::config {
 
 // Counted from 1; columns in bytes, as compilers do.
@@ -41,10 +43,6 @@ class Mistakes {
   std::vector<Mistake> kept_;
   std::size_t count_ = 0;
 };
-
-// The text between quotes, with control characters replaced and long ones cut, so
-// that a message stays one line.
-std::string in_quotes(std::string_view text);
 
 // The known word that was probably meant: at most two edits away, or one of the
 // two begins the other. Empty if there is none.

@@ -7,12 +7,11 @@
 #include <optional>
 #include <span>
 
+#include "weir/base/in_quotes.h"
 #include "weir/base/integer.h"
-#include "weir/base/quoted.h"
 
 namespace weir::engine {
 namespace {
-
 
 struct TimeUnit {
   std::string_view name;
@@ -101,7 +100,7 @@ std::int64_t unit_ns(std::string_view name) {
 }
 
 Error wrong(std::string_view what, std::string_view text, std::string_view expected) {
-  return bad_argument(fmt::format("{} is {}, but it must be {}", what, quoted(text), expected));
+  return bad_argument(fmt::format("{} is {}, but it must be {}", what, in_quotes(text), expected));
 }
 
 Error not_a_duration(std::string_view what, std::string_view text) {

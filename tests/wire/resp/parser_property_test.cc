@@ -49,7 +49,7 @@ std::vector<std::string_view> any_pieces(std::string_view bytes) {
 }
 
 // As redis-cli would write it for a human to paste.
-std::string quoted(const Command& command) {
+std::string in_quotes(const Command& command) {
   std::string line;
   for (const std::string& word : command) {
     line += line.empty() ? "\"" : " \"";
@@ -68,7 +68,7 @@ TEST(ParserProperty, ReadsBackEncodedCommandsInAnyPieces) {
     const std::vector<Command> commands = *any_commands();
     std::string bytes;
     for (const Command& command : commands) {
-      bytes += *rc::gen::arbitrary<bool>() ? encoded(command) : quoted(command);
+      bytes += *rc::gen::arbitrary<bool>() ? encoded(command) : in_quotes(command);
     }
     RC_ASSERT(hear_in_pieces(any_pieces(bytes)) == (Heard{commands, "", 0}));
   });

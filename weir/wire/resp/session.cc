@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "weir/base/quoted.h"
+#include "weir/base/in_quotes.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kBatchMax = 128;  // commands run together
 
 std::string unknown_command(std::string_view name) {
-  return fmt::format("ERR unknown command {}, with args beginning with: ", quoted(name));
+  return fmt::format("ERR unknown command {}, with args beginning with: ", in_quotes(name));
 }
 
 // Whether all words are views of the bytes, and so outlive the parser's next step.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weir/base/quoted.h"
+#include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::wire::resp {
@@ -32,15 +32,15 @@ Result<engine::Cost> AskPool::read_cost(std::string_view word, const engine::Rul
   if (equals == std::string_view::npos) {
     return bad_word(fmt::format(
         "cost {} has no amount, but it must be UNIT=AMOUNT; write one such as tokens=1200",
-        quoted(word)));
+        in_quotes(word)));
   }
   const std::string_view unit = word.substr(0, equals);
   const std::size_t place = rules.units().find(unit);
   if (place == rules.units().size()) {
-    return bad_word(fmt::format("unit {} is unknown; known are {}; correct the name", quoted(unit),
-                                rules.units().joined()));
+    return bad_word(fmt::format("unit {} is unknown; known are {}; correct the name",
+                                in_quotes(unit), rules.units().joined()));
   }
-  Result<std::int64_t> amount = engine::parse_amount(fmt::format("cost in {}", quoted(unit)),
+  Result<std::int64_t> amount = engine::parse_amount(fmt::format("cost in {}", in_quotes(unit)),
                                                      word.substr(equals + 1), rules.scale(place));
   if (!amount) return bad_word(amount.error().message);
   return engine::Cost{unit, *amount};
@@ -51,7 +51,7 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
   const auto value = [&]() -> Result<std::string_view> {
     if (words.size() >= 2) return words[1];
     return bad_word(
-        fmt::format("{} stands last, but a value must follow it; write one", quoted(name)));
+        fmt::format("{} stands last, but a value must follow it; write one", in_quotes(name)));
   };
   const auto duration = [&](Duration& into) -> Status {
     const Result<std::string_view> text = value();
@@ -84,7 +84,7 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
     return bad_word(fmt::format(
         "{} is neither NAME=VALUE nor one of COST, HOLD, WAIT, UPTO, BOOK; write attributes "
         "first, then options",
-        quoted(name)));
+        in_quotes(name)));
   }
   words = words.subspan(2);
   return Done{};

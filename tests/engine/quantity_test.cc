@@ -1,4 +1,4 @@
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,8 @@
 
 #include "weir/base/integer.h"
 
-namespace weir::config {
+namespace weir::engine {
 namespace {
-
-using engine::UnitScale;
 
 struct Case {
   std::string text;
@@ -261,4 +259,4 @@ TEST(AmountText, IsShortAndReadsBack) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::engine

@@ -1,4 +1,4 @@
-// Quoted: somebody's text inside a message.
+// In quotes: somebody's text inside a message.
 //
 // Cut at a bound, between characters, and without control characters, so that a
 // message stays one line whatever was sent.
@@ -13,7 +13,7 @@ namespace weir {
 
 constexpr std::size_t kQuotedBytesMax = 80;
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::size_t end = text.size();
   if (end > kQuotedBytesMax) {
     end = kQuotedBytesMax;

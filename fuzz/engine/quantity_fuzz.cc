@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "weir/config/quantity.h"
+#include "weir/engine/quantity.h"
 
-using weir::config::amount_text;
-using weir::config::duration_text;
-using weir::config::parse_amount;
-using weir::config::parse_duration;
-using weir::config::parse_rate;
+using weir::engine::amount_text;
+using weir::engine::duration_text;
+using weir::engine::parse_amount;
+using weir::engine::parse_duration;
+using weir::engine::parse_rate;
 using weir::engine::UnitScale;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
