@@ -24,7 +24,7 @@ TEST(Document, KeepsThePlaceOfEveryKeyAndValue) {
   ASSERT_EQ(root->entries.size(), 2u);
   EXPECT_EQ(root->entries[0].value.place, (Place{1, 4}));
   EXPECT_EQ(root->entries[1].place, (Place{2, 1}));
-  const Node& list = root->entries[1].value;
+  const TreeNode& list = root->entries[1].value;
   ASSERT_EQ(list.items.size(), 2u);
   EXPECT_EQ(list.items[0].place, (Place{3, 5}));
   EXPECT_EQ(list.items[1].place, (Place{4, 5}));

@@ -29,7 +29,7 @@ Result<Config> parse(std::string_view text, std::string_view name) {
   Mistakes mistakes;
   Draft draft;
   draft.config.path = name;
-  if (const std::optional<Node> root = parse_document(text, mistakes)) {
+  if (const std::optional<TreeNode> root = parse_document(text, mistakes)) {
     read_settings(*root, mistakes, draft);
     compile_limits(mistakes, draft);
   }

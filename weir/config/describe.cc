@@ -56,6 +56,7 @@ struct MeterWords {
 // `operation is put or post and client is a-*`
 std::string conditions(const std::vector<Condition>& all) {
   std::vector<std::string> parts;
+  parts.reserve(all.size());
   for (const Condition& condition : all) {
     parts.push_back(
         fmt::format("{} is {}", condition.attribute, joined(condition.patterns, " or ")));
@@ -94,6 +95,7 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
 
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
+  texts.reserve(addresses.size());
   for (const Address& address : addresses) texts.push_back(address.text());
   return texts.empty() ? "none" : joined(texts, ", ");
 }

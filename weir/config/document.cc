@@ -35,7 +35,7 @@ struct Refused : std::exception {
 
 class Builder final : public YAML::EventHandler {
  public:
-  std::optional<Node> root;
+  std::optional<TreeNode> root;
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root)
@@ -46,31 +46,31 @@ class Builder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     refuse_extras(mark, "", anchor);
-    add({.place = place_of(mark)}, mark);
+    add({TreeNode::Kind::kNull, place_of(mark)}, mark);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_alias(mark); }
   void OnAnchor(const YAML::Mark& mark, const std::string&) override { refuse_alias(mark); }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_extras(mark, tag, anchor);
-    add({.kind = Node::Kind::kText, .place = place_of(mark), .text = value}, mark);
+    add({TreeNode::Kind::kText, place_of(mark), value}, mark);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
     refuse_extras(mark, tag, anchor);
-    open(Node::Kind::kList, mark);
+    open(TreeNode::Kind::kList, mark);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
     refuse_extras(mark, tag, anchor);
-    open(Node::Kind::kMap, mark);
+    open(TreeNode::Kind::kMap, mark);
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Frame {
-    Node node;
+    TreeNode node;
     YAML::Mark mark;
     bool awaits_value = false;     // of the last entry of a map
     std::set<std::string> keys{};  // of a map, so far
@@ -85,13 +85,13 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  void open(Node::Kind kind, const YAML::Mark& mark) {
+  void open(TreeNode::Kind kind, const YAML::Mark& mark) {
     if (stack_.size() == kNestingMax) {
       throw Refused(mark, fmt::format("lists and maps are nested deeper than {} levels; write the "
                                       "file flatter",
                                       kNestingMax));
     }
-    stack_.push_back({.node = {.kind = kind, .place = place_of(mark)}, .mark = mark});
+    stack_.push_back({.node = {kind, place_of(mark)}, .mark = mark});
   }
 
   void close() {
@@ -100,27 +100,27 @@ class Builder final : public YAML::EventHandler {
     add(std::move(frame.node), frame.mark);
   }
 
-  void add(Node node, const YAML::Mark& mark) {
+  void add(TreeNode node, const YAML::Mark& mark) {
     if (stack_.empty()) {
       root = std::move(node);
       return;
     }
     Frame& frame = stack_.back();
-    if (frame.node.kind == Node::Kind::kList) {
+    if (frame.node.kind == TreeNode::Kind::kList) {
       frame.node.items.push_back(std::move(node));
     } else if (frame.awaits_value) {
       frame.awaits_value = false;
       Entry& entry = frame.node.entries.back();
       // The mark of a value that is not there is wherever the parser noticed.
-      if (node.kind == Node::Kind::kNull) node.place = entry.place;
+      if (node.kind == TreeNode::Kind::kNull) node.place = entry.place;
       entry.value = std::move(node);
     } else {
       add_key(frame, std::move(node), mark);
     }
   }
 
-  static void add_key(Frame& frame, Node key, const YAML::Mark& mark) {
-    if (key.kind != Node::Kind::kText) {
+  static void add_key(Frame& frame, TreeNode key, const YAML::Mark& mark) {
+    if (key.kind != TreeNode::Kind::kText) {
       throw Refused(
           mark, fmt::format("a key is {}, but it must be a word; write 'key: value'", key.shown()));
     }
@@ -181,14 +181,18 @@ bool is_text(std::string_view text, Mistakes& mistakes) {
 
 }  // namespace
 
-const Entry* Node::find(std::string_view key) const noexcept {
+TreeNode::TreeNode() = default;
+TreeNode::TreeNode(Kind kind_of, Place at, std::string text_of)
+    : kind(kind_of), place(at), text(std::move(text_of)) {}
+
+const Entry* TreeNode::find(std::string_view key) const noexcept {
   for (const Entry& entry : entries) {
     if (entry.key == key) return &entry;
   }
   return nullptr;
 }
 
-std::string Node::shown() const {
+std::string TreeNode::shown() const {
   switch (kind) {
     case Kind::kNull:
       return "empty";
@@ -202,7 +206,7 @@ std::string Node::shown() const {
   return "a map";
 }
 
-std::optional<Node> parse_document(std::string_view text, Mistakes& mistakes) {
+std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes) {
   if (text.size() > kFileBytesMax) {
     mistakes.add({}, kWhere,
                  fmt::format("it has {} bytes, but at most {} are read; write a smaller one",
@@ -216,7 +220,7 @@ std::optional<Node> parse_document(std::string_view text, Mistakes& mistakes) {
     Builder builder;
     while (parser.HandleNextDocument(builder)) {
     }
-    return builder.root ? std::move(builder.root) : Node{};
+    return builder.root ? std::move(builder.root) : TreeNode{};
   } catch (const Refused& refused) {
     mistakes.add(refused.place, kWhere, refused.what);
   } catch (const YAML::Exception& error) {

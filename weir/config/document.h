@@ -21,14 +21,18 @@ namespace weir::config {
 
 struct Entry;
 
-struct Node {
+struct TreeNode {
   enum class Kind : std::uint8_t { kNull, kText, kList, kMap };
 
   Kind kind = Kind::kNull;
   Place place{};
-  std::string text{};            // of kText
-  std::vector<Node> items{};     // of kList
-  std::vector<Entry> entries{};  // of kMap, in the order of the file
+  std::string text{};           // of kText
+  std::vector<TreeNode> items;  // of kList
+  std::vector<Entry> entries;   // of kMap, in the order of the file
+
+  // Out of line, where Entry is complete.
+  TreeNode();
+  TreeNode(Kind kind_of, Place at, std::string text_of = {});
 
   // The first entry with this key, or nullptr.
   const Entry* find(std::string_view key) const noexcept;
@@ -41,11 +45,11 @@ struct Entry {
   std::string key{};
   Place place{};             // of the key
   bool is_repeated = false;  // the same key stands before it in the same map
-  Node value{};
+  TreeNode value{};
 };
 
 // The one document of `text`. Nothing if it is not well formed, not text, or
 // beyond a bound of config.h; `mistakes` then has the reason.
-std::optional<Node> parse_document(std::string_view text, Mistakes& mistakes);
+std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes);
 
 }  // namespace weir::config

@@ -32,7 +32,7 @@ struct Draft {
 };
 
 // The whole file.
-void read_settings(const Node& root, Mistakes& mistakes, Draft& draft);
+void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft);
 void list_settings_keys(std::vector<KeyHelp>& out);
 
 // `limits:`. Units must have been read before.

@@ -37,8 +37,8 @@ void read_value(const Entry& entry, Context& context, Value& out, const Parse& p
 
 }  // namespace
 
-bool check_text(const Node& node, std::string_view what, Context& context) {
-  if (node.kind != Node::Kind::kText) {
+bool check_text(const TreeNode& node, std::string_view what, Context& context) {
+  if (node.kind != TreeNode::Kind::kText) {
     context.mistake(node.place, fmt::format("{} is {}, but it must be a single value; write one "
                                             "word, quoted if it is empty or 'null'",
                                             what, node.shown()));
@@ -52,16 +52,16 @@ bool check_text(const Node& node, std::string_view what, Context& context) {
   return true;
 }
 
-bool check_kind(const Entry& entry, Node::Kind kind, std::string_view form, Context& context) {
+bool check_kind(const Entry& entry, TreeNode::Kind kind, std::string_view form, Context& context) {
   if (entry.value.kind == kind) return true;
   context.mistake(
       entry.value.place,
       fmt::format("{} is {}, but it must be {}; write '{}: {}'", entry.key, entry.value.shown(),
-                  kind == Node::Kind::kMap ? "a map" : "a list", entry.key, form));
+                  kind == TreeNode::Kind::kMap ? "a map" : "a list", entry.key, form));
   return false;
 }
 
-bool check_names(const Node& map, Context& context) {
+bool check_names(const TreeNode& map, Context& context) {
   const std::size_t before = context.mistakes.count();
   for (const Entry& entry : map.entries) {
     if (entry.is_repeated) {
@@ -89,7 +89,7 @@ void read_text(const Entry& entry, Context& context, std::string& out) {
 }
 
 void read_texts(const Entry& entry, Context& context, std::vector<std::string>& out) {
-  if (entry.value.kind != Node::Kind::kList) {
+  if (entry.value.kind != TreeNode::Kind::kList) {
     if (check_text(entry.value, entry.key, context)) out = {entry.value.text};
     return;
   }
@@ -99,7 +99,7 @@ void read_texts(const Entry& entry, Context& context, std::vector<std::string>& 
                                 "leave out the key",
                                 entry.key));
   }
-  for (const Node& item : entry.value.items) {
+  for (const TreeNode& item : entry.value.items) {
     if (check_text(item, entry.key, context)) out.push_back(item.text);
   }
 }
@@ -141,7 +141,7 @@ std::ptrdiff_t read_choice(const Entry& entry, Context& context,
   return -1;
 }
 
-void check_keys(const Node& map, std::span<const std::string_view> known, Context& context) {
+void check_keys(const TreeNode& map, std::span<const std::string_view> known, Context& context) {
   for (const Entry& entry : map.entries) {
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const std::string_view meant = nearest(entry.key, known);

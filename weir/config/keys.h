@@ -62,13 +62,13 @@ std::ptrdiff_t read_choice(const Entry& entry, Context& context,
                            std::span<const std::string_view> words);
 
 // Reports anything but a text without control characters.
-bool check_text(const Node& node, std::string_view what, Context& context);
+bool check_text(const TreeNode& node, std::string_view what, Context& context);
 
 // Reports a value that is not of `kind`; `form` is what to write.
-bool check_kind(const Entry& entry, Node::Kind kind, std::string_view form, Context& context);
+bool check_kind(const Entry& entry, TreeNode::Kind kind, std::string_view form, Context& context);
 
 // Reports repeated keys of a map whose keys are free, and keys that are not names.
-bool check_names(const Node& map, Context& context);
+bool check_names(const TreeNode& map, Context& context);
 
 // --- readers for rows, made from the member they fill
 
@@ -109,10 +109,10 @@ void choice_at(const Entry& entry, Context& context, Target& target) {
 // --- maps
 
 // Reports keys that are unknown, with the one that was meant, or repeated.
-void check_keys(const Node& map, std::span<const std::string_view> known, Context& context);
+void check_keys(const TreeNode& map, std::span<const std::string_view> known, Context& context);
 
 template <typename Target>
-void read_map(const Node& map, std::span<const Key<Target>> keys, Context& context,
+void read_map(const TreeNode& map, std::span<const Key<Target>> keys, Context& context,
               Target& target) {
   std::vector<std::string_view> names;
   for (const Key<Target>& key : keys) names.push_back(key.name);

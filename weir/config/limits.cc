@@ -34,7 +34,7 @@ void read_unit(const Entry& entry, Context& context, LimitDraft& limit) {
   if (place > 0) context.scale = limit.units[static_cast<std::size_t>(place - 1)].scale;
 }
 
-std::vector<Condition> read_conditions(const Node& map, Context& context) {
+std::vector<Condition> read_conditions(const TreeNode& map, Context& context) {
   std::vector<Condition> conditions;
   check_names(map, context);
   for (const Entry& entry : map.entries) {
@@ -46,20 +46,20 @@ std::vector<Condition> read_conditions(const Node& map, Context& context) {
 }
 
 void read_when(const Entry& entry, Context& context, LimitDraft& limit) {
-  if (!check_kind(entry, Node::Kind::kMap, "{ operation: [put, post] }", context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ operation: [put, post] }", context)) return;
   limit.spec.when = read_conditions(entry.value, context);
 }
 
 void read_exempt(const Entry& entry, Context& context, LimitDraft& limit) {
   constexpr std::string_view kForm = "[ { client: internal-* } ]";
-  if (!check_kind(entry, Node::Kind::kList, kForm, context)) return;
-  for (const Node& item : entry.value.items) {
-    if (item.kind != Node::Kind::kMap || item.entries.empty()) {
+  if (!check_kind(entry, TreeNode::Kind::kList, kForm, context)) return;
+  for (const TreeNode& item : entry.value.items) {
+    if (item.kind != TreeNode::Kind::kMap || item.entries.empty()) {
       context.mistake(
           item.place,
           fmt::format("an exemption is {}, but it must be a map of "
                       "conditions; write 'exempt: {}'",
-                      item.kind == Node::Kind::kMap ? "an empty map" : item.shown(), kForm));
+                      item.kind == TreeNode::Kind::kMap ? "an empty map" : item.shown(), kForm));
       continue;
     }
     limit.spec.exempt.push_back(read_conditions(item, context));
@@ -68,7 +68,7 @@ void read_exempt(const Entry& entry, Context& context, LimitDraft& limit) {
 
 void read_weigh(const Entry& entry, Context& context, LimitDraft& limit) {
   constexpr std::string_view kForm = "{ operation: { put: 1, post: 5 } }";
-  if (!check_kind(entry, Node::Kind::kMap, kForm, context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, kForm, context)) return;
   if (entry.value.entries.size() != 1) {
     context.mistake(entry.value.place,
                     fmt::format("weigh names {} attributes, but it must name one; write 'weigh: "
@@ -78,7 +78,7 @@ void read_weigh(const Entry& entry, Context& context, LimitDraft& limit) {
   }
   const Entry& attribute = entry.value.entries.front();
   if (!check_names(entry.value, context)) return;
-  if (!check_kind(attribute, Node::Kind::kMap, "{ put: 1, post: 5 }", context)) return;
+  if (!check_kind(attribute, TreeNode::Kind::kMap, "{ put: 1, post: 5 }", context)) return;
   check_names(attribute.value, context);
   limit.spec.weigh.attribute = attribute.key;
   for (const Entry& weight : attribute.value.entries) {
@@ -137,14 +137,14 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
      "Requests that may wait here (slots have a queue of their own). Default `1024`."},
 };
 
-std::string where_of(const Node& item, std::size_t number) {
+std::string where_of(const TreeNode& item, std::size_t number) {
   const Entry* name = item.find("name");
   if (name == nullptr || name->value.text.empty()) return fmt::format("limit {}", number);
   return fmt::format("limit {}", in_quotes(name->value.text));
 }
 
-void read_limit(const Node& item, Context& context, LimitDraft& limit) {
-  if (item.kind != Node::Kind::kMap) {
+void read_limit(const TreeNode& item, Context& context, LimitDraft& limit) {
+  if (item.kind != TreeNode::Kind::kMap) {
     context.mistake(item.place, fmt::format("it is {}, but it must be a map; write '{{ name: a, "
                                             "bucket: {{ rate: 100/s }} }}'",
                                             item.shown()));
@@ -159,10 +159,11 @@ void read_limit(const Node& item, Context& context, LimitDraft& limit) {
 }  // namespace
 
 void read_limits(const Entry& entry, Context& context, Draft& draft) {
-  if (!check_kind(entry, Node::Kind::kList, "[ { name: a, bucket: { rate: 100/s } } ]", context)) {
+  if (!check_kind(entry, TreeNode::Kind::kList, "[ { name: a, bucket: { rate: 100/s } } ]",
+                  context)) {
     return;
   }
-  const std::vector<Node>& items = entry.value.items;
+  const std::vector<TreeNode>& items = entry.value.items;
   if (items.size() > engine::kLimitsMax) {
     context.mistake(items[engine::kLimitsMax].place,
                     fmt::format("there are {} limits, but at most {} are allowed; merge some, or "

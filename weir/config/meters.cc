@@ -112,7 +112,7 @@ constexpr Key<SlotsSpec> kSlotsKeys[] = {
 template <typename Target>
 bool read_meter(const Entry& entry, std::span<const Key<Target>> keys, std::string_view form,
                 Context& context, Target& target) {
-  if (!check_kind(entry, Node::Kind::kMap, form, context)) return false;
+  if (!check_kind(entry, TreeNode::Kind::kMap, form, context)) return false;
   const std::size_t before = context.mistakes.count();
   read_map<Target>(entry.value, keys, context, target);
   return context.mistakes.count() == before;

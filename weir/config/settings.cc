@@ -20,7 +20,7 @@ struct Listen {
   Listeners http{};
 };
 
-void read_listener(const Node& node, std::string_view key, Context& context, Listeners& out) {
+void read_listener(const TreeNode& node, std::string_view key, Context& context, Listeners& out) {
   if (!check_text(node, key, context)) return;
   Result<Address> address = parse_address(node.text);
   if (!address) {
@@ -34,8 +34,8 @@ void read_listener(const Node& node, std::string_view key, Context& context, Lis
 template <auto Member>
 void listeners_at(const Entry& entry, Context& context, Listen& listen) {
   Listeners& out = listen.*Member;
-  const Node& value = entry.value;
-  if (value.kind != Node::Kind::kList) {
+  const TreeNode& value = entry.value;
+  if (value.kind != TreeNode::Kind::kList) {
     if (value.text != "none") read_listener(value, entry.key, context, out);
     return;
   }
@@ -46,7 +46,7 @@ void listeners_at(const Entry& entry, Context& context, Listen& listen) {
                                 entry.key, value.items.size(), kListenersMax));
     return;
   }
-  for (const Node& item : value.items) read_listener(item, entry.key, context, out);
+  for (const TreeNode& item : value.items) read_listener(item, entry.key, context, out);
 }
 
 constexpr Key<Listen> kListenKeys[] = {
@@ -56,7 +56,7 @@ constexpr Key<Listen> kListenKeys[] = {
 };
 
 void read_listen(const Entry& entry, Context& context, Draft& draft) {
-  if (!check_kind(entry, Node::Kind::kMap, "{ resp: 127.0.0.1:6380 }", context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ resp: 127.0.0.1:6380 }", context)) return;
   Context inner{context.mistakes, "listen"};
   Listen listen;
   read_map<Listen>(entry.value, kListenKeys, inner, listen);
@@ -76,7 +76,7 @@ constexpr Key<StateSettings> kStateKeys[] = {
 };
 
 void read_state(const Entry& entry, Context& context, Draft& draft) {
-  if (!check_kind(entry, Node::Kind::kMap, "{ dir: ./weir-state }", context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ dir: ./weir-state }", context)) return;
   Context inner{context.mistakes, "state"};
   read_map<StateSettings>(entry.value, kStateKeys, inner, draft.config.state.emplace());
 }
@@ -102,8 +102,9 @@ constexpr Key<AuthToken> kAuthKeys[] = {
 };
 
 void read_auth(const Entry& entry, Context& context, Draft& draft) {
-  if (!check_kind(entry, Node::Kind::kList, "[ { token: secret, role: decide } ]", context)) return;
-  const std::vector<Node>& items = entry.value.items;
+  if (!check_kind(entry, TreeNode::Kind::kList, "[ { token: secret, role: decide } ]", context))
+    return;
+  const std::vector<TreeNode>& items = entry.value.items;
   if (items.empty() || items.size() > kAuthTokensMax) {
     context.mistake(entry.value.place,
                     fmt::format("auth has {} tokens, but it must have 1 to {}; write some, or "
@@ -112,10 +113,10 @@ void read_auth(const Entry& entry, Context& context, Draft& draft) {
     return;
   }
   std::set<std::string> seen;
-  for (const Node& item : items) {
+  for (const TreeNode& item : items) {
     Context inner{context.mistakes, fmt::format("auth {}", draft.config.auth.size() + 1)};
     AuthToken& auth = draft.config.auth.emplace_back();
-    if (item.kind != Node::Kind::kMap) {
+    if (item.kind != TreeNode::Kind::kMap) {
       inner.mistake(item.place, "it must be a map; write '{ token: secret, role: decide }'");
       continue;
     }
@@ -151,7 +152,7 @@ constexpr Key<Bounds> kBoundsKeys[] = {
 };
 
 void read_bounds(const Entry& entry, Context& context, Draft& draft) {
-  if (!check_kind(entry, Node::Kind::kMap, "{ connections: 10000 }", context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ connections: 10000 }", context)) return;
   Context inner{context.mistakes, "bounds"};
   read_map<Bounds>(entry.value, kBoundsKeys, inner, draft.config.bounds);
 }
@@ -164,7 +165,7 @@ constexpr std::string_view kRoundings[] = {"cell", "dragonfly"};
 
 void read_units(const Entry& entry, Context& context, Draft& draft) {
   draft.units_place = entry.place;
-  if (!check_kind(entry, Node::Kind::kMap, "{ tokens: whole }", context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ tokens: whole }", context)) return;
   Context inner{context.mistakes, "units"};
   check_names(entry.value, inner);
   for (const Entry& unit : entry.value.entries) {
@@ -232,9 +233,9 @@ void check_listeners(const std::vector<Address>& addresses, const std::vector<Pl
 
 }  // namespace
 
-void read_settings(const Node& root, Mistakes& mistakes, Draft& draft) {
+void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   Context context{mistakes, "top level"};
-  if (root.kind != Node::Kind::kMap) {
+  if (root.kind != TreeNode::Kind::kMap) {
     context.mistake(root.place, fmt::format("it is {}, but it must be a map; write 'limits:' and a "
                                             "list of limits",
                                             root.shown()));
