@@ -750,7 +750,8 @@ std::string in_quotes(const std::vector<std::string>& texts) {
 std::string text_of(const std::vector<Condition>& conditions) {
   std::vector<std::string> texts;
   for (const Condition& condition : conditions) {
-    texts.push_back(fmt::format("{{\"{}\", {}}}", condition.attribute, in_quotes(condition.patterns)));
+    texts.push_back(
+        fmt::format("{{\"{}\", {}}}", condition.attribute, in_quotes(condition.patterns)));
   }
   return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
@@ -842,7 +843,9 @@ std::string describe(const RuleSetSpec& rules) {
   return text;
 }
 
-std::string describe(const Key& key) { return fmt::format("{} {}", key.first, in_quotes(key.second)); }
+std::string describe(const Key& key) {
+  return fmt::format("{} {}", key.first, in_quotes(key.second));
+}
 
 std::string describe(const Request& request) {
   std::vector<std::string> texts;
