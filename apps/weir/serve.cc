@@ -75,6 +75,14 @@ int run_serve(const std::string& path) {
     fmt::print(stderr, "{}\n", config.error().message);
     return 1;
   }
+  // Nobody may believe that state is kept when it is not.
+  if (config->state || !config->record.empty()) {
+    fmt::print(stderr,
+               "{}: '{}' is set, but this version keeps everything in memory and records nothing; "
+               "leave it out\n",
+               path, config->state ? "state" : "record");
+    return 1;
+  }
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -90,6 +98,9 @@ int run_serve(const std::string& path) {
   }
   for (const std::string& address : (*server)->addresses()) {
     say(fmt::format("listening on {}", address));
+  }
+  for (const config::Address& address : (*server)->not_served()) {
+    say(fmt::format("not listening on {}: this version serves RESP only", address.text()));
   }
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);

@@ -9,11 +9,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -41,7 +39,7 @@ class Loop {
  public:
   static constexpr std::size_t kInputBytes = std::size_t{64} << 10;
 
-  Loop() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {}
+  Loop() : work_(boost::asio::make_work_guard(context_)) {}
 
   boost::asio::io_context& context() noexcept { return context_; }
   template <typename Work>
@@ -77,7 +75,6 @@ class Loop {
  private:
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  boost::asio::steady_timer timer_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
   std::thread thread_;
 };

@@ -260,6 +260,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() { impl_->stop(Duration{0}); }
 
 std::vector<std::string> Server::addresses() const { return impl_->bound_at; }
+std::vector<config::Address> Server::not_served() const { return impl_->config.http; }
 engine::Engine& Server::engine() noexcept { return *impl_->engine; }
 void Server::stop(Duration patience) { impl_->stop(patience); }
 

@@ -35,11 +35,13 @@ class Server final : public wire::resp::Host {
 
   // Where it listens, with the ports that were chosen for 0.
   std::vector<std::string> addresses() const;
+  // Addresses of the configuration for protocols that are not served yet.
+  std::vector<config::Address> not_served() const;
 
   engine::Engine& engine() noexcept;
 
   // Reads the configuration again. Limits, tokens and styles change; listeners, state
-  // and bounds need a restart, which `changed` says.
+  // and bounds need a restart.
   Status reload() override;
 
   // Ends: drains for at most `patience`, then closes what is left.
