@@ -78,9 +78,25 @@ class Client {
     return got;
   }
 
+  // What comes until `text` is in it, the other side closes, or time is up.
+  std::string receive_until(std::string_view text) {
+    std::string got;
+    while (got.find(text) == std::string::npos) {
+      const std::string more = receive(1);
+      if (more.empty()) break;
+      got += more;
+    }
+    return got;
+  }
+
   std::string ask(std::string_view bytes, std::size_t count) {
     send(bytes);
     return receive(count);
+  }
+
+  std::string ask_until(std::string_view bytes, std::string_view text) {
+    send(bytes);
+    return receive_until(text);
   }
 
   // Whether the other side closes within the time given.

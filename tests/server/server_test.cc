@@ -120,14 +120,14 @@ TEST_F(ServerTest, LetsOneConnectionWaitAndAnswersTheOthers) {
   Client first(address());
   Client second(address());
   Client third(address());
-  const std::string taken = first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  const std::string taken = first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   const std::string hold = hold_in(taken);
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\nPING\r\n");
   ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
   EXPECT_EQ(third.ask(kPing, kPong.size()), kPong);
   EXPECT_EQ(second.receive(1, 50), "");
   EXPECT_EQ(third.ask("WEIR.SETTLE " + hold + "\r\n", 10), "+settled\r\n");
-  const std::string got = second.receive(10'000, 500);
+  const std::string got = second.receive_until(kPong);
   EXPECT_NE(got.find("allowed"), std::string::npos) << got;
   EXPECT_TRUE(got.ends_with(kPong)) << got;
 }
@@ -135,7 +135,7 @@ TEST_F(ServerTest, LetsOneConnectionWaitAndAnswersTheOthers) {
 TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
   start();
   Client first(address());
-  first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   {
     Client second(address());
     second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
@@ -147,12 +147,12 @@ TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
 TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
   start();
   Client first(address());
-  first.ask("WEIR.ACQUIRE worker=w\r\n", 140);
+  first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   Client second(address());
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
   ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
   server->stop(2s);
-  EXPECT_TRUE(second.receive(1000, 100).starts_with("-UNAVAILABLE the server is stopping"));
+  EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));
   EXPECT_FALSE(Client(address()).is_connected());
 }
 
@@ -169,11 +169,11 @@ TEST_F(ServerTest, TakesAsManyConnectionsAsItsBoundAndNotOneMore) {
 }
 
 TEST_F(ServerTest, ClosesConnectionsThatAreIdle) {
-  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { idle: 300ms }\n");
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { idle: 1s }\n");
   Client client(address());
   ASSERT_EQ(client.ask(kPing, kPong.size()), kPong);
-  EXPECT_FALSE(client.is_closed_within(150));
-  EXPECT_TRUE(client.is_closed_within(3000));
+  EXPECT_FALSE(client.is_closed_within(200));
+  EXPECT_TRUE(client.is_closed_within(10'000));
 }
 
 TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
@@ -181,7 +181,7 @@ TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
   Client slow(address());
   Client idle(address());
   slow.send("*2\r\n$4\r\nEC");
-  EXPECT_TRUE(slow.is_closed_within(3000));
+  EXPECT_TRUE(slow.is_closed_within(10'000));
   EXPECT_EQ(idle.ask(kPing, kPong.size()), kPong) << "an idle one is not slow";
 }
 
@@ -194,7 +194,7 @@ TEST_F(ServerTest, RefusesARequestLargerThanItsBound) {
   };
   EXPECT_EQ(client.ask(echo(1024), 1033).size(), 1033u);
   client.send(echo(1025));
-  EXPECT_TRUE(client.receive(100, 1000).starts_with("-ERR Protocol error"));
+  EXPECT_TRUE(client.receive_until("\r\n").starts_with("-ERR Protocol error"));
 }
 
 TEST_F(ServerTest, StopsReadingFromAClientThatDoesNotReadItsReplies) {
@@ -215,8 +215,8 @@ TEST_F(ServerTest, StopsReadingFromAClientThatDoesNotReadItsReplies) {
 TEST_F(ServerTest, AsksForATokenWhereOneIsSet) {
   start("listen: { resp: 127.0.0.1:0, http: none }\nauth: [ { token: secret, role: decide } ]\n");
   Client client(address());
-  EXPECT_TRUE(client.ask(kPing, 8).starts_with("-NOAUTH"));
-  client.receive(1000, 50);
+  client.send(kPing);
+  EXPECT_TRUE(client.receive_until("\r\n").starts_with("-NOAUTH"));
   EXPECT_EQ(client.ask("AUTH secret\r\n", 5), "+OK\r\n");
   EXPECT_EQ(client.ask(kPing, kPong.size()), kPong);
   EXPECT_TRUE(client.ask("WEIR.RELOAD\r\n", 8).starts_with("-NOPERM"));
@@ -227,14 +227,14 @@ TEST_F(ServerTest, AsksForATokenWhereOneIsSet) {
 TEST_F(ServerTest, ReloadsItsLimitsAndKeepsWhatWasUsed) {
   start();
   Client client(address());
-  client.ask("WEIR.ACQUIRE client=a\r\n", 150);
-  client.receive(1000, 50);
+  client.send("WEIR.ACQUIRE client=a\r\n");
+  ASSERT_NE(client.receive_until(":999999\r\n"), "");
   write(
       "listen: { resp: 127.0.0.1:0, http: none }\n"
       "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 1d } } ]\n");
   EXPECT_EQ(client.ask("WEIR.RELOAD\r\n", 5), "+OK\r\n");
   client.send("WEIR.INSPECT per-client a\r\n");
-  EXPECT_NE(client.receive(1000, 100).find(":9\r\n"), std::string::npos);
+  EXPECT_NE(client.receive_until(":9\r\n").find(":9\r\n"), std::string::npos);
 }
 
 TEST_F(ServerTest, KeepsTheOldLimitsWhenTheFileHasMistakes) {
@@ -246,7 +246,7 @@ TEST_F(ServerTest, KeepsTheOldLimitsWhenTheFileHasMistakes) {
       << status.error().message;
   Client client(address());
   client.send("WEIR.INSPECT per-client a\r\n");
-  EXPECT_NE(client.receive(1000, 100).find(":1000000\r\n"), std::string::npos);
+  EXPECT_NE(client.receive_until(":1000000\r\n").find(":1000000\r\n"), std::string::npos);
 }
 
 // --- starting
