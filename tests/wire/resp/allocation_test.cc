@@ -18,16 +18,20 @@ namespace {
 
 std::int64_t allocations = 0;
 
-}  // namespace
-
-void* operator new(std::size_t bytes) {
+// Out of line: seen from inside, free() does not look like the end of new.
+[[gnu::noinline]] void* allocate(std::size_t bytes) {
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) std::abort();
   allocations += 1;
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 
 namespace weir::wire::resp {
 namespace {
