@@ -147,11 +147,11 @@ Status check_body(std::string_view body) {
 }
 
 Result<Ask> read_ask(std::string_view body, Options options, Texts& texts) {
-  Ask ask;
+  Result<Ask> ask(std::in_place);  // read where it is returned: it is long to move
   std::span<const Member<Ask>> members = kAskMembers;
   if (options == Options::kNone) members = members.first(kPeekMembers);
-  if (Status status = read_object(body, members, texts, ask); !status) {
-    return std::move(status).error();
+  if (Status status = read_object(body, members, texts, *ask); !status) {
+    ask = std::move(status).error();
   }
   return ask;
 }
@@ -166,10 +166,13 @@ Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& tex
 }
 
 Result<Settlement> read_settlement(std::string_view body, Texts& texts) {
-  Settlement into;
-  Status status = read_object<Settlement>(body, kSettlementMembers, texts, into);
-  if (!status) return std::move(status).error();
-  if (!into.hold) return missing_hold();
+  Result<Settlement> into(std::in_place);
+  Status status = read_object<Settlement>(body, kSettlementMembers, texts, *into);
+  if (!status) {
+    into = std::move(status).error();
+  } else if (!into->hold) {
+    into = missing_hold();
+  }
   return into;
 }
 
