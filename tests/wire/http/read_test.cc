@@ -72,7 +72,7 @@ TEST(AskBody, CopiesNothingWithoutEscapes) {
 
 TEST(AskBody, SaysWhereAndWhatAndWhatToWrite) {
   EXPECT_EQ(error_of("{\n  \"attributes\": {\"client\": [\"acme\"]}}"),
-            "body:2:29: attributes.client is a list, but it must be a text; write \"…\"");
+            "body:2:28: attributes.client is a list, but it must be a text; write \"…\"");
 }
 
 TEST(AskBody, NamesAnUnknownMemberAndTheKnownOnes) {

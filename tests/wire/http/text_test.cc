@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_view_literals;
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   append_quoted(out, text);
   return out;
@@ -34,30 +34,30 @@ std::string instant_text(Instant at) {
 }
 
 TEST(QuotedText, LeavesOrdinaryTextAlone) {
-  EXPECT_EQ(quoted(""), R"("")");
-  EXPECT_EQ(quoted("per-client"), R"("per-client")");
-  EXPECT_EQ(quoted("grün 例 😀"), "\"grün 例 😀\"");
+  EXPECT_EQ(in_quotes(""), R"("")");
+  EXPECT_EQ(in_quotes("per-client"), R"("per-client")");
+  EXPECT_EQ(in_quotes("grün 例 😀"), "\"grün 例 😀\"");
 }
 
 TEST(QuotedText, EscapesQuotesBackslashesAndControlCharacters) {
-  EXPECT_EQ(quoted("a\"b\\c\nd"), R"("a\"b\\c\nd")");
-  EXPECT_EQ(quoted("\0\x1f\x7f"sv), R"("\u0000\u001f\u007f")");
+  EXPECT_EQ(in_quotes("a\"b\\c\nd"), R"("a\"b\\c\nd")");
+  EXPECT_EQ(in_quotes("\0\x1f\x7f"sv), R"("\u0000\u001f\u007f")");
 }
 
 TEST(QuotedText, ReplacesWhatIsNotUtf8) {
-  EXPECT_EQ(quoted("a\xff"), "\"a\xef\xbf\xbd\"");
-  EXPECT_EQ(quoted("\xc3"), "\"\xef\xbf\xbd\"");                  // cut off
-  EXPECT_EQ(quoted("\xe2\x82|"), "\"\xef\xbf\xbd|\"");            // one for what began well
-  EXPECT_EQ(quoted("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");  // overlong
-  EXPECT_EQ(quoted("\xed\xa0\x80").size(), 2u + 9u);              // a surrogate
-  EXPECT_EQ(quoted("\xf4\x90\x80\x80").size(), 2u + 12u);         // above U+10FFFF
+  EXPECT_EQ(in_quotes("a\xff"), "\"a\xef\xbf\xbd\"");
+  EXPECT_EQ(in_quotes("\xc3"), "\"\xef\xbf\xbd\"");                  // cut off
+  EXPECT_EQ(in_quotes("\xe2\x82|"), "\"\xef\xbf\xbd|\"");            // one for what began well
+  EXPECT_EQ(in_quotes("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");  // overlong
+  EXPECT_EQ(in_quotes("\xed\xa0\x80").size(), 2u + 9u);              // a surrogate
+  EXPECT_EQ(in_quotes("\xf4\x90\x80\x80").size(), 2u + 12u);         // above U+10FFFF
 }
 
 TEST(QuotedText, IsReadBackByAnotherReaderWhateverTheByte) {
   for (int byte = 0; byte < 256; ++byte) {
     const std::string text = {'a', static_cast<char>(byte), 'z'};
     boost::json::error_code error;
-    const boost::json::value value = boost::json::parse(quoted(text), error);
+    const boost::json::value value = boost::json::parse(in_quotes(text), error);
     ASSERT_FALSE(error) << byte;
     if (byte < 0x80) {
       EXPECT_EQ(std::string(value.as_string()), text);
