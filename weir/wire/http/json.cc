@@ -60,7 +60,7 @@ bool Reader::fail(std::string_view message) {
   return false;
 }
 
-bool Reader::wrong(What what, std::string_view found, std::string_view expected,
+bool Reader::wrong(const What& what, std::string_view found, std::string_view expected,
                    std::string_view example) {
   return fail(
       fmt::format("{} is {}, but it must be {}; write {}", what.text(), found, expected, example));
@@ -137,7 +137,7 @@ bool Reader::next(bool first, char closing, std::string_view& name) {
   return true;
 }
 
-bool Reader::text(What what, std::string_view& value) {
+bool Reader::text(const What& what, std::string_view& value) {
   skip_space();
   value_at_ = at_;
   if (peek() != '"') return wrong(what, found(), "a text", R"("…")");
@@ -215,7 +215,7 @@ bool Reader::code_unit(unsigned& unit) {
   return read.ec == std::errc{} && read.ptr == begin + 4;
 }
 
-bool Reader::integer(What what, std::int64_t& value) {
+bool Reader::integer(const What& what, std::int64_t& value) {
   skip_space();
   value_at_ = at_;
   const bool is_number = is_digit(peek()) || peek() == '-';
@@ -240,7 +240,7 @@ bool Reader::integer(What what, std::int64_t& value) {
   return true;
 }
 
-bool Reader::duration(What what, Duration& value) {
+bool Reader::duration(const What& what, Duration& value) {
   constexpr std::string_view kExpected = "a duration of 0 or more";
   constexpr std::string_view kExample = R"("500ms", "1m30s", or whole milliseconds)";
   skip_space();

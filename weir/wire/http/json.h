@@ -96,17 +96,17 @@ class Reader {
     return ok();
   }
 
-  bool text(What what, std::string_view& value);
-  bool integer(What what, std::int64_t& value);
+  bool text(const What& what, std::string_view& value);
+  bool integer(const What& what, std::int64_t& value);
   // A text such as "1m30s", or a whole number of milliseconds. Never negative.
-  bool duration(What what, Duration& value);
+  bool duration(const What& what, Duration& value);
 
   // Nothing but white space follows.
   bool end();
 
   // Notes an error about the value that was read last, or is to be read: "`what` is
   // `found`, but it must be `expected`; write `example`".
-  bool wrong(What what, std::string_view found, std::string_view expected,
+  bool wrong(const What& what, std::string_view found, std::string_view expected,
              std::string_view example);
   // The same in the caller's own words.
   bool fail(std::string_view message);

@@ -54,6 +54,14 @@ Sequence sequence_at(std::string_view text) {
   return {size, true};
 }
 
+// The last `count` decimal digits of `value`.
+void put_digits(char* to, std::size_t count, std::int64_t value) {
+  for (std::size_t i = count; i > 0; --i) {
+    to[i - 1] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  }
+}
+
 bool is_plain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
@@ -132,10 +140,17 @@ void append_instant(std::string& out, Instant at) {
   const auto day = std::chrono::floor<std::chrono::days>(Duration{at.ns});
   const std::chrono::year_month_day date{std::chrono::sys_days{day}};
   const std::chrono::hh_mm_ss time{Duration{at.ns} - day};
-  fmt::format_to(std::back_inserter(out), "\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z\"",
-                 static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                 static_cast<unsigned>(date.day()), time.hours().count(), time.minutes().count(),
-                 time.seconds().count(), time.subseconds().count());
+  // Every decision has one of these, and a general formatter took a third of its time.
+  std::array<char, 32> text;
+  std::memcpy(text.data(), "\"0000-00-00T00:00:00.000000000Z\"", text.size());
+  put_digits(&text[1], 4, static_cast<int>(date.year()));
+  put_digits(&text[6], 2, static_cast<unsigned>(date.month()));
+  put_digits(&text[9], 2, static_cast<unsigned>(date.day()));
+  put_digits(&text[12], 2, time.hours().count());
+  put_digits(&text[15], 2, time.minutes().count());
+  put_digits(&text[18], 2, time.seconds().count());
+  put_digits(&text[21], 9, time.subseconds().count());
+  out.append(text.data(), text.size());
 }
 
 void append_instant_ns(std::string& out, Instant at) {

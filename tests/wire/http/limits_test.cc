@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "tests/wire/http/support.h"
 
@@ -11,106 +12,15 @@ namespace {
 using engine::BucketSpec;
 using engine::CalendarSpec;
 using engine::LogSpec;
-using engine::RuleSetSpec;
 using engine::SlotsSpec;
 using engine::TickerSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
-
-RuleSetSpec tokens() {
-  return {.limits = {{.name = "tokens", .unit = "tokens", .meter = WindowSpec{1000, 1min}}},
-          .units = {{"tokens"}}};
-}
 
 std::string remaining(Desk& desk, std::string_view target) {
   return text_at(desk.get(target), "remaining");
 }
-
-// --- holds
-
-class HoldCalls : public ::testing::Test {
- protected:
-  // The body of a call about the hold, with more members after it.
-  std::string about_hold(std::string_view more = {}) const {
-    return R"({"hold":")" + hold + '"' + std::string(more) + '}';
-  }
-  std::string left() { return remaining(desk, "/v1/meters?limit=tokens"); }
-
-  Desk desk{tokens()};
-  std::string hold = text_at(desk.acquire(R"({"costs":{"tokens":400},"hold":"10s"})"), "hold");
-};
-
-TEST_F(HoldCalls, SettleReplacesTheCost) {
-  const Answer answer = desk.post("/v1/settle", about_hold(R"(,"costs":{"tokens":150})"));
-  EXPECT_EQ(answer.status, 200u);
-  EXPECT_EQ(answer.body, R"({"state":"settled"})");
-  EXPECT_EQ(left(), "850");
-}
-
-TEST_F(HoldCalls, SettleWithoutCostsKeepsWhatWasCharged) {
-  EXPECT_EQ(desk.post("/v1/settle", about_hold()).status, 200u);
-  EXPECT_EQ(left(), "600");
-}
-
-TEST_F(HoldCalls, SettleAgainChangesNothing) {
-  desk.post("/v1/settle", about_hold(R"(,"costs":{"tokens":150})"));
-  EXPECT_EQ(desk.post("/v1/settle", about_hold(R"(,"costs":{"tokens":1})")).status, 200u);
-  EXPECT_EQ(left(), "850");
-}
-
-TEST_F(HoldCalls, SettleRefusesUnitsNobodyKnows) {
-  EXPECT_EQ(desk.post("/v1/settle", about_hold(R"(,"costs":{"bytes":150})")).status, 400u);
-  EXPECT_EQ(left(), "600");
-}
-
-TEST_F(HoldCalls, CancelGivesEverythingBack) {
-  EXPECT_EQ(desk.post("/v1/cancel", about_hold()).body, R"({"state":"cancelled"})");
-  EXPECT_EQ(desk.post("/v1/cancel", about_hold()).body, R"({"state":"cancelled"})");
-  EXPECT_EQ(left(), "1000");
-}
-
-TEST_F(HoldCalls, OneThatEndedTheOtherWayIsAConflict) {
-  desk.post("/v1/cancel", about_hold());
-  const Answer answer = desk.post("/v1/settle", about_hold());
-  EXPECT_EQ(answer.status, 409u);
-  EXPECT_THAT(detail(answer), HasSubstr("cancelled already"));
-  EXPECT_EQ(desk.post("/v1/renew", about_hold(R"(,"ttl":"1s")")).status, 409u);
-}
-
-TEST_F(HoldCalls, RenewCountsFromNow) {
-  desk.pass(9s);
-  EXPECT_EQ(desk.post("/v1/renew", about_hold(R"(,"ttl":"10s")")).body, R"({"state":"active"})");
-  desk.pass(9s);
-  EXPECT_EQ(desk.post("/v1/cancel", about_hold()).status, 200u);
-}
-
-TEST_F(HoldCalls, RenewNeedsATime) {
-  EXPECT_THAT(detail(desk.post("/v1/renew", about_hold())), HasSubstr("'ttl' is missing"));
-  EXPECT_EQ(desk.post("/v1/renew", about_hold(R"(,"ttl":0)")).status, 400u);
-}
-
-TEST_F(HoldCalls, OneThatIsGoneIsNotFound) {
-  desk.pass(10s);
-  for (const std::string_view path : {"/v1/settle", "/v1/cancel"}) {
-    const Answer answer = desk.post(path, about_hold());
-    EXPECT_EQ(answer.status, 404u) << path;
-    EXPECT_THAT(detail(answer), HasSubstr(hold));
-  }
-  EXPECT_EQ(desk.post("/v1/renew", about_hold(R"(,"ttl":"1s")")).status, 404u);
-  EXPECT_EQ(desk.post("/v1/cancel", R"({"hold":"00000000000004d2-17"})").status, 404u);
-}
-
-TEST_F(HoldCalls, NeedAnIdThatCanBeRead) {
-  for (const std::string_view path : {"/v1/settle", "/v1/cancel", "/v1/renew"}) {
-    EXPECT_EQ(desk.post(path, "{}").status, 400u) << path;
-    EXPECT_THAT(detail(desk.post(path, "{}")), HasSubstr("'hold' is missing")) << path;
-    EXPECT_THAT(detail(desk.post(path, R"({"hold":"17"})")), HasSubstr("hold is '17'")) << path;
-  }
-}
-
-// --- limits and meters
 
 TEST(Limits, ShowTheRulesInForce) {
   Desk desk({.limits = {{.name = "all", .meter = BucketSpec{100, 1s, 200}},
@@ -243,74 +153,6 @@ TEST(Overrides, AnswerProblems) {
                               R"({"kind":"bucket","amount":0,"period":"1s"})")),
               HasSubstr("override"));
   EXPECT_EQ(desk.ask("DELETE", "/v1/overrides/per-client?key=acme").status, 404u);
-}
-
-// --- the server
-
-TEST(Reload, AsksTheHost) {
-  Desk desk(three_per_second());
-  EXPECT_EQ(desk.post("/v1/reload", "").body, R"({"state":"reloaded"})");
-  EXPECT_EQ(desk.host.reloads, 1);
-}
-
-TEST(Reload, TellsWhatIsWrongWithTheConfiguration) {
-  Desk desk(three_per_second());
-  desk.host.reload_status = bad_argument("weir.yaml:3:1: period is '0s'");
-  const Answer answer = desk.post("/v1/reload", "");
-  EXPECT_EQ(answer.status, 422u);
-  EXPECT_EQ(text_at(answer, "type"), "urn:weir:bad-configuration");
-  EXPECT_EQ(detail(answer), "weir.yaml:3:1: period is '0s'");
-  desk.host.reload_status = Error{ErrorCode::kUnavailable, "disk"};
-  EXPECT_EQ(desk.post("/v1/reload", "").status, 503u);
-}
-
-TEST(Metrics, AreTheHostsText) {
-  const Answer answer = Desk(three_per_second()).get("/metrics");
-  EXPECT_EQ(answer.status, 200u);
-  EXPECT_EQ(answer.content_type, "text/plain; version=0.0.4");
-  EXPECT_EQ(answer.body, "weir_decisions_total 7\n");
-}
-
-TEST(Health, IsTold) {
-  Desk desk(three_per_second());
-  EXPECT_EQ(desk.get("/healthz").body, "ok\n");
-  EXPECT_EQ(desk.get("/readyz").body, "ready\n");
-  desk.host.not_ready_because = "the store does not answer";
-  const Answer answer = desk.get("/readyz");
-  EXPECT_EQ(answer.status, 503u);
-  EXPECT_EQ(detail(answer), "the store does not answer");
-}
-
-TEST(Events, AreAStreamThatTheServerDrives) {
-  Desk desk({.limits = {{.name = "all", .meter = WindowSpec{5, 1h}},
-                        {.name = "keyed", .per = {"client"}, .meter = WindowSpec{5, 1h}}}},
-            {}, {.heavy_sample_every = 1});
-  const Answer answer = desk.get("/v1/events");
-  EXPECT_TRUE(answer.is_stream);
-  EXPECT_EQ(answer.content_type, "text/event-stream");
-
-  desk.acquire(kAcme);
-  const std::string event = desk.api.event(7, desk.clock.now());
-  EXPECT_THAT(event, StartsWith("id: 7\nevent: state\ndata: {"));
-  ASSERT_TRUE(event.ends_with("}\n\n"));
-  const std::size_t data = event.find("data: ") + 6;
-  EXPECT_EQ(event.find('\n', data), event.size() - 2);  // one line of data
-  const auto state = parsed(std::string_view(event).substr(data, event.size() - 2 - data));
-  EXPECT_EQ(state.at("keys"), 2);
-  EXPECT_EQ(state.at("at"), "2027-01-15T08:00:00.000000000Z");
-  EXPECT_EQ(state.at("limits").at(0).at("remaining"), 4);
-  EXPECT_EQ(state.at("limits").at(1).at("heaviest").at(0).at("key"), "client=acme");
-}
-
-TEST(Events, ShowABoundedNumberOfLimits) {
-  RuleSetSpec spec;
-  for (int i = 0; i < 70; ++i) {
-    spec.limits.push_back({.name = "l" + std::to_string(i), .meter = WindowSpec{5, 1h}});
-  }
-  Desk desk(spec);
-  const std::string event = desk.api.event(1, desk.clock.now());
-  EXPECT_THAT(event, HasSubstr("\"l63\""));
-  EXPECT_THAT(event, Not(HasSubstr("\"l64\"")));
 }
 
 }  // namespace
