@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace weir::wire::http {
 namespace {
@@ -120,6 +121,13 @@ TEST(AskBody, RefusesNumbersThatAreNotWhole) {
   EXPECT_THAT(cost("01"), HasSubstr("zeros in front"));
   EXPECT_THAT(cost("+1"), HasSubstr("is '+'"));
   EXPECT_THAT(cost("1x"), HasSubstr("what follows is 'x'"));
+}
+
+// Found by fuzz_wire_http: the digits that do not follow were looked at all the same.
+TEST(AskBody, LooksAtNothingBeyondAMinusThatEndsIt) {
+  constexpr std::string_view kText = R"({"costs":{"tokens":-)";
+  const std::vector<char> exact(kText.begin(), kText.end());  // nothing after it to be read
+  EXPECT_THAT(error_of({exact.data(), exact.size()}), HasSubstr("costs.tokens is not a number"));
 }
 
 TEST(AskBody, RefusesWhatIsNotJson) {

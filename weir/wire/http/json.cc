@@ -228,8 +228,9 @@ bool Reader::integer(const What& what, std::int64_t& value) {
     return wrong(what, "a number too large to count", "between -2^63 and 2^63 - 1",
                  "a smaller one");
   }
-  const bool leads_with_zero = at_ - digits_at > 1 && body_[digits_at] == '0';
-  if (read.ec != std::errc{} || leads_with_zero) {
+  // Without a digit nothing was read, and there may be nothing after a '-'.
+  const bool has_digits = read.ec == std::errc{};
+  if (!has_digits || (body_[digits_at] == '0' && at_ - digits_at > 1)) {
     return wrong(what, "not a number", "a whole number", "digits, without zeros in front");
   }
   const char after = peek();
