@@ -1,0 +1,208 @@
+#include "weir/wire/http/routes.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/wire/http/support.h"
+#include "weir/wire/http/problem.h"
+#include "weir/wire/http/query.h"
+#include "weir/wire/http/read.h"
+
+namespace weir::wire::http {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The path with something in the place of its parameter.
+std::string filled(const Route& route) {
+  std::string path(route.path);
+  const std::size_t brace = path.find('{');
+  return brace == std::string::npos ? path : path.substr(0, brace) + "per-client";
+}
+
+std::string page() {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/http.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// --- roles
+
+TEST(Routes, AreClosedToARoleBelowTheOneTheyNeed) {
+  Desk desk(three_per_second());
+  for (const Route& route : routes()) {
+    for (const Role role : {Role::kNobody, Role::kObserve, Role::kDecide}) {
+      if (role >= route.role) continue;
+      desk.role = role;
+      const Answer answer = desk.ask(route.method, filled(route), "{}");
+      EXPECT_EQ(answer.status, role == Role::kNobody ? 401u : 403u) << route.name;
+      EXPECT_EQ(answer.headers.empty(), role != Role::kNobody) << route.name;
+      EXPECT_THAT(detail(answer), HasSubstr(fmt::format("role '{}'", to_string(route.role))));
+    }
+  }
+  EXPECT_EQ(desk.host.reloads, 0);
+}
+
+TEST(Routes, AreOpenToTheRoleTheyNeed) {
+  Desk desk(three_per_second());
+  for (const Route& route : routes()) {
+    desk.role = route.role;
+    const unsigned status = desk.ask(route.method, filled(route), "{}").status;
+    EXPECT_NE(status, 401u) << route.name;
+    EXPECT_NE(status, 403u) << route.name;
+  }
+}
+
+TEST(Routes, SayHowToAuthenticate) {
+  Desk desk(three_per_second());
+  desk.role = Role::kNobody;
+  EXPECT_EQ(desk.acquire("{}").headers, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
+}
+
+// --- paths, methods, content
+
+TEST(Routes, AnswerAnUnknownPathWith404) {
+  Desk desk(three_per_second());
+  for (const std::string_view path :
+       {"", "/", "/v1", "/v1/acquire/", "/v1/%61cquire", "/V1/acquire", "/v1/overrides",
+        "/v1/overrides/a/b", "*", "http://host/v1/acquire"}) {
+    EXPECT_EQ(desk.post(path).status, 404u) << path;
+  }
+}
+
+TEST(Routes, AnswerAnotherMethodWith405AndTheOnesAllowed) {
+  Desk desk(three_per_second());
+  const Answer answer = desk.get("/v1/acquire");
+  EXPECT_EQ(answer.status, 405u);
+  EXPECT_EQ(answer.headers, "Allow: POST\r\n");
+  EXPECT_EQ(desk.post("/v1/limits").headers, "Allow: GET, HEAD\r\n");
+  EXPECT_EQ(desk.post("/v1/overrides/x").headers, "Allow: PUT, DELETE\r\n");
+  EXPECT_EQ(desk.ask("post", "/v1/acquire").status, 405u);
+}
+
+TEST(Routes, AnswerHeadLikeGetWithoutABody) {
+  Desk desk(three_per_second());
+  for (const Route& route : routes()) {
+    if (route.method != "GET") continue;
+    const Answer get = desk.get(filled(route));
+    const Answer head = desk.ask("HEAD", filled(route));
+    EXPECT_EQ(head.status, get.status) << route.name;
+    EXPECT_EQ(head.content_type, get.content_type) << route.name;
+    EXPECT_EQ(head.headers, get.headers) << route.name;
+    EXPECT_EQ(head.body, "") << route.name;
+    EXPECT_FALSE(head.is_stream) << route.name;
+  }
+}
+
+TEST(Routes, ReadJsonOnly) {
+  Desk desk(three_per_second());
+  for (const std::string_view type : {"", "application/json", "Application/JSON ; charset=utf-8"}) {
+    desk.content_type = type;
+    EXPECT_EQ(desk.acquire("{}").status, 200u) << type;
+  }
+  for (const std::string_view type :
+       {"text/plain", "application/x-www-form-urlencoded", "application/jsonx", ";"}) {
+    desk.content_type = type;
+    EXPECT_EQ(desk.acquire("{}").status, 415u) << type;
+  }
+}
+
+TEST(Routes, ReadAMegabyteAndNoMore) {
+  Desk desk(three_per_second());
+  EXPECT_EQ(desk.acquire("{}" + std::string(kBodyBytesMax - 2, ' ')).status, 200u);
+  EXPECT_EQ(desk.acquire("{}" + std::string(kBodyBytesMax - 1, ' ')).status, 413u);
+}
+
+TEST(Routes, ReadATargetOfEightKilobytesAndNoMore) {
+  Desk desk(three_per_second());
+  const std::string start = "/v1/meters?limit=per-client&key=";
+  EXPECT_EQ(desk.get(start + std::string(kTargetBytesMax - start.size(), 'a')).status, 200u);
+  EXPECT_EQ(desk.get(start + std::string(kTargetBytesMax - start.size() + 1, 'a')).status, 414u);
+}
+
+TEST(Routes, RefuseParametersTheyDoNotHave) {
+  Desk desk(three_per_second());
+  EXPECT_THAT(detail(desk.post("/v1/acquire?wait=5s")), HasSubstr("known are none"));
+}
+
+// --- what is made from the rows
+
+TEST(Routes, HaveNamesOfTheirOwn) {
+  std::set<std::string_view> names;
+  for (const Route& route : routes()) EXPECT_TRUE(names.insert(route.name).second) << route.name;
+}
+
+TEST(OpenApi, DescribesEveryRouteAndNoOther) {
+  Desk desk(three_per_second());
+  const auto document = parsed(desk.get("/openapi.json").body);
+  EXPECT_EQ(document.at("openapi"), "3.1.0");
+  std::size_t operations = 0;
+  for (const auto& path : document.at("paths").as_object()) {
+    operations += path.value().as_object().size();
+  }
+  EXPECT_EQ(operations, routes().size());
+  for (const Route& route : routes()) {
+    std::string method(route.method);
+    for (char& c : method) c = static_cast<char>(c + 32);
+    const auto& operation = document.at("paths").at(route.path).at(method);
+    EXPECT_EQ(std::string_view(operation.at("operationId").as_string()), route.name);
+    EXPECT_EQ(std::string_view(operation.at("summary").as_string()), route.summary);
+    EXPECT_EQ(std::string_view(operation.at("x-weir-role").as_string()), to_string(route.role));
+    EXPECT_EQ(operation.as_object().contains("requestBody"), !route.body.empty()) << route.name;
+  }
+}
+
+void expect_references_exist(const boost::json::value& value, const boost::json::object& schemas) {
+  if (const auto* object = value.if_object()) {
+    for (const auto& member : *object) {
+      if (member.key() == "$ref") {
+        const std::string_view name = std::string_view(member.value().as_string()).substr(21);
+        EXPECT_TRUE(schemas.contains(name)) << name;
+      }
+      expect_references_exist(member.value(), schemas);
+    }
+  } else if (const auto* list = value.if_array()) {
+    for (const auto& element : *list) expect_references_exist(element, schemas);
+  }
+}
+
+TEST(OpenApi, RefersOnlyToSchemasItHas) {
+  Desk desk(three_per_second());
+  const auto document = parsed(desk.get("/openapi.json").body);
+  expect_references_exist(document, document.at("components").at("schemas").as_object());
+}
+
+TEST(ReferencePage, HasARowForEveryRouteAndNoOther) {
+  const std::string text = page();
+  for (const Route& route : routes()) {
+    const std::string row = fmt::format("| {} | `{}` | {} | {} |\n", route.method, route.path,
+                                        to_string(route.role), route.summary);
+    EXPECT_THAT(text, HasSubstr(row));
+  }
+  std::size_t rows = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    for (const std::string_view method : {"GET", "POST", "PUT", "DELETE"}) {
+      rows += line.starts_with(fmt::format("| {} | `/", method)) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(rows, routes().size());
+}
+
+TEST(ReferencePage, HasARowForEveryProblem) {
+  const std::string text = page();
+  for (const ProblemRow& row : problems()) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("| {} | `{}` |", row.status, row.type)));
+  }
+}
+
+}  // namespace
+}  // namespace weir::wire::http

@@ -1,0 +1,123 @@
+// What the HTTP tests share: an engine, a clock that moves only when told, a host that
+// does as it is told, and an Api on top, spoken to in methods and targets.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/role.h"
+#include "weir/engine/engine.h"
+#include "weir/testing/manual_clock.h"
+#include "weir/wire/http/api.h"
+
+namespace weir::wire::http {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kTestStart{1'800'000'000'000'000'000};  // 2027-01-15T08:00:00Z
+
+// A bucket of two, refilled at three in a second, for each client.
+inline engine::RuleSetSpec three_per_second() {
+  return {
+      .limits = {{.name = "per-client", .per = {"client"}, .meter = engine::BucketSpec{3, 1s, 2}}}};
+}
+
+inline std::unique_ptr<engine::Engine> engine_for(const engine::RuleSetSpec& spec,
+                                                  engine::EngineOptions options = {}) {
+  options.keys_max = 10'000;
+  if (!options.secret) options.secret = engine::Secret{1, 2, 3, 4};
+  auto rules = engine::compile(spec);
+  EXPECT_TRUE(rules.ok()) << (rules ? "" : rules.error().message);
+  auto engine = engine::Engine::create(*rules, std::move(options));
+  EXPECT_TRUE(engine.ok()) << (engine ? "" : engine.error().message);
+  return std::move(*engine);
+}
+
+class TestHost final : public Host {
+ public:
+  explicit TestHost(weir::testing::ManualClock& clock) : clock_(clock) {}
+
+  Instant now() noexcept override { return clock_.now(); }
+  Status reload() noexcept override {
+    ++reloads;
+    return reload_status;
+  }
+  std::string metrics() noexcept override { return "weir_decisions_total 7\n"; }
+  bool ready(std::string& why) noexcept override {
+    why = not_ready_because;
+    return why.empty();
+  }
+
+  int reloads = 0;
+  Status reload_status = Done{};
+  std::string not_ready_because{};
+
+ private:
+  weir::testing::ManualClock& clock_;
+};
+
+// The whole thing, as an administrator speaks to it.
+class Desk {
+ public:
+  explicit Desk(const engine::RuleSetSpec& spec, Settings settings = {},
+                engine::EngineOptions options = {})
+      : engine(engine_for(spec, std::move(options))), api(*engine, host, settings) {}
+
+  Answer ask(std::string_view method, std::string_view target, std::string_view body = {}) {
+    Answer answer;
+    const Call call{method, target, body, content_type, role};
+    const bool answered = api.handle(call, clock.now(), answer,
+                                     [this](Answer late) { later.push_back(std::move(late)); });
+    waiting = !answered;
+    return answer;
+  }
+  Answer get(std::string_view target) { return ask("GET", target); }
+  Answer post(std::string_view target, std::string_view body = "{}") {
+    return ask("POST", target, body);
+  }
+  Answer acquire(std::string_view body) { return post("/v1/acquire", body); }
+
+  void pass(Duration span) {
+    clock.advance(span);
+    engine->advance(clock.now());
+  }
+
+  weir::testing::ManualClock clock{kTestStart};
+  TestHost host{clock};
+  std::unique_ptr<engine::Engine> engine;
+  Api api;
+  Role role = Role::kAdmin;
+  std::string_view content_type = "application/json";
+  bool waiting = false;         // whether the last call waits
+  std::vector<Answer> later{};  // answers to those that waited
+};
+
+constexpr std::string_view kAcme = R"({"attributes":{"client":"acme"}})";
+
+// What an independent reader makes of a body. Fails the test if it is not JSON.
+inline boost::json::value parsed(std::string_view text) {
+  boost::json::error_code error;
+  boost::json::value value = boost::json::parse(text, error);
+  EXPECT_FALSE(error) << error.message() << " in " << text;
+  return value;
+}
+
+inline std::string text_at(const Answer& answer, std::string_view member) {
+  const boost::json::value value = parsed(answer.body);
+  const boost::json::value* found = value.as_object().if_contains(member);
+  if (found == nullptr) return "(missing)";
+  return found->is_string() ? std::string(found->as_string()) : boost::json::serialize(*found);
+}
+
+inline std::string detail(const Answer& answer) { return text_at(answer, "detail"); }
+
+}  // namespace weir::wire::http

@@ -1,0 +1,173 @@
+#include "weir/wire/http/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/problem.h"
+#include "weir/wire/http/query.h"
+#include "weir/wire/http/read.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/text.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+constexpr std::size_t kShownBytesMax = 128;  // of a client's text in a message
+
+std::string shown(std::string_view text) { return std::string(text.substr(0, kShownBytesMax)); }
+
+bool is_json(std::string_view content_type) {
+  constexpr std::string_view kJson = "application/json";
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  return std::equal(content_type.begin(), content_type.end(), kJson.begin(), kJson.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+}
+
+// The route for the call, or nullptr with the problem already written.
+const Route* find_route(Exchange& exchange, std::string_view path) {
+  const Call& call = exchange.call;
+  const std::string_view method = call.method == "HEAD" ? "GET" : call.method;
+  std::string allow;
+  for (const Route& route : routes()) {
+    if (!matches(route, path, exchange.raw_parameter)) continue;
+    if (route.method == method) return &route;
+    allow += allow.empty() ? "" : ", ";
+    allow += route.method == "GET" ? "GET, HEAD" : route.method;
+  }
+  if (allow.empty()) {
+    exchange.fail(Problem::kNotFound,
+                  fmt::format("path '{}': there is no such route; GET /openapi.json lists them",
+                              shown(path)));
+    return nullptr;
+  }
+  exchange.fail(Problem::kMethodNotAllowed, fmt::format("method '{}': {} does not take it; use {}",
+                                                        shown(call.method), shown(path), allow));
+  exchange.answer.headers = fmt::format("Allow: {}\r\n", allow);
+  return nullptr;
+}
+
+bool check_role(Exchange& exchange, const Route& route) {
+  const Role role = exchange.call.role;
+  if (role >= route.role) return true;
+  if (role == Role::kNobody) {
+    exchange.fail(
+        Problem::kUnauthenticated,
+        fmt::format("{} {} needs the role '{}', and the request says nothing of who sends "
+                    "it; send 'Authorization: Bearer …' with a token that has it",
+                    route.method, route.path, to_string(route.role)));
+    exchange.answer.headers = "WWW-Authenticate: Bearer realm=\"weir\"\r\n";
+  } else {
+    exchange.fail(Problem::kForbidden,
+                  fmt::format("{} {} needs the role '{}', but the token has '{}'; use one that has "
+                              "it",
+                              route.method, route.path, to_string(route.role), to_string(role)));
+  }
+  return false;
+}
+
+bool check_content(Exchange& exchange, const Route& route) {
+  const Call& call = exchange.call;
+  if (call.body.size() > kBodyBytesMax) {
+    exchange.fail(Problem::kTooLarge,
+                  fmt::format("body: it is {} bytes long, but at most {} are read; write less",
+                              call.body.size(), kBodyBytesMax));
+    return false;
+  }
+  if (route.body.empty() || call.content_type.empty() || is_json(call.content_type)) return true;
+  exchange.fail(Problem::kUnsupportedType,
+                fmt::format("content-type is '{}', but this route reads JSON; write "
+                            "'Content-Type: application/json'",
+                            shown(call.content_type)));
+  return false;
+}
+
+// Path parameter and query, decoded.
+bool read_target(Exchange& exchange, const Route& route, std::string_view query) {
+  if (!exchange.raw_parameter.empty()) {
+    Result<std::string> decoded =
+        percent_decoded("path: the name of a limit", exchange.raw_parameter, Plus::kIsPlus);
+    if (!decoded) return exchange.fail(decoded.error());
+    exchange.parameter = std::move(*decoded);
+  }
+  if (query.empty()) return true;
+  Result<Query> read = Query::read(query, route.query_names());
+  if (!read) return exchange.fail(read.error());
+  exchange.query = std::move(*read);
+  return true;
+}
+
+void dispatch(Exchange& exchange) {
+  const Call& call = exchange.call;
+  if (call.target.size() > kTargetBytesMax) {
+    exchange.fail(Problem::kTargetTooLong,
+                  fmt::format("target: it is {} bytes long, but at most {} are read; write less",
+                              call.target.size(), kTargetBytesMax));
+    return;
+  }
+  const Target target = split_target(call.target);
+  const Route* route = find_route(exchange, target.path);
+  if (route == nullptr || !check_role(exchange, *route) || !check_content(exchange, *route) ||
+      !read_target(exchange, *route, target.query)) {
+    return;
+  }
+  route->handle(exchange);
+}
+
+}  // namespace
+
+bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noexcept {
+  answer.status = 200;
+  answer.content_type = {};
+  answer.headers.clear();
+  answer.body.clear();
+  answer.is_stream = false;
+  answer.ticket = 0;
+  Exchange exchange{*this, call, now, answer, later};
+  dispatch(exchange);
+  if (call.method == "HEAD") {
+    answer.body.clear();
+    answer.is_stream = false;
+  }
+  return !exchange.waits;
+}
+
+bool Api::give_up(std::uint64_t ticket, Instant now) noexcept {
+  return ticket != 0 && engine_.cancel_wait(ticket, now);
+}
+
+std::string Api::event(std::uint64_t number, Instant now) noexcept {
+  std::string out = "id: ";
+  append_unsigned(out, number);
+  out += "\nevent: state\ndata: ";
+  append_state(out, engine_, now);
+  out += "\n\n";
+  return out;
+}
+
+void Api::answer_decision(const Decision& decision, bool up_to, Instant now,
+                          Answer& answer) noexcept {
+  answer.status = status_of(decision.verdict);
+  answer.content_type = kJsonType;
+  append_decision(answer.body, decision, up_to ? Granted::kAsked : Granted::kNotAsked, now);
+  if (settings_.headers == HeaderStyle::kNone) {
+    append_retry_after(answer.headers, decision, now);
+  } else {
+    append_headers(answer.headers, settings_.headers, *policies(), decision, now);
+  }
+}
+
+std::shared_ptr<const Policies> Api::policies() {
+  std::shared_ptr<const engine::RuleSet> rules = engine_.rules();
+  const std::scoped_lock lock(policies_lock_);
+  if (policies_ == nullptr || &policies_->rules() != rules.get()) {
+    policies_ = std::make_shared<Policies>(std::move(rules));
+  }
+  return policies_;
+}
+
+}  // namespace weir::wire::http

@@ -1,0 +1,115 @@
+// HTTP: Weir's own interface, without a socket.
+//
+// A server parses HTTP, works out the caller's role and hands over a Call; the Api
+// answers it. Paths, methods, roles and summaries are the rows of one table
+// (routes.h), from which dispatch, errors, /openapi.json and the reference page are
+// made. docs/reference/http.md describes every route.
+//
+//   Api api(engine, host, {.headers = HeaderStyle::kIetf});
+//   Answer answer;
+//   if (api.handle(call, clock.now(), answer, later)) send(answer);
+//
+// A request that may wait is answered later: handle() returns false, and `later` is
+// called exactly once, from whichever thread frees what it waits for, maybe before
+// handle() has returned. If the client goes away meanwhile, give_up() takes it out of
+// the queue, so that nothing is spent on nobody.
+//
+// No exception leaves it; `later` and the Host must not throw.
+//
+// Thread safety: every function may be called from any number of threads. Engine and
+// host must outlive the Api, and the Api every request that waits.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/base/role.h"
+#include "weir/base/time.h"
+#include "weir/engine/engine.h"
+#include "weir/wire/http/headers.h"
+
+namespace weir::wire::http {
+
+// A request as the server read it. Everything is a view and need only live as long as
+// the call of handle().
+struct Call {
+  std::string_view method;
+  std::string_view target;  // path and query, as they came
+  std::string_view body{};
+  std::string_view content_type{};
+  Role role = Role::kNobody;
+};
+
+struct Answer {
+  unsigned status = 200;
+  std::string_view content_type{};  // empty: no body
+  std::string headers{};            // complete lines, each ending with CR LF
+  std::string body{};
+  bool is_stream = false;    // server-sent events: keep sending Api::event()
+  std::uint64_t ticket = 0;  // of a request that waits, for give_up()
+};
+
+using Later = std::function<void(Answer)>;
+
+struct Settings {
+  HeaderStyle headers = HeaderStyle::kIetf;
+  std::size_t batch_max = 1000;  // requests in one POST /v1/batch
+};
+
+// What the server supplies. Called from the threads that call the Api.
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // Read when a wait ends, which no call's `now` can tell.
+  virtual Instant now() noexcept = 0;
+  // Reads the configuration again and puts it in force.
+  virtual Status reload() noexcept = 0;
+  // In the text format of Prometheus.
+  virtual std::string metrics() noexcept = 0;
+  // Whether requests should be sent here; if not, `why` says what is missing.
+  virtual bool ready(std::string& why) noexcept = 0;
+};
+
+class Api {
+ public:
+  Api(engine::Engine& engine, Host& host, Settings settings) noexcept
+      : engine_(engine), host_(host), settings_(settings) {}
+
+  // Answers now, or returns false: the request waits. The strings of `answer` are
+  // written anew, keeping their memory.
+  bool handle(const Call& call, Instant now, Answer& answer, Later later) noexcept;
+
+  // Gives up a wait. True: `later` will not be called. False: it has been, or will be.
+  bool give_up(std::uint64_t ticket, Instant now) noexcept;
+
+  // One server-sent event with the state of the engine, for streams. Numbers count up
+  // as the server pleases; clients get them back when they reconnect.
+  std::string event(std::uint64_t number, Instant now) noexcept;
+
+  // A decision as the answer to POST /v1/acquire, for a server that decides by other
+  // ways.
+  void answer_decision(const Decision& decision, bool up_to, Instant now, Answer& answer) noexcept;
+
+  engine::Engine& engine() noexcept { return engine_; }
+  Host& host() noexcept { return host_; }
+  const Settings& settings() const noexcept { return settings_; }
+
+ private:
+  std::shared_ptr<const Policies> policies();
+
+  engine::Engine& engine_;
+  Host& host_;
+  const Settings settings_;
+  std::mutex policies_lock_;
+  std::shared_ptr<const Policies> policies_;
+};
+
+}  // namespace weir::wire::http

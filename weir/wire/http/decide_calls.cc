@@ -1,0 +1,163 @@
+// Acquire, peek and batch: questions that end in a decision.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/read.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+// Answers are about a kilobyte each, so a batch is decided so many at a time; the
+// engine itself looks ahead sixteen.
+constexpr std::size_t kChunk = 64;
+
+void answer_result(Exchange& exchange, const Result<Decision>& decision, bool up_to) {
+  if (decision) {
+    exchange.api.answer_decision(*decision, up_to, exchange.now, exchange.answer);
+  } else {
+    exchange.fail(decision.error());
+  }
+}
+
+engine::AcquireOptions options_of(const Ask& ask) {
+  return {.hold = ask.hold, .up_to = std::string(ask.up_to), .book_within = ask.book_within};
+}
+
+constexpr std::string_view kWaitAlone =
+    "body: 'wait' cannot be combined with 'up_to' or 'book_within'; wait for all of it, or take "
+    "what there is, or book a start";
+constexpr std::string_view kNoWaitInBatch =
+    "body: a request in a batch cannot 'wait'; ask for it by POST /v1/acquire";
+
+void wait_for(Exchange& exchange, const Ask& ask) {
+  if (!ask.up_to.empty() || ask.book_within.count() > 0) {
+    exchange.fail(Problem::kBadArgument, kWaitAlone);
+    return;
+  }
+  Api& api = exchange.api;
+  auto answer_later = [&api, later = exchange.later](const Result<Decision>& decision) {
+    Answer answer;
+    if (decision) {
+      api.answer_decision(*decision, false, api.host().now(), answer);
+    } else {
+      const Problem problem = problem_of(decision.error().code);
+      answer.status = status_of(problem);
+      answer.content_type = kProblemType;
+      append_problem(answer.body, problem, decision.error().message);
+    }
+    later(std::move(answer));
+  };
+  const engine::WaitOptions options{.deadline = exchange.now + ask.wait, .hold = ask.hold};
+  Result<engine::WaitStart> start =
+      api.engine().wait(ask.request(), options, exchange.now, std::move(answer_later));
+  if (!start) {
+    exchange.fail(start.error());
+  } else if (start->ticket != 0) {
+    exchange.waits = true;
+    exchange.answer.ticket = start->ticket;
+  } else {
+    api.answer_decision(start->decision, false, exchange.now, exchange.answer);
+  }
+}
+
+void append_item(std::string& out, const Result<Decision>& decision, bool up_to, Instant now) {
+  if (out.back() != '[') out += ',';
+  if (decision) {
+    append_decision(out, *decision, up_to ? Granted::kAsked : Granted::kNotAsked, now);
+  } else {
+    append_problem(out, problem_of(decision.error().code), decision.error().message);
+  }
+}
+
+// As many of the plain requests that lead `asks` as one chunk holds; at least one.
+std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
+                         std::vector<Result<Decision>>& answers) {
+  std::vector<engine::Request> requests;
+  for (const Ask& ask : asks.first(std::min(kChunk, asks.size()))) {
+    if (!ask.is_plain()) break;
+    requests.push_back(ask.request());
+  }
+  while (answers.size() < requests.size()) answers.emplace_back(std::in_place);
+  const std::span<Result<Decision>> used = std::span(answers).first(requests.size());
+  exchange.api.engine().decide(requests, exchange.now, used);
+  for (const Result<Decision>& decision : used) {
+    append_item(exchange.answer.body, decision, false, exchange.now);
+  }
+  return requests.size();
+}
+
+void decide_one(Exchange& exchange, const Ask& ask) {
+  if (ask.wait.count() > 0) {
+    append_item(exchange.answer.body, bad_argument(std::string(kNoWaitInBatch)), false,
+                exchange.now);
+    return;
+  }
+  append_item(exchange.answer.body,
+              exchange.api.engine().acquire(ask.request(), options_of(ask), exchange.now),
+              !ask.up_to.empty(), exchange.now);
+}
+
+}  // namespace
+
+void acquire(Exchange& exchange) {
+  Texts texts;
+  const Result<Ask> ask = read_ask(exchange.call.body, Options::kAll, texts);
+  engine::Engine& engine = exchange.api.engine();
+  if (!ask) {
+    exchange.fail(ask.error());
+  } else if (ask->is_plain()) {
+    answer_result(exchange, engine.decide(ask->request(), exchange.now), false);
+  } else if (ask->wait.count() > 0) {
+    wait_for(exchange, *ask);
+  } else {
+    answer_result(exchange, engine.acquire(ask->request(), options_of(*ask), exchange.now),
+                  !ask->up_to.empty());
+  }
+}
+
+void peek(Exchange& exchange) {
+  Texts texts;
+  const Result<Ask> ask = read_ask(exchange.call.body, Options::kNone, texts);
+  if (!ask) {
+    exchange.fail(ask.error());
+    return;
+  }
+  answer_result(exchange, exchange.api.engine().peek(ask->request(), exchange.now), false);
+}
+
+void batch(Exchange& exchange) {
+  Texts texts;
+  const std::size_t most = exchange.api.settings().batch_max;
+  const Result<Batch> batch = read_batch(exchange.call.body, most, texts);
+  if (!batch) {
+    exchange.fail(batch.error());
+    return;
+  }
+  if (batch->is_too_long) {
+    exchange.fail(
+        Problem::kTooLarge,
+        fmt::format("body: requests has more than {} elements; send several batches", most));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = R"({"decisions":[)";
+  std::vector<Result<Decision>> answers;
+  answers.reserve(std::min(kChunk, batch->asks.size()));
+  std::span<const Ask> left = batch->asks;
+  while (!left.empty()) {
+    if (left[0].is_plain()) {
+      left = left.subspan(decide_plain(exchange, left, answers));
+    } else {
+      decide_one(exchange, left[0]);
+      left = left.subspan(1);
+    }
+  }
+  exchange.answer.body += "]}";
+}
+
+}  // namespace weir::wire::http

@@ -1,0 +1,51 @@
+// Exchange: one call on its way to an answer, as the handlers see it.
+//
+// Internal to wire/http.
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/wire/http/api.h"
+#include "weir/wire/http/problem.h"
+#include "weir/wire/http/query.h"
+
+namespace weir::wire::http {
+
+constexpr std::string_view kJsonType = "application/json";
+constexpr std::string_view kPlainType = "text/plain; charset=utf-8";
+
+struct Exchange {
+  Api& api;
+  const Call& call;
+  Instant now;
+  Answer& answer;
+  Later& later;
+  std::string_view raw_parameter{};  // what stands for `{limit}` in the path
+  std::string parameter{};           // the same, decoded
+  Query query{};
+  bool waits = false;  // `later` has been handed on
+
+  // Writes a problem; false, so that a check can return it.
+  bool fail(Problem problem, std::string_view detail) {
+    answer.status = status_of(problem);
+    answer.content_type = kProblemType;
+    answer.body.clear();
+    append_problem(answer.body, problem, detail);
+    return false;
+  }
+  bool fail(const Error& error) { return fail(problem_of(error.code), error.message); }
+
+  // {"state":"settled"}
+  void answer_state(std::string_view state) {
+    answer.content_type = kJsonType;
+    answer.body = fmt::format(R"({{"state":"{}"}})", state);
+  }
+};
+
+}  // namespace weir::wire::http

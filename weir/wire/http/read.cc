@@ -1,0 +1,204 @@
+#include "weir/wire/http/read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "weir/engine/rules.h"
+#include "weir/wire/http/hold_text.h"
+#include "weir/wire/http/text.h"
+
+namespace weir::wire::http {
+namespace {
+
+bool read_attributes(Reader& in, Ask& ask) {
+  return in.map("attributes", [&](std::string_view name) {
+    if (ask.attributes.size() == engine::kAttributesMax) {
+      return in.fail(fmt::format("attributes has more than {} members; write those that limits use",
+                                 engine::kAttributesMax));
+    }
+    std::string_view value;
+    // The engine refuses a name that is given twice, or that no limit uses.
+    if (!in.text({"attributes", name}, value)) return false;
+    ask.attributes.push_back({name, value});
+    return true;
+  });
+}
+
+bool read_costs(Reader& in, Costs& costs) {
+  return in.map("costs", [&](std::string_view unit) {
+    const auto is_same = [&](const engine::Cost& cost) { return cost.unit == unit; };
+    if (std::any_of(costs.begin(), costs.end(), is_same)) return in.repeated("costs", unit);
+    if (costs.size() == engine::kUnitsMax) {
+      return in.fail(fmt::format("costs has more than {} members; write those that limits count",
+                                 engine::kUnitsMax));
+    }
+    std::int64_t amount = 0;
+    if (!in.integer({"costs", unit}, amount)) return false;
+    costs.push_back({unit, amount});
+    return true;
+  });
+}
+
+bool read_hold_id(Reader& in, HoldId& hold) {
+  std::string_view text;
+  if (!in.text("hold", text)) return false;
+  const std::optional<HoldId> read = read_hold(text);
+  if (!read) {
+    return in.wrong("hold", fmt::format("'{}'", text.substr(0, 64)), "the id of a hold",
+                    "the 'hold' of a decision, such as \"00000000000004d2-17\"");
+  }
+  hold = *read;
+  return true;
+}
+
+// The first two are all that a peek knows.
+constexpr Member<Ask> kAskMembers[] = {
+    {"attributes", read_attributes},
+    {"costs", [](Reader& in, Ask& ask) { return read_costs(in, ask.costs); }},
+    {"hold", [](Reader& in, Ask& ask) { return in.duration("hold", ask.hold); }},
+    {"wait", [](Reader& in, Ask& ask) { return in.duration("wait", ask.wait); }},
+    {"up_to", [](Reader& in, Ask& ask) { return in.text("up_to", ask.up_to); }},
+    {"book_within",
+     [](Reader& in, Ask& ask) { return in.duration("book_within", ask.book_within); }},
+};
+constexpr std::size_t kPeekMembers = 2;
+
+struct BatchBody {
+  Batch batch{};
+  std::size_t asks_max = 0;
+  bool has_requests = false;
+};
+
+bool read_requests(Reader& in, BatchBody& into) {
+  into.has_requests = true;
+  return in.list("requests", [&] {
+    if (into.batch.asks.size() == into.asks_max) {
+      into.batch.is_too_long = true;
+      return false;
+    }
+    return in.object<Ask>("a request", kAskMembers, into.batch.asks.emplace_back());
+  });
+}
+
+constexpr Member<BatchBody> kBatchMembers[] = {{"requests", read_requests}};
+
+constexpr Member<Settlement> kSettlementMembers[] = {
+    {"hold", [](Reader& in, Settlement& into) { return read_hold_id(in, into.hold); }},
+    {"costs", [](Reader& in, Settlement& into) { return read_costs(in, into.costs); }},
+};
+
+constexpr Member<HoldId> kCancellationMembers[] = {{"hold", read_hold_id}};
+
+constexpr Member<Renewal> kRenewalMembers[] = {
+    {"hold", [](Reader& in, Renewal& into) { return read_hold_id(in, into.hold); }},
+    {"ttl", [](Reader& in, Renewal& into) { return in.duration("ttl", into.ttl); }},
+};
+
+bool read_key(Reader& in, KeyName& into) {
+  return in.list("key", [&] {
+    if (into.key.size() == engine::kKeyAttributesMax) {
+      return in.fail(
+          fmt::format("key has more than {} values; write one for each attribute in the "
+                      "limit's 'per'",
+                      engine::kKeyAttributesMax));
+    }
+    return in.text("a value of the key", into.key.emplace_back());
+  });
+}
+
+constexpr Member<KeyName> kKeyNameMembers[] = {
+    {"limit", [](Reader& in, KeyName& into) { return in.text("limit", into.limit); }},
+    {"key", read_key},
+};
+
+template <typename Into>
+Status read_object(std::string_view body, std::span<const Member<Into>> members, Texts& texts,
+                   Into& into) {
+  if (Status status = check_body(body); !status) return status;
+  Reader in(body, texts);
+  if (!in.object("the body", members, into) || !in.end()) return in.error();
+  return Done{};
+}
+
+Error missing(std::string_view member, std::string_view example) {
+  return bad_argument(fmt::format("body: the member '{}' is missing; write {}", member, example));
+}
+
+Error missing_hold() { return missing("hold", "\"hold\":\"00000000000004d2-17\""); }
+
+}  // namespace
+
+Status check_body(std::string_view body) {
+  if (body.empty())
+    return bad_argument("body: it is empty, but it must be a JSON object; write {}");
+  if (body.size() > kBodyBytesMax) {
+    return bad_argument(
+        fmt::format("body: it is {} bytes long, but at most {} are read; write less", body.size(),
+                    kBodyBytesMax));
+  }
+  const std::size_t bad = find_not_utf8(body);
+  if (bad == std::string_view::npos) return Done{};
+  return bad_argument(
+      fmt::format("body: byte {} is 0x{:02x}, which is not UTF-8 there; write JSON in UTF-8",
+                  bad + 1, static_cast<unsigned char>(body[bad])));
+}
+
+Result<Ask> read_ask(std::string_view body, Options options, Texts& texts) {
+  Result<Ask> ask(std::in_place);  // read where it is returned: it is long to move
+  std::span<const Member<Ask>> members = kAskMembers;
+  if (options == Options::kNone) members = members.first(kPeekMembers);
+  if (Status status = read_object(body, members, texts, *ask); !status) {
+    ask = std::move(status).error();
+  }
+  return ask;
+}
+
+Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts) {
+  BatchBody into{.asks_max = asks_max};
+  Status status = read_object<BatchBody>(body, kBatchMembers, texts, into);
+  if (into.batch.is_too_long) return std::move(into.batch);
+  if (!status) return std::move(status).error();
+  if (!into.has_requests) return missing("requests", "a list, \"requests\":[{…},{…}]");
+  return std::move(into.batch);
+}
+
+Result<Settlement> read_settlement(std::string_view body, Texts& texts) {
+  Result<Settlement> into(std::in_place);
+  Status status = read_object<Settlement>(body, kSettlementMembers, texts, *into);
+  if (!status) {
+    into = std::move(status).error();
+  } else if (!into->hold) {
+    into = missing_hold();
+  }
+  return into;
+}
+
+Result<HoldId> read_cancellation(std::string_view body, Texts& texts) {
+  HoldId hold;
+  Status status = read_object<HoldId>(body, kCancellationMembers, texts, hold);
+  if (!status) return std::move(status).error();
+  if (!hold) return missing_hold();
+  return hold;
+}
+
+Result<Renewal> read_renewal(std::string_view body, Texts& texts) {
+  Renewal into;
+  Status status = read_object<Renewal>(body, kRenewalMembers, texts, into);
+  if (!status) return std::move(status).error();
+  if (!into.hold) return missing_hold();
+  if (into.ttl.count() < 0) return missing("ttl", "how long it shall last, \"ttl\":\"60s\"");
+  return into;
+}
+
+Result<KeyName> read_key_name(std::string_view body, Texts& texts) {
+  KeyName into;
+  Status status = read_object<KeyName>(body, kKeyNameMembers, texts, into);
+  if (!status) return std::move(status).error();
+  if (into.limit.empty()) return missing("limit", "\"limit\":\"per-client\"");
+  return into;
+}
+
+}  // namespace weir::wire::http

@@ -1,0 +1,84 @@
+// Bodies: JSON to what the engine is asked.
+//
+//   {"attributes":{"client":"acme"},"costs":{"tokens":1200},"hold":"60s"}
+//
+// A member that is not known is an error that names it and the known ones; so is one
+// that is written twice. Everything that was read points into the body, which must
+// outlive it.
+//
+// Thread safety: none needed; nothing is shared.
+
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/request.h"
+#include "weir/wire/http/json.h"
+
+namespace weir::wire::http {
+
+constexpr std::size_t kBodyBytesMax = std::size_t{1} << 20;
+
+using Costs = boost::container::small_vector<engine::Cost, 4>;
+
+// One request with its options; those of zero or nothing were not given.
+struct Ask {
+  boost::container::small_vector<engine::Attribute, 8> attributes{};
+  Costs costs{};
+  std::string_view up_to{};
+  Duration hold{};
+  Duration wait{};
+  Duration book_within{};
+
+  engine::Request request() const noexcept { return {attributes, costs}; }
+  bool is_plain() const noexcept {
+    return up_to.empty() && hold.count() == 0 && wait.count() == 0 && book_within.count() == 0;
+  }
+};
+
+enum class Options : bool { kNone, kAll };
+
+Result<Ask> read_ask(std::string_view body, Options options, Texts& texts);
+
+struct Batch {
+  std::vector<Ask> asks{};
+  bool is_too_long = false;  // more than asks_max; the rest was not read
+};
+Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts);
+
+struct Settlement {
+  HoldId hold{};
+  Costs costs{};
+};
+Result<Settlement> read_settlement(std::string_view body, Texts& texts);
+
+Result<HoldId> read_cancellation(std::string_view body, Texts& texts);
+
+struct Renewal {
+  HoldId hold{};
+  Duration ttl{-1};
+};
+Result<Renewal> read_renewal(std::string_view body, Texts& texts);
+
+struct KeyName {
+  std::string_view limit{};
+  std::vector<std::string_view> key{};
+};
+Result<KeyName> read_key_name(std::string_view body, Texts& texts);
+
+// The parameters of a meter: {"kind":"bucket","amount":100,"period":"1s","burst":200}.
+// Whether they make sense is for the engine to say. In read_meter.cc.
+Result<engine::MeterSpec> read_meter(std::string_view body, Texts& texts);
+
+// What every reader checks first: neither empty nor too long, and UTF-8.
+Status check_body(std::string_view body);
+
+}  // namespace weir::wire::http

@@ -1,0 +1,74 @@
+// Routes: everything the interface can be asked, as the rows of one table.
+//
+// Dispatch, 404 and 405, the check of roles, /openapi.json and the table in
+// docs/reference/http.md are all made from these rows (a test compares the page).
+//
+// Thread safety: immutable.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "weir/base/role.h"
+
+namespace weir::wire::http {
+
+struct Exchange;
+
+// What a parameter of a query is for, as /openapi.json tells it.
+struct QueryParameter {
+  std::string_view name;
+  bool required = false;
+  bool repeats = false;
+  std::string_view summary;
+};
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // may end in `/{limit}`, which stands for one segment
+  Role role;              // needed
+  void (*handle)(Exchange&);
+  std::string_view name;  // unique
+  std::string_view summary;
+  std::string_view body{};    // schema of the request in /openapi.json; empty: none is read
+  std::string_view answer{};  // schema of the answer; empty: not JSON
+  std::span<const QueryParameter> query{};
+
+  // The names in `query`, at most four.
+  std::span<const std::string_view> query_names() const noexcept {
+    return {names.data(), query.size()};
+  }
+
+  std::array<std::string_view, 4> names{};
+};
+
+std::span<const Route> routes() noexcept;
+
+// Whether `path`, as it came, is one of the route's. `parameter` becomes what stands for
+// `{limit}`, which is never empty, or nothing. A path is compared byte by byte: an
+// escaped letter of a fixed part is another path.
+bool matches(const Route& route, std::string_view path, std::string_view& parameter) noexcept;
+
+// The handlers, by what they are about.
+void acquire(Exchange& exchange);  // decide_calls.cc
+void peek(Exchange& exchange);
+void batch(Exchange& exchange);
+void settle(Exchange& exchange);  // hold_calls.cc
+void cancel(Exchange& exchange);
+void renew(Exchange& exchange);
+void show_limits(Exchange& exchange);  // limit_calls.cc
+void show_meters(Exchange& exchange);
+void reset(Exchange& exchange);
+void set_override(Exchange& exchange);
+void clear_override(Exchange& exchange);
+void reload(Exchange& exchange);  // server_calls.cc
+void show_metrics(Exchange& exchange);
+void show_health(Exchange& exchange);
+void show_readiness(Exchange& exchange);
+void stream_events(Exchange& exchange);
+void show_openapi(Exchange& exchange);
+
+}  // namespace weir::wire::http

@@ -1,0 +1,52 @@
+// What the server itself is asked: reload, metrics, health, events, description.
+
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/openapi.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::wire::http {
+
+void reload(Exchange& exchange) {
+  const Status status = exchange.api.host().reload();
+  if (status) {
+    exchange.answer_state("reloaded");
+  } else if (status.error().code == ErrorCode::kBadArgument) {
+    // The request was good; what the configuration says is not.
+    exchange.fail(Problem::kBadConfiguration, status.error().message);
+  } else {
+    exchange.fail(status.error());
+  }
+}
+
+void show_metrics(Exchange& exchange) {
+  exchange.answer.content_type = "text/plain; version=0.0.4";
+  exchange.answer.body = exchange.api.host().metrics();
+}
+
+void show_health(Exchange& exchange) {
+  exchange.answer.content_type = kPlainType;
+  exchange.answer.body = "ok\n";
+}
+
+void show_readiness(Exchange& exchange) {
+  std::string why;
+  if (!exchange.api.host().ready(why)) {
+    exchange.fail(Problem::kUnavailable, why);
+    return;
+  }
+  exchange.answer.content_type = kPlainType;
+  exchange.answer.body = "ready\n";
+}
+
+void stream_events(Exchange& exchange) {
+  exchange.answer.content_type = "text/event-stream";
+  exchange.answer.headers = "Cache-Control: no-store\r\n";
+  exchange.answer.is_stream = true;
+}
+
+void show_openapi(Exchange& exchange) {
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = openapi();
+}
+
+}  // namespace weir::wire::http

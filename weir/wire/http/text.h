@@ -1,0 +1,46 @@
+// Text: how strings, numbers, instants and durations are written in JSON and read back.
+//
+// Everything is appended to a string the caller keeps, so a connection that reuses
+// its buffers allocates nothing. Whatever the bytes, what is written is valid JSON:
+// control characters are escaped, and bytes that are not UTF-8 become U+FFFD.
+//
+// A duration is written as a sum of whole units, largest first: `1m30s`, `500ms`.
+// Reading takes exactly that form, so what was written reads back as the same.
+//
+// Thread safety: none needed. Every function here is pure.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/base/time.h"
+
+namespace weir::wire::http {
+
+// Where `text` first stops being UTF-8, or npos. Overlong forms, surrogates and code
+// points above U+10FFFF are not UTF-8.
+std::size_t find_not_utf8(std::string_view text) noexcept;
+
+void append_int(std::string& out, std::int64_t value);
+void append_unsigned(std::string& out, std::uint64_t value);
+
+// In quotes, escaped.
+void append_quoted(std::string& out, std::string_view text);
+
+// "2027-01-15T08:00:00.333333334Z" with quotes and always nine digits; null for kForever.
+void append_instant(std::string& out, Instant at);
+// The same as nanoseconds since the epoch; null for kForever.
+void append_instant_ns(std::string& out, Instant at);
+
+// In quotes: "1m30s". Requires span >= 0.
+void append_duration(std::string& out, Duration span);
+
+// Units d h m s ms us ns, each at most once and the larger first. Nothing if `text`
+// is not of that form or does not fit in 63 bits of nanoseconds.
+std::optional<Duration> read_duration(std::string_view text) noexcept;
+
+}  // namespace weir::wire::http
