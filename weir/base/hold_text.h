@@ -1,6 +1,9 @@
 // Hold ids as text: sixteen hex digits of the owner, a dash, the number.
 //
 //   00c0ffee00c0ffee-42
+//
+// There is one way to write an id, and reading takes no other, so ids may be compared
+// as texts.
 
 #pragma once
 
@@ -18,7 +21,7 @@ namespace weir {
 constexpr std::size_t kHoldTextBytesMax = 16 + 1 + 20;
 
 // Appends the text of `hold` to `out`.
-inline void append_hold(HoldId hold, std::string& out) {
+inline void append_hold(std::string& out, HoldId hold) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<char, kHoldTextBytesMax> text;
   for (unsigned i = 0; i < 16; ++i) text[i] = kDigits[(hold.owner >> (60 - 4 * i)) & 15];
@@ -29,20 +32,22 @@ inline void append_hold(HoldId hold, std::string& out) {
 
 inline std::string hold_text(HoldId hold) {
   std::string text;
-  append_hold(hold, text);
+  append_hold(text, hold);
   return text;
 }
 
-// The hold that `text` names, or nothing if it names none.
-inline std::optional<HoldId> parse_hold(std::string_view text) noexcept {
-  if (text.size() < 18 || text.size() > kHoldTextBytesMax || text[16] != '-') return std::nullopt;
+// The hold that `text` names, or nothing if hold_text() would not have written it.
+inline std::optional<HoldId> read_hold(std::string_view text) noexcept {
+  if (text.size() < 18 || text[16] != '-') return std::nullopt;
+  const std::string_view owner = text.substr(0, 16);
+  const std::string_view number = text.substr(17);
+  if (owner.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
+  if (number[0] == '0') return std::nullopt;  // no hold, or a second way to write one
   HoldId hold;
-  const char* end = text.data() + text.size();
-  const auto owner = std::from_chars(text.data(), text.data() + 16, hold.owner, 16);
-  const auto number = std::from_chars(text.data() + 17, end, hold.number);
-  if (owner.ptr != text.data() + 16 || number.ec != std::errc{} || number.ptr != end) {
-    return std::nullopt;
-  }
+  std::from_chars(owner.data(), owner.data() + owner.size(), hold.owner, 16);
+  const char* const end = number.data() + number.size();
+  const auto read = std::from_chars(number.data(), end, hold.number);
+  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
   return hold;
 }
 

@@ -121,7 +121,6 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     limit.seed = seed_for(secret, rule.name);
     limit.is_simple = rule.is_simple;
     limit.shadow = rule.shadow;
-    next->has_parents |= rule.parent >= 0;
     if (rule.gate != nullptr) {
       limit.owned_seat = seat_of(rule.gate);
       limit.seat = limit.owned_seat.get();

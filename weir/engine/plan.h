@@ -63,7 +63,6 @@ struct Active {
   std::shared_ptr<const RuleSet> rules;
   std::vector<ActiveLimit> limits;  // in the order of the rules
   Secret secret{};
-  bool has_parents = false;  // some limit draws on another
 
   // The named limit, or nullptr.
   const ActiveLimit* find(std::string_view name) const noexcept {

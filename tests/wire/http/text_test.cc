@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "weir/wire/http/hold_text.h"
+#include "weir/base/hold_text.h"
 
 namespace weir::wire::http {
 namespace {

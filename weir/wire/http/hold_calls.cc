@@ -4,8 +4,8 @@
 // comes too late for what it wants is a conflict, and a hold that is gone is not
 // found.
 
+#include "weir/base/hold_text.h"
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/hold_text.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"
 

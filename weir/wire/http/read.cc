@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/hold_text.h"
 #include "weir/engine/rules.h"
-#include "weir/wire/http/hold_text.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::wire::http {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "weir/wire/http/hold_text.h"
+#include "weir/base/hold_text.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::wire::http {

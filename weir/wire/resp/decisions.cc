@@ -81,7 +81,7 @@ void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
 
 // The hold named by the first argument, or nothing after writing an error.
 std::optional<HoldId> hold_argument(Run& run) {
-  const std::optional<HoldId> hold = parse_hold(run.arguments(0)[0]);
+  const std::optional<HoldId> hold = read_hold(run.arguments(0)[0]);
   if (!hold) {
     run.reply.write_error(fmt::format(
         "BADARG '{}' is not a hold, which looks like 00c0ffee00c0ffee-42; write the one a decision "
