@@ -1,7 +1,8 @@
 # weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...])
 #
-# One library per folder under weir/. DEPS names the other weir folders it uses and LINKS the
-# third-party targets, so these calls together draw the architecture.
+# One library per folder under weir/; that of store/sqlite is named store_sqlite. DEPS names the
+# other weir folders it uses and LINKS the third-party targets, so these calls together draw the
+# architecture.
 function(weir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;LINKS" ${ARGN})
   set(target "weir_${name}")
@@ -22,7 +23,8 @@ function(weir_library name)
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_link_libraries(${target} ${scope} ${ARG_DEPS} ${ARG_LINKS})
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
-  list(TRANSFORM ARG_HEADERS PREPEND "weir/${name}/")
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  list(TRANSFORM ARG_HEADERS PREPEND "${folder}/")
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
