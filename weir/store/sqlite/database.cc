@@ -9,7 +9,10 @@ namespace weir::store::sqlite {
 namespace {
 
 Error failed(sqlite3* database, const std::string& where) {
-  return Error{ErrorCode::kUnavailable, fmt::format("{}: {}", where, sqlite3_errmsg(database))};
+  const int code = sqlite3_errcode(database) & 0xff;
+  const bool is_damage = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
+  return Error{is_damage ? ErrorCode::kBadArgument : ErrorCode::kUnavailable,
+               fmt::format("{}: {}", where, sqlite3_errmsg(database))};
 }
 
 }  // namespace

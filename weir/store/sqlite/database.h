@@ -1,5 +1,8 @@
 // Database: the little of SQLite that the store uses, with errors as values.
 //
+// An error is kBadArgument if the file is not as it should be, and kUnavailable if the
+// disk or the system refused something.
+//
 // Thread safety: one thread at a time for a database and its statements.
 
 #pragma once

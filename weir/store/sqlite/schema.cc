@@ -43,9 +43,9 @@ template <typename Unpack>
 auto read_fact(Database& database, const std::string& file, std::string_view name, Unpack&& unpack)
     -> decltype(unpack(Bytes{})) {
   Result<Statement> query = database.prepare("SELECT blob FROM facts WHERE name = ?1");
-  if (!query) return unusable(file, query.error().message);
+  if (!query) return unusable(file, query.error());
   const Result<bool> row = query->bind(1, name).step();
-  if (!row) return unusable(file, row.error().message);
+  if (!row) return unusable(file, row.error());
   if (!*row) return unusable(file, fmt::format("fact '{}' is missing", name));
   auto found = unpack(query->blob(0));
   if (!found) return unusable(file, fmt::format("fact '{}': {}", name, found.error().message));
@@ -103,22 +103,35 @@ Status create(const Directory& directory, const fs::path& file) {
 
 // What SQLite would take for a new database, or not look at closely enough.
 Status check_head(const fs::path& file) {
-  std::array<char, kSqliteMagic.size()> head{};
+  std::array<char, 18> head{};
   std::ifstream in(file, std::ios::binary);
   in.read(head.data(), head.size());
   if (in.gcount() == 0) return unusable(file.string(), "it is empty");
-  if (std::string_view(head.data(), head.size()) != kSqliteMagic) {
+  if (std::string_view(head.data(), kSqliteMagic.size()) != kSqliteMagic) {
     return unusable(file.string(), "it is not a database");
+  }
+  // Big endian; a size of 1 stands for 65536. The last page may be cut only while a log
+  // beside the file still has it.
+  const auto high = static_cast<unsigned char>(head[16]);
+  const auto low = static_cast<unsigned char>(head[17]);
+  const std::uintmax_t stored = high * 256u + low;
+  const std::uintmax_t page_bytes = stored == 1 ? 65536 : std::max<std::uintmax_t>(stored, 512);
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(file, error);
+  if (bytes % page_bytes != 0 && !fs::exists(file.string() + "-wal", error)) {
+    return unusable(file.string(), fmt::format("it was cut: {} bytes are no whole number of pages "
+                                               "of {}",
+                                               bytes, page_bytes));
   }
   return Done{};
 }
 
 Status check(Database& database, const std::string& file) {
   const Result<std::int64_t> id = database.integer("PRAGMA application_id");
-  if (!id) return unusable(file, id.error().message);
+  if (!id) return unusable(file, id.error());
   if (*id != kApplicationId) return unusable(file, "it is a database, but not one of weir's");
   const Result<std::int64_t> version = database.integer("PRAGMA user_version");
-  if (!version) return unusable(file, version.error().message);
+  if (!version) return unusable(file, version.error());
   if (*version > kSchemaVersion) {
     return Error{ErrorCode::kBadArgument,
                  fmt::format("{}: its schema version is {}, but this weir knows versions up to {}; "
@@ -127,9 +140,9 @@ Status check(Database& database, const std::string& file) {
   }
   if (*version < 1) return unusable(file, fmt::format("its schema version is {}", *version));
   Result<Statement> checking = database.prepare("PRAGMA quick_check(1)");
-  if (!checking) return unusable(file, checking.error().message);
+  if (!checking) return unusable(file, checking.error());
   const Result<bool> row = checking->step();
-  if (!row) return unusable(file, row.error().message);
+  if (!row) return unusable(file, row.error());
   const std::string_view found = checking->text(0);
   if (found != "ok") return unusable(file, found);
   return Done{};
@@ -144,6 +157,16 @@ Error unusable(const std::string& file, std::string_view found) {
                            file, found)};
 }
 
+Error unusable(const std::string& file, const Error& error) {
+  if (error.code != ErrorCode::kUnavailable) {
+    const std::string where = file + ": ";  // which the database has said already
+    return unusable(file, std::string_view(error.message)
+                              .substr(error.message.starts_with(where) ? where.size() : 0));
+  }
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("{}; check the disk, and who may write there", error.message)};
+}
+
 Result<Database> open_database(const Directory& directory) {
   const fs::path file = directory.file(kDatabaseName);
   std::error_code error;
@@ -156,18 +179,18 @@ Result<Database> open_database(const Directory& directory) {
   Status head = check_head(file);
   if (!head) return std::move(head).error();
   Result<Database> database = Database::open(file);
-  if (!database) return database;
+  if (!database) return unusable(file.string(), database.error());
   Status checked = check(*database, file.string());
   if (!checked) return std::move(checked).error();
   Status tuned = database->run(
       "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 16777216; PRAGMA synchronous = FULL");
-  if (!tuned) return std::move(tuned).error();
+  if (!tuned) return unusable(file.string(), tuned.error());
   return database;
 }
 
 Result<Facts> begin_process(Database& database, const std::string& file) {
   Result<Transaction> transaction = Transaction::begin(database);
-  if (!transaction) return std::move(transaction).error();
+  if (!transaction) return unusable(file, transaction.error());
   Result<Facts> facts = read_fact(database, file, "facts", unpack_facts);
   if (!facts) return facts;
   if (facts->process > 0) facts->next_hold += kHoldNumbersSkipped;
@@ -175,7 +198,7 @@ Result<Facts> begin_process(Database& database, const std::string& file) {
   Status status = write(database, *facts);
   if (status) status = transaction->commit();  // synchronous = FULL until here
   if (status) status = database.run("PRAGMA synchronous = NORMAL");
-  if (!status) return std::move(status).error();
+  if (!status) return unusable(file, status.error());
   return facts;
 }
 

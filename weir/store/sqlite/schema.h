@@ -43,5 +43,7 @@ Status write(Database& database, const Eras& eras);
 
 // The error for a file that cannot be used: what was found there, and what to do.
 Error unusable(const std::string& file, std::string_view found);
+// The same for an error of the database, unless it is the disk's.
+Error unusable(const std::string& file, const Error& error);
 
 }  // namespace weir::store::sqlite

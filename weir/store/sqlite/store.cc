@@ -63,7 +63,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& dir,
   std::unique_ptr<Store> store(
       new Store(std::move(*directory), std::move(*database), std::move(*facts), std::move(*eras)));
   Status weighed = store->compaction_.begin(store->database_);
-  if (!weighed) return unusable(file, weighed.error().message);
+  if (!weighed) return unusable(file, weighed.error());
   return store;
 }
 
@@ -89,10 +89,10 @@ Result<engine::RestoreReport> Store::restore_all(engine::Engine& engine, Instant
   HoldBook holds(facts_.process, eras_, now);
   for (const Table& table : kInOrder) {
     Result<Statement> query = database_.prepare(table.query);
-    if (!query) return unusable(file_, query.error().message);
+    if (!query) return unusable(file_, query.error());
     for (;;) {
       Result<bool> row = query->step();
-      if (!row) return unusable(file_, row.error().message);
+      if (!row) return unusable(file_, row.error());
       if (!*row) break;
       const bool is_hold = query->integer(1) == kHoldChanges;
       Status status =
