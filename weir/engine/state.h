@@ -132,7 +132,7 @@ struct EraRecord {
 };
 
 struct RestoreReport {
-  std::uint64_t meters = 0;   // brought back
+  std::uint64_t meters = 0;   // brought back, also if another record replaced it
   std::uint64_t initial = 0;  // not worth it: back in their initial state meanwhile
   std::uint64_t skipped = 0;  // meters of a limit that is gone
   std::uint64_t moved = 0;    // meters and holds of a clock that was ahead of this one

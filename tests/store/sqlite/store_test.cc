@@ -36,7 +36,7 @@ TEST(Store, BringsBackEveryKindOfMeter) {
   }
   EXPECT_EQ(remaining(*server, "window", {}, kStart + 1ns), 6);
   EXPECT_EQ(remaining(*server, "slots", {}, kStart + 1ns), 6);
-  EXPECT_EQ(server.report.meters, 5u);
+  EXPECT_EQ(server.report.meters, 6u);
   EXPECT_EQ(server.report.holds, 4u);
 }
 

@@ -32,6 +32,11 @@ class Eras {
     // A later process that began no era of its own goes on with the last one.
     return of_record.process > found->second.process || of_record == found->second;
   }
+  // Forgets the entries of earlier processes: for when no record is that old.
+  void drop_before(std::uint64_t process) {
+    std::erase_if(current_, [&](const auto& entry) { return entry.second.process < process; });
+  }
+
   const std::map<std::string, Era>& all() const { return current_; }
   friend bool operator==(const Eras&, const Eras&) = default;
 

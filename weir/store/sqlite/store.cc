@@ -106,6 +106,7 @@ Result<engine::RestoreReport> Store::restore_all(engine::Engine& engine, Instant
   }
   Status status = restore_holds(holds, engine, now, report);
   if (!status) return std::move(status).error();
+  report.meters = engine.keys();  // some came more than once
   return report;
 }
 
@@ -266,21 +267,31 @@ Status Store::begin(Collected& collected) {
 Status Store::compact(Instant now) noexcept {
   const std::scoped_lock lock(lock_);
   if (!compaction_.is_due()) return Done{};
-  Result<bool> ended = compaction_.step(database_, eras_, now);
-  if (!ended) return std::move(ended).error();
-  if (*ended) stats_.compactions += 1;
-  return Done{};
+  Result<bool> ended = compact_step(now);
+  return ended ? Status(Done{}) : std::move(ended).error();
 }
 
 Status Store::compact_all(Instant now) noexcept {
   const std::scoped_lock lock(lock_);
-  for (Result<bool> ended = false;;) {
-    ended = compaction_.step(database_, eras_, now);
+  for (;;) {
+    Result<bool> ended = compact_step(now);
     if (!ended) return std::move(ended).error();
-    if (*ended) break;
+    if (*ended) return Done{};
   }
+}
+
+Result<bool> Store::compact_step(Instant now) {
+  Result<bool> ended = compaction_.step(database_, eras_, now);
+  if (!ended || !*ended) return ended;
   stats_.compactions += 1;
-  return Done{};
+  // Every record is now of this process.
+  Eras eras = eras_;
+  eras.drop_before(facts_.process);
+  if (eras == eras_) return true;
+  Status written = write(database_, eras);
+  if (!written) return std::move(written).error();
+  eras_ = std::move(eras);
+  return true;
 }
 
 StoreStats Store::stats() const noexcept {

@@ -92,6 +92,7 @@ class Store {
   Status write_blob(std::int64_t kind, std::size_t first, std::size_t last,
                     const std::vector<std::byte>& blob, Collected& collected);
   Status begin(Collected& collected);
+  Result<bool> compact_step(Instant now);
   Result<engine::RestoreReport> restore_all(engine::Engine& engine, Instant now);
   static Status read_holds(const Statement& row, HoldBook& holds);
   Status restore_meters(const Statement& row, engine::Engine& engine, Instant now,
