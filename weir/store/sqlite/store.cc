@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "weir/store/sqlite/books.h"
@@ -35,7 +36,7 @@ struct Store::Collected {
   std::uint64_t hold_count = 0;
 };
 
-Store::Store(Directory directory, Database database, Facts facts, Eras eras)
+Store::Store(Directory directory, Database database, const Facts& facts, Eras eras)
     : directory_(std::move(directory)),
       file_(directory_.file(kDatabaseName).string()),
       database_(std::move(database)),
@@ -47,6 +48,16 @@ Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& dir,
                                            StartEmpty start_empty) noexcept {
+  try {
+    return open_directory(dir, start_empty);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kExhausted,
+                 "store: no memory to open the state; allow the process more"};
+  }
+}
+
+Result<std::unique_ptr<Store>> Store::open_directory(const std::filesystem::path& dir,
+                                                     StartEmpty start_empty) {
   Result<Directory> directory = Directory::open(dir);
   if (!directory) return std::move(directory).error();
   if (start_empty == StartEmpty::kYes) {
@@ -61,7 +72,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& dir,
   Result<Eras> eras = read_eras(*database, file);
   if (!eras) return std::move(eras).error();
   std::unique_ptr<Store> store(
-      new Store(std::move(*directory), std::move(*database), std::move(*facts), std::move(*eras)));
+      new Store(std::move(*directory), std::move(*database), *facts, std::move(*eras)));
   Status weighed = store->compaction_.begin(store->database_);
   if (!weighed) return unusable(file, weighed.error());
   return store;

@@ -83,7 +83,9 @@ class Store {
   StoreStats stats() const noexcept;
 
  private:
-  Store(Directory directory, Database database, Facts facts, Eras eras);
+  Store(Directory directory, Database database, const Facts& facts, Eras eras);
+  static Result<std::unique_ptr<Store>> open_directory(const std::filesystem::path& dir,
+                                                       StartEmpty start_empty);
 
   struct Collected;
   Status write_changes(engine::Engine& engine, Instant now, Collected& collected);
