@@ -218,7 +218,8 @@ class Engine {
 
   // Brings back what an earlier engine with the same secret and owner collected, on an
   // engine with its rules in force, before any other call. May be called several
-  // times: later records replace earlier ones of the same meter; holds come once, last.
+  // times: later records replace earlier ones of the same meter; holds come after all
+  // meters, each of them once.
   // A limit that is gone is skipped, one that has changed is converted when touched.
   // After an error the engine is not to be used.
   Result<RestoreReport> restore(const MeterChanges& meters, Instant now) noexcept;
