@@ -2,7 +2,8 @@
 //
 // A stream is a random rule set and a few dozen random calls, made of one seed.
 // Time moves by nothing, a nanosecond, to promised instants and one before them,
-// or by far. Every answer must be the one naive.h gives. A stream that differs is
+// or by far. Every answer must be the one naive.h gives. Now and then the engine is
+// replaced by a fresh one that gets its state. A stream that differs is
 // made shorter, limit by limit and call by call, before it is shown.
 
 #include <fmt/core.h>
@@ -24,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "tests/engine/kept_state.h"
 #include "tests/engine/naive.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
@@ -300,12 +302,17 @@ class Stream {
     const RuleSetSpec rules = without_cut_limits(drawn_rules_);
     model_ = std::make_unique<naive::Model>(rules);
     trace("{} rules:\n{}", describe(now_), describe(rules));
-    EngineOptions options{.keys_max = 1 << 14, .log_runs_max = 1 << 22};
+    engine_ = fresh_engine(rules);
+  }
+
+  std::unique_ptr<Engine> fresh_engine(const RuleSetSpec& rules) {
+    EngineOptions options{
+        .keys_max = 1 << 14, .log_runs_max = 1 << 22, .owner = seed_, .durable = true};
     std::mt19937_64 secret{seed_};  // the same shards every time
     options.secret = Secret{secret(), secret(), secret(), secret()};
     auto engine = Engine::create(compiled(rules), options);
     check(engine.ok(), "the engine was not created");
-    engine_ = std::move(*engine);
+    return std::move(*engine);
   }
 
   RuleSetSpec without_cut_limits(RuleSetSpec rules) const {
@@ -337,7 +344,8 @@ class Stream {
     if (choice <= 90) return swap();
     if (choice <= 92) return reset();
     if (choice <= 95) return inspect(drawn_key());
-    if (choice <= 97) return ask_badly();
+    if (choice <= 96) return ask_badly();
+    if (choice <= 98) return restart();
     hammer();
   }
 
@@ -541,6 +549,7 @@ class Stream {
     for (const std::string_view unit : kUnits) {
       if (random_.chance(50)) actual.push_back({unit, drawn_cost()});
     }
+    ended_.insert(kept.number);
     trace("{} settle hold {} {}", describe(now_), kept.number, describe(Request{{}, actual}));
     const HoldState expected = model_->settle(kept.number, actual, now_);
     const Result<HoldState> state = engine_->settle(kept.id, actual, now_);
@@ -549,6 +558,7 @@ class Stream {
   }
 
   void cancel(const Kept& kept) {
+    ended_.insert(kept.number);
     trace("{} cancel hold {}", describe(now_), kept.number);
     const HoldState expected = model_->cancel(kept.number, now_);
     compare(expected, engine_->cancel(kept.id, now_));
@@ -630,6 +640,21 @@ class Stream {
     succeed(engine_->swap(compiled(rules), now_));
   }
 
+  // A new process: only what was collected is left. It is collected at other times
+  // too, so that most of it is older.
+  void restart() {
+    trace("{} collect", describe(now_));
+    kept_.collect(*engine_, now_);
+    if (random_.chance(50)) return;
+    trace("{} restart", describe(now_));
+    prepared_.clear();
+    engine_ = fresh_engine(without_cut_limits(drawn_rules_));
+    auto report = kept_.restore(*engine_, now_);
+    if (!report) throw Failed{"not restored: " + report.error().message};
+    // How a hold has ended is not remembered.
+    std::erase_if(holds_, [&](const Kept& kept) { return ended_.contains(kept.number); });
+  }
+
   void inspect(const std::optional<Key>& key) {
     if (!key || !nameable(*key)) return;
     const Inspection expected = model_->inspect(*key, now_);
@@ -688,6 +713,8 @@ class Stream {
   std::unique_ptr<Engine> engine_;
   std::vector<Instant> promises_;
   std::vector<Kept> holds_;
+  std::set<std::uint64_t> ended_;  // of the model's numbers
+  KeptState kept_;
   std::vector<PreparedAsk> prepared_;
   std::deque<std::string> trace_;
 };

@@ -16,7 +16,7 @@ namespace weir::engine {
 namespace {
 
 constexpr std::size_t kKeysOfAShard = 9;  // with keys_max = 256: one each, and a margin
-constexpr std::uint64_t kFlags = meta::kOverride | meta::kWaiters;
+constexpr std::uint64_t kFlags = meta::kOverride | meta::kWaiters | meta::kDirty;
 
 // A table with a row for each kind of meter. Everything happens in shard 0.
 struct TableTest : ::testing::Test {
@@ -80,7 +80,7 @@ TEST_F(TableTest, ReadsWithoutALockWhatIsThere) {
   std::uint64_t bits = 0;
   ASSERT_TRUE(Table::read(shard, print(7), words, bits));
   EXPECT_EQ(words, full_at(kStart + 5s));
-  EXPECT_EQ(bits, bucket);
+  EXPECT_EQ(bits, bucket | meta::kDirty);
   EXPECT_FALSE(Table::read(shard, print(8), words, bits));
 }
 

@@ -38,7 +38,7 @@ Result<AdHocStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& sh
   }
   slot->set_words({static_cast<std::uint64_t>(step.state.full_at.ns),
                    static_cast<std::uint64_t>(step.state.full_at_parts)});
-  slot->set_meta(slot->meta() | meta::kDirty);
+  shard.mark_changed(*slot);
   shard.latest_ns.store(at.ns, std::memory_order_relaxed);
   return AdHocStep{step, at};
 }

@@ -17,8 +17,9 @@ const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table
     release(row.shape, slot.words(), table.logs);
     words = initial_words(limit.shape, now);
   }
-  slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
+  slot.set_meta((slot.meta() & meta::kWaiters) | limit.row);
   slot.set_words(words);
+  shard.mark_changed(slot);
   // A conversion rounds up, once: from here on an earlier instant counts as this one.
   shard.latest_ns.store(now.ns, std::memory_order_relaxed);
   return limit.shape;

@@ -236,9 +236,7 @@ void Attempt::charge_item(std::size_t i) noexcept {
     item.charged_at = engine::charge(*item.shape, item.words, table_.logs, start_, item.cost);
   }
   item.slot->set_words(item.words);
-  if ((item.slot->meta() & meta::kDirty) == 0) {
-    item.slot->set_meta(item.slot->meta() | meta::kDirty);
-  }
+  shard(i).mark_changed(*item.slot);
 }
 
 Error Attempt::table_full(std::size_t i) const {
@@ -270,7 +268,8 @@ HoldCharges Attempt::charges() const {
     if (!items_[i].check.allowed() && !booked_) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
-                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era});
+                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era,
+                       item.limit->is_slots});
   }
   return charges;
 }
@@ -309,6 +308,7 @@ bool Attempt::enqueue(std::size_t i) {
     if (step.check.verdict == Verdict::kOverloaded) return false;
     item.words = std::bit_cast<Words>(step.state);
     item.slot->set_words(item.words);
+    shard(i).mark_changed(*item.slot);
   }
   item.slot->set_meta(item.slot->meta() | meta::kWaiters);
   return true;

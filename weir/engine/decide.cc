@@ -54,10 +54,6 @@ inline void report_one(const PlanItem& item, const meter::Check& check, const Wo
              decision.outcome_rows[0]);
 }
 
-inline void mark_dirty(Slot& slot) {
-  if ((slot.meta() & meta::kDirty) == 0) slot.set_meta(slot.meta() | meta::kDirty);
-}
-
 bool is_plain(const AcquireOptions& options) {
   return options.up_to.empty() && options.book_within.count() == 0 && options.hold.count() == 0;
 }
@@ -180,7 +176,7 @@ bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under,
   const meter::Check check = take_self_contained(limit.shape, words, at, item.cost);
   if (check.allowed()) {
     slot->set_words(words);
-    mark_dirty(*slot);
+    shard.mark_changed(*slot);
     shard.latest_ns.store(at.ns, std::memory_order_relaxed);
   }
   if (shard.denying.load(std::memory_order_relaxed) == check.allowed()) {
@@ -272,7 +268,7 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
       charge(item.limit->shape, steps[i].words, table.logs, at, item.cost);
     }
     steps[i].slot->set_words(steps[i].words);
-    mark_dirty(*steps[i].slot);
+    table.shard_of(item.print).mark_changed(*steps[i].slot);
   }
   locked.charged_at(at);
   return true;

@@ -31,8 +31,10 @@ Engine::Impl::Impl(const EngineOptions& given)
     : options(given),
       secret(options.secret ? *options.secret : random_secret()),
       id(next_engine_id()),
-      table(options.keys_max, options.log_runs_max, options.when_full, rows),
-      holds(random_secret()[0], options.holds_max),
+      table(options.keys_max, options.log_runs_max, options.when_full, rows,
+            options.durable ? Durable::kYes : Durable::kNo),
+      holds(options.owner ? *options.owner : random_secret()[0], options.holds_max,
+            options.durable),
       // No limit has an empty name.
       ad_hoc_seed(seed_for(secret, "")),
       ad_hoc_row(rows.add("", meter::BucketShape{})),
@@ -155,7 +157,10 @@ void Engine::Impl::end_overrides(std::string_view limit) {
     const Print print{entry.first.first, entry.first.second};
     Shard& shard = table.shard_of(print);
     const std::scoped_lock shard_lock(shard);
-    if (Slot* slot = table.find(shard, print)) slot->set_meta(slot->meta() & ~meta::kOverride);
+    if (Slot* slot = table.find(shard, print)) {
+      slot->set_meta(slot->meta() & ~meta::kOverride);
+      shard.mark_changed(*slot);
+    }
     return true;
   });
 }
@@ -178,7 +183,8 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
         const Instant at = shard.at_least(now);
         slot.set_words(reshape(row.shape, limit.shape, slot.words(), table.logs, at));
         shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-        slot.set_meta((slot.meta() & meta::kWaiters) | limit.row | meta::kDirty);
+        slot.set_meta((slot.meta() & meta::kWaiters) | limit.row);
+        shard.mark_changed(slot);
         break;
       }
       in_use[slot.row()] = true;

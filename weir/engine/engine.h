@@ -44,6 +44,7 @@
 #include "weir/engine/print.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rules.h"
+#include "weir/engine/state.h"
 #include "weir/engine/table.h"
 #include "weir/meter/bucket.h"
 
@@ -59,6 +60,8 @@ struct EngineOptions {
   std::size_t heavy_keys = 64;            // kept for each limit, with their texts
   std::uint32_t heavy_sample_every = 64;  // decisions for each one looked at
   std::optional<Secret> secret{};         // of the prints; none: a fresh one
+  std::optional<std::uint64_t> owner{};   // in the ids of its holds; none: a fresh one
+  bool durable = false;                   // changes are kept until a store has collected them
 };
 
 struct AcquireOptions {
@@ -199,6 +202,33 @@ class Engine {
 
   // The keys that asked most of a limit, heaviest first, at most `count`.
   std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) noexcept;
+
+  // State that outlives the process (state.h). Collecting is for one caller at a time,
+  // of an engine made with `durable`; it locks one shard, or the holds, for a bounded
+  // time, and what it returns counts as unchanged from then on. When it could not be
+  // stored, mark_changed() undoes that.
+  //
+  // First the holds, then the shards, then the ended holds: so a hold is never stored
+  // without its charges, nor what it gave back without its end.
+  std::size_t shards() const noexcept;
+  // At most kHoldsPerCollection new or renewed ones. True: there are more.
+  bool collect_holds(Instant now, HoldChanges& out) noexcept;
+  void collect_changed(std::size_t shard, Instant now, MeterChanges& out) noexcept;
+  void collect_ended_holds(HoldChanges& out) noexcept;
+  void mark_changed(std::span<const Print> prints) noexcept;
+  void mark_changed(const HoldChanges& holds) noexcept;
+  // Limits that were gone for a while, or changed between slots and spending: nothing
+  // that was collected of them in another era counts. To be asked after collecting.
+  std::vector<EraRecord> eras() const noexcept;
+
+  // Brings back what an earlier engine with the same secret and owner collected, on an
+  // engine with its rules in force, before any other call. May be called several
+  // times: later records replace earlier ones of the same meter; holds come after all
+  // meters, each of them once.
+  // A limit that is gone is skipped, one that has changed is converted when touched.
+  // After an error the engine is not to be used.
+  Result<RestoreReport> restore(const MeterChanges& meters, Instant now) noexcept;
+  Result<RestoreReport> restore(const HoldChanges& holds, Instant now) noexcept;
 
   std::size_t keys() const noexcept;  // meters in the table
   std::size_t table_bytes() const noexcept;

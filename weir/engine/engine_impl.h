@@ -165,6 +165,16 @@ struct Engine::Impl {
   void serve_everybody(Instant now);
   static void deliver(const Answers& answers);
 
+  // --- state that outlives the process (state_calls.cc)
+  Result<RestoreReport> restore(const MeterChanges& meters, Instant now);
+  Result<RestoreReport> restore(const HoldChanges& holds, Instant now);
+  // Retires the limits of records that mean nothing under the rules in force.
+  Status retire_strangers(std::span<const RowRecord> records, Instant now);
+  Status restore_meter(const MeterChanges& meters, const MeterRecord& record,
+                       std::span<const RowId> row_ids, Instant now, RestoreReport& report);
+  // Puts back what a hold keeps in flight.
+  Status restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount, Instant now);
+
   Instant next_instant() const noexcept;
   void announce();
 

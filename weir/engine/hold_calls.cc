@@ -70,7 +70,7 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
       engine::charge(shape, words, table.logs, at, -back);
     }
     slot->set_words(words);
-    slot->set_meta(slot->meta() | meta::kDirty);
+    shard.mark_changed(*slot);
     return (slot->meta() & meta::kWaiters) != 0;
   }
 }

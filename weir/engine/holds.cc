@@ -16,6 +16,7 @@ HoldId Holds::add(HoldCharges charges, Instant expires) {
   const std::scoped_lock lock(lock_);
   const std::uint64_t number = next_number_++;
   holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges)});
+  note_changed(number);
   dues_.emplace(expires, number);
   forget_stale_dues();
   publish_next();
@@ -31,6 +32,7 @@ std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState
   if (hold.expires <= now) return {std::nullopt, HoldState::kGone};
   if (hold.state != HoldState::kActive) return {std::nullopt, hold.state};
   hold.state = as;
+  note_ended(id.number, hold);
   HoldCharges charges = std::move(hold.charges);
   active_.fetch_sub(1, std::memory_order_relaxed);
   ended_.push_back(id.number);
@@ -47,6 +49,7 @@ bool Holds::renew(HoldId id, Instant expires, Instant now) {
   if (found == holds_.end() || found->second.state != HoldState::kActive) return false;
   if (found->second.expires <= now) return false;
   found->second.expires = expires;
+  note_changed(id.number);
   dues_.emplace(expires, id.number);
   forget_stale_dues();
   publish_next();
@@ -78,6 +81,7 @@ std::optional<HoldCharges> Holds::expire_one(Instant now) {
     if (found == holds_.end() || found->second.expires != expires) continue;  // renewed since
     if (found->second.state == HoldState::kActive) {
       expired = std::move(found->second.charges);
+      note_ended(number, found->second);
       active_.fetch_sub(1, std::memory_order_relaxed);
       holds_.erase(found);
     } else {
@@ -89,6 +93,72 @@ std::optional<HoldCharges> Holds::expire_one(Instant now) {
   }
   publish_next();
   return expired;
+}
+
+void Holds::note_changed(std::uint64_t number) {
+  if (durable_) changed_.insert(number);
+}
+
+// One that no store has seen ends without a trace.
+void Holds::note_ended(std::uint64_t number, const Hold& hold) {
+  if (!durable_) return;
+  changed_.erase(number);
+  if (hold.is_stored) ended_since_.push_back(number);
+}
+
+bool Holds::collect(std::size_t most, Instant now, HoldChanges& out) {
+  const std::scoped_lock lock(lock_);
+  out.as_of = now;
+  out.next_number = next_number_;
+  auto next = changed_.begin();
+  for (; most > 0 && next != changed_.end(); --most) {
+    Hold& hold = holds_.find(*next)->second;
+    hold.is_stored = true;
+    HoldRecord record{*next, hold.expires, static_cast<std::uint32_t>(out.charges.size()), 0};
+    for (const HoldCharge& charge : hold.charges) {
+      if (charge.seat != nullptr) continue;  // a system keeps its own state
+      out.charges.push_back({out.place_of(charge.limit), out.place_of(charge.unit), charge.print,
+                             charge.amount, charge.weight, charge.charged_at, charge.era,
+                             charge.is_slots});
+      record.charge_count += 1;
+    }
+    out.active.push_back(record);
+    changed_.erase(next++);
+  }
+  return !changed_.empty();
+}
+
+void Holds::collect_ended(HoldChanges& out) {
+  const std::scoped_lock lock(lock_);
+  out.next_number = next_number_;
+  out.ended.insert(out.ended.end(), ended_since_.begin(), ended_since_.end());
+  ended_since_.clear();
+}
+
+void Holds::uncollect(const HoldChanges& changes) {
+  const std::scoped_lock lock(lock_);
+  for (const HoldRecord& record : changes.active) {
+    const auto found = holds_.find(record.number);
+    if (found != holds_.end() && found->second.state == HoldState::kActive) {
+      changed_.insert(record.number);
+    }
+  }
+  ended_since_.insert(ended_since_.end(), changes.ended.begin(), changes.ended.end());
+}
+
+bool Holds::restore(std::uint64_t number, Instant expires, HoldCharges charges) {
+  if (!reserve()) return false;
+  const std::scoped_lock lock(lock_);
+  holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges), true});
+  dues_.emplace(expires, number);
+  next_number_ = std::max(next_number_, number + 1);
+  publish_next();
+  return true;
+}
+
+void Holds::skip_to(std::uint64_t number) {
+  const std::scoped_lock lock(lock_);
+  next_number_ = std::max(next_number_, number);
 }
 
 // A hold renewed every second for a day must not leave a day of entries behind.

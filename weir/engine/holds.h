@@ -6,6 +6,10 @@
 // time, bounded in number; a call that comes later still is told `gone`, and can
 // free nothing that somebody else now holds, because numbers are never reused.
 //
+// Durable holds also remember which of them changed since they were last collected
+// for a store: active ones that are new or renewed, and ended ones that a store has
+// seen active. There are never more of either than holds_max.
+//
 // Thread safety: safe from any thread; locks nothing but itself.
 
 #pragma once
@@ -13,6 +17,7 @@
 #include <atomic>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,6 +31,7 @@
 
 #include "weir/base/decision.h"
 #include "weir/engine/plan.h"
+#include "weir/engine/state.h"
 
 namespace weir::engine {
 
@@ -38,6 +44,7 @@ struct HoldCharge {
   std::int64_t weight = 1;
   Instant charged_at{};
   std::uint64_t era = 0;  // of the limit's meters
+  bool is_slots = false;
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
@@ -65,7 +72,8 @@ constexpr std::string_view to_string(HoldState state) noexcept {
 
 class Holds {
  public:
-  Holds(std::uint64_t owner, std::size_t holds_max) : owner_(owner), holds_max_(holds_max) {}
+  Holds(std::uint64_t owner, std::size_t holds_max, bool durable = false)
+      : owner_(owner), holds_max_(holds_max), durable_(durable) {}
 
   // Room for one more? Asked before charging, so that add() cannot fail.
   bool reserve();
@@ -86,6 +94,20 @@ class Holds {
   // The charges of one hold that expires at or before `now`, if there is one.
   std::optional<HoldCharges> expire_one(Instant now);
 
+  // Appends up to `most` of the new and renewed holds, which then count as unchanged.
+  // True: there are more.
+  bool collect(std::size_t most, Instant now, HoldChanges& out);
+  // Appends the numbers of those that have ended.
+  void collect_ended(HoldChanges& out);
+  // The changes were collected in vain: they are to be collected again.
+  void uncollect(const HoldChanges& changes);
+
+  // A hold of an earlier process. False: there are holds_max already. Numbers given
+  // out from now on are higher.
+  bool restore(std::uint64_t number, Instant expires, HoldCharges charges);
+  // Numbers given out from now on are not below `number`.
+  void skip_to(std::uint64_t number);
+
   // When the next hold expires; kForever: there is none. May be early.
   Instant next_expiry() const noexcept {
     return Instant{next_expiry_ns_.load(std::memory_order_acquire)};
@@ -97,21 +119,27 @@ class Holds {
     HoldState state = HoldState::kActive;
     Instant expires{};
     HoldCharges charges;
+    bool is_stored = false;  // a store may have it
   };
   using Due = std::pair<Instant, std::uint64_t>;
   struct Later {
     bool operator()(const Due& a, const Due& b) const noexcept { return a > b; }
   };
 
+  void note_changed(std::uint64_t number);
+  void note_ended(std::uint64_t number, const Hold& hold);
   void forget_stale_dues();
   void publish_next();
 
   const std::uint64_t owner_;
   const std::size_t holds_max_;
+  const bool durable_;
   std::mutex lock_;
   boost::unordered_flat_map<std::uint64_t, Hold> holds_;
   std::priority_queue<Due, std::vector<Due>, Later> dues_;  // a renewed hold has stale ones
   std::deque<std::uint64_t> ended_;                         // oldest first
+  boost::unordered_flat_set<std::uint64_t> changed_;        // active ones, new or renewed
+  std::vector<std::uint64_t> ended_since_;                  // that a store may have
   std::uint64_t next_number_ = 1;
   std::atomic<std::size_t> active_{0};
   std::atomic<std::int64_t> next_expiry_ns_{kForever.ns};

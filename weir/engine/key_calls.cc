@@ -58,7 +58,8 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
     }
   }
   const std::uint64_t kept = slot->meta() & meta::kWaiters;
-  slot->set_meta(kept | row | meta::kDirty | (overridden_now ? meta::kOverride : 0));
+  slot->set_meta(kept | row | (overridden_now ? meta::kOverride : 0));
+  shard.mark_changed(*slot);
   return Done{};
 }
 
@@ -175,7 +176,7 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
       const MeterShape& shape = adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
       release(shape, slot->words(), impl_->table.logs);
       slot->set_words(initial_words(shape, at));
-      slot->set_meta(slot->meta() | meta::kDirty);
+      shard.mark_changed(*slot);
     }
   }
   impl_->serve_gates({changed}, now);

@@ -11,34 +11,37 @@ std::string_view Rows::intern(std::string_view name) {
   return *names_.emplace_back(std::make_unique<std::string>(name));
 }
 
+Rows::Limit& Rows::known(std::string_view name, bool is_slots) {
+  return by_limit_.try_emplace(name, Limit{{}, 0, is_slots}).first->second;
+}
+
 RowId Rows::add(std::string_view limit, const MeterShape& shape) {
   const std::string_view name = intern(limit);
-  Limit& known = by_limit_[name];
+  Limit& entry = known(name, engine::is_slots(shape));
   // Slots count what is in flight and the others what was spent.
-  if (known.is_slots != engine::is_slots(shape)) {
-    known.is_slots = !known.is_slots;
-    known.era += 1;
+  if (entry.is_slots != engine::is_slots(shape)) {
+    entry.is_slots = !entry.is_slots;
+    entry.era += 1;
   }
-  for (const RowId id : known.ids) {
+  for (const RowId id : entry.ids) {
     const Row& row = at(id);
-    if (row.alive && row.era == known.era && row.shape == shape) return id;
+    if (row.alive && row.era == entry.era && row.shape == shape) return id;
   }
   if (size_ + 1 >= kRowsMax) return 0;
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
     next_ = static_cast<RowId>(next_ + 1 == kRowsMax ? 1 : next_ + 1);
   }
-  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, known.era}));
+  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
-  known.ids.push_back(next_);
+  entry.ids.push_back(next_);
   size_ += 1;
   return next_;
 }
 
 void Rows::retire(std::string_view limit) {
-  const auto found = by_limit_.find(limit);
-  if (found == by_limit_.end()) return;
-  found->second.era += 1;
-  for (const RowId id : found->second.ids) {
+  Limit& entry = known(intern(limit), false);
+  entry.era += 1;
+  for (const RowId id : entry.ids) {
     if (!at(id).alive) continue;
     // Replaced by a dead copy rather than changed: a reader may hold the old one.
     Row dead = at(id);
@@ -46,6 +49,19 @@ void Rows::retire(std::string_view limit) {
     owned_.push_back(std::make_unique<Row>(dead));
     rows_[id].store(owned_.back().get(), std::memory_order_release);
   }
+}
+
+std::uint64_t Rows::era(std::string_view limit) const noexcept {
+  const auto found = by_limit_.find(limit);
+  return found == by_limit_.end() ? 0 : found->second.era;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Rows::later_eras() const {
+  std::vector<std::pair<std::string, std::uint64_t>> eras;
+  for (const auto& [name, limit] : by_limit_) {
+    if (limit.era > 0) eras.emplace_back(name, limit.era);
+  }
+  return eras;
 }
 
 void Rows::free_unused(const std::vector<bool>& in_use) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weir/engine/meter.h"
@@ -31,8 +32,9 @@ constexpr std::size_t kRowsMax = 1 << 13;
 struct Row {
   std::string_view limit;  // interned by the Rows that made it
   MeterShape shape;
-  bool alive = true;      // false: the limit is gone, and its meters with it
-  std::uint64_t era = 0;  // another one: nothing of the limit's meters is carried over
+  bool alive = true;         // false: the limit is gone, and its meters with it
+  std::uint64_t era = 0;     // another one: nothing of the limit's meters is carried over
+  std::uint64_t serial = 0;  // never given twice, unlike the row's number
 };
 
 class Rows {
@@ -45,8 +47,15 @@ class Rows {
 
   const Row& at(RowId id) const noexcept { return *rows_[id].load(std::memory_order_acquire); }
 
-  // The limit is gone: its rows are dead and new ones will be made if it returns.
+  // The limit is gone: its rows are dead and new ones will be made if it returns. One
+  // that was never here has been gone before.
   void retire(std::string_view limit);
+
+  // The era a limit is in; 0: its first, or it was never here.
+  std::uint64_t era(std::string_view limit) const noexcept;
+
+  // The limits that are not in their first era, and the one they are in.
+  std::vector<std::pair<std::string, std::uint64_t>> later_eras() const;
 
   // Frees every row for which `in_use[id]` is false, so that ids can be given again.
   void free_unused(const std::vector<bool>& in_use);
@@ -61,9 +70,12 @@ class Rows {
     std::uint64_t era = 0;
     bool is_slots = false;
   };
+  Limit& known(std::string_view name, bool is_slots);
+
   std::unordered_map<std::string_view, Limit> by_limit_;
   std::vector<std::unique_ptr<std::string>> names_;
   std::size_t size_ = 0;
+  std::uint64_t next_serial_ = 1;
   RowId next_ = 1;
 };
 

@@ -74,12 +74,15 @@ void Shard::lock_slowly() noexcept {
   }
 }
 
-Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows)
+Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows,
+             Durable durable)
     : logs(runs_max),
       shard_bits_(shard_bits_for(keys_max)),
       shards_(std::make_unique<Shard[]>(shard_count())),
       rows_(rows),
-      when_full_(when_full) {
+      when_full_(when_full),
+      durable_(durable),
+      forgotten_(durable == Durable::kYes ? shard_count() : 0) {
   // Prints spread keys over shards at random, so a shard may hold a little more
   // than its share.
   const std::size_t share = keys_max / shard_count();
@@ -122,6 +125,7 @@ Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, In
   slots[i].low.store(print.low, std::memory_order_release);
   slots[i].high.store(print.high | row, std::memory_order_release);
   slots[i].set_words(words);
+  shard.mark_changed(slots[i]);
   shard.size.store(shard.size.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return &slots[i];
 }
@@ -141,6 +145,7 @@ void Table::erase(Shard& shard, Slot* slot) noexcept {
     const std::size_t from_hole = (i + capacity - hole) % capacity;
     if (from_home >= from_hole) {
       copy(slots[i], slots[hole]);
+      if ((slots[hole].meta() & meta::kDirty) != 0) shard.note_part_of(slots[hole]);
       hole = i;
     }
   }
@@ -151,7 +156,9 @@ void Table::erase(Shard& shard, Slot* slot) noexcept {
 bool Table::droppable(const Slot& slot, Instant now) const {
   if ((slot.meta() & meta::kWaiters) != 0) return false;
   const Row& row = rows_.at(slot.row());
+  // A limit that is gone takes all its meters with it, recorded or not: see eras().
   if (!row.alive) return true;
+  if (durable_ == Durable::kYes && (slot.meta() & meta::kDirty) != 0) return false;
   return (slot.meta() & meta::kOverride) == 0 && is_initial(row.shape, slot.words(), logs, now);
 }
 
@@ -188,6 +195,8 @@ bool Table::make_room(Shard& shard, Instant now) {
   if (when_full_ == WhenFull::kRefuse) return false;
 
   // A few neighbours at a moving place stand for the whole shard.
+  const std::uint64_t kept = meta::kWaiters | meta::kOverride |
+                             (durable_ == Durable::kYes ? meta::kDirty : std::uint64_t{0});
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   Slot* nearest = nullptr;
   Instant nearest_from = kForever;
@@ -195,7 +204,7 @@ bool Table::make_room(Shard& shard, Instant now) {
   for (std::size_t i = 0; i < capacity && seen < kEvictionCandidates; ++i) {
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at++];
-    if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
+    if (slot.row() == 0 || (slot.meta() & kept) != 0) continue;
     seen += 1;
     const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now);
     if (from < nearest_from) {
@@ -204,6 +213,10 @@ bool Table::make_room(Shard& shard, Instant now) {
     }
   }
   if (nearest == nullptr) return false;
+  if (durable_ == Durable::kYes) {
+    forgotten(shard).push_back({nearest->low.load(std::memory_order_relaxed),
+                                nearest->high.load(std::memory_order_relaxed) & kPrintHighMask});
+  }
   erase(shard, nearest);
   return true;
 }
@@ -225,6 +238,7 @@ bool Table::grow(Shard& shard) {
   shard.slots.store(new_slots, std::memory_order_release);
   shard.capacity.store(static_cast<std::uint32_t>(capacity), std::memory_order_release);
   shard.sweep_at = 0;
+  shard.changed_parts = ~std::uint64_t{0};  // slots have moved to other parts
   // A lock-free reader may still look at the old part; its version has moved, so it
   // does not believe what it reads there.
   if (old_capacity >= kPageSlots) {

@@ -15,6 +15,11 @@
 // the mapping moves to a larger part, alone; the addresses of the old one stay
 // readable.
 //
+// A slot that changed is marked until it is collected for a store. Marks are also
+// kept for 64 parts of each shard, so that collecting a few changes reads little.
+// In a durable table a marked slot is never dropped, and one that is evicted leaves
+// its print behind: otherwise what the store last heard of it would come back.
+//
 // Thread safety: find, insert, erase and sweep need the shard's lock; read and
 // prefetch need nothing; size may be asked at any time.
 
@@ -23,6 +28,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,7 +54,7 @@ namespace meta {
 constexpr std::uint64_t kRowMask = kRowsMax - 1;
 constexpr std::uint64_t kOverride = 1 << 13;  // the key has parameters of its own
 constexpr std::uint64_t kWaiters = 1 << 14;   // somebody has a place here
-constexpr std::uint64_t kDirty = 1 << 15;     // changed since the last flush
+constexpr std::uint64_t kDirty = 1 << 15;     // changed since it was last collected
 }  // namespace meta
 
 struct alignas(32) Slot {
@@ -85,11 +91,29 @@ struct alignas(64) Shard {
   std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than this
   std::uint32_t sweep_at = 0;
   std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
+  std::uint64_t changed_parts = 0;   // bit i: part i may have changed slots
 
   // `now`, or the last charge or sweep here if that is later: time running
   // backwards counts as no time passed.
   Instant at_least(Instant now) const noexcept {
     return Instant{std::max(now.ns, latest_ns.load(std::memory_order_relaxed))};
+  }
+
+  // Every change of a slot's words, row or override ends with this. Needs the lock.
+  void mark_changed(Slot& slot) noexcept {
+    const std::uint64_t bits = slot.meta();
+    if ((bits & meta::kDirty) != 0) return;
+    slot.set_meta(bits | meta::kDirty);
+    note_part_of(slot);
+  }
+  void note_part_of(const Slot& slot) noexcept {
+    const auto index = static_cast<std::size_t>(&slot - slots.load(std::memory_order_relaxed));
+    changed_parts |= std::uint64_t{1} << (index >> part_bits());
+  }
+  // Slots of one part, as a power of two: at most 64 parts cover the shard.
+  unsigned part_bits() const noexcept {
+    const std::uint32_t last = capacity.load(std::memory_order_relaxed) - 1;
+    return static_cast<unsigned>(std::max<int>(static_cast<int>(std::bit_width(last)), 6) - 6);
   }
 
   void lock() noexcept {
@@ -115,11 +139,15 @@ enum class WhenFull : std::uint8_t {
   kEvict,   // the meter nearest to its initial state makes room
 };
 
+// Whether what the table holds is to outlive the process.
+enum class Durable : bool { kNo, kYes };
+
 class Table {
  public:
   // At most about `keys_max` keys, evenly over the shards, and `runs_max` runs of
   // logs. Reserves addresses for all of it, and memory only as it is used.
-  Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows);
+  Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, const Rows& rows,
+        Durable durable = Durable::kNo);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -149,8 +177,8 @@ class Table {
     }
   }
 
-  // A slot for `print`, which must not be there, with the given state. It may
-  // move every other slot of the shard. nullptr: the table is full.
+  // A slot for `print`, which must not be there, with the given state, marked as
+  // changed. It may move every other slot of the shard. nullptr: the table is full.
   Slot* insert(Shard& shard, Print print, RowId row, const Words& words, Instant now);
 
   // Drops up to `slots_max` slots' worth of meters that are back in their initial
@@ -188,6 +216,12 @@ class Table {
     __builtin_prefetch(slots + place(print, shard.capacity.load(std::memory_order_relaxed)), 1);
   }
 
+  // Prints of evicted meters, until they are collected. Needs the lock, and a durable
+  // table. Each was collected before, so there are at most as many as keys.
+  std::vector<Print>& forgotten(const Shard& shard) noexcept {
+    return forgotten_[static_cast<std::size_t>(&shard - shards_.get())];
+  }
+
   std::size_t size() const noexcept;
   std::size_t bytes() const noexcept;  // of the parts in use
 
@@ -217,6 +251,8 @@ class Table {
   std::size_t capacity_max_;  // slots of one shard
   std::size_t keys_max_;      // keys of one shard
   WhenFull when_full_;
+  Durable durable_;
+  std::vector<std::vector<Print>> forgotten_;  // by shard; none unless durable
 
   // The mapping, handed out in stages: each has a part for every shard.
   std::mutex stages_lock_;

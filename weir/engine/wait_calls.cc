@@ -122,6 +122,7 @@ void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
   if (is_slots(rows.at(slot->row()).shape)) {
     slot->set_words(
         std::bit_cast<Words>(meter::dequeue(std::bit_cast<meter::SlotsState>(slot->words()))));
+    shard.mark_changed(*slot);
   }
   if (last) slot->set_meta(slot->meta() & ~meta::kWaiters);
 }

@@ -1,0 +1,600 @@
+#include "weir/engine/state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/engine/kept_state.h"
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr EngineOptions kDurable{.keys_max = 1 << 14, .owner = 7, .durable = true};
+
+// An engine that can be replaced by the one of the next process.
+struct Lasting {
+  explicit Lasting(const RuleSetSpec& rules, EngineOptions with = kDurable)
+      : options(with), engine(engine_of(rules, with)) {}
+
+  RestoreReport restart(const RuleSetSpec& rules, Instant now) {
+    kept.collect(*engine, now);
+    return come_back(rules, now);
+  }
+  // As after a crash: what was not collected is lost.
+  RestoreReport come_back(const RuleSetSpec& rules, Instant now) {
+    engine = engine_of(rules, options);
+    auto report = kept.restore(*engine, now);
+    EXPECT_TRUE(report.ok()) << (report ? "" : report.error().message);
+    return report ? *report : RestoreReport{};
+  }
+  Engine* operator->() { return engine.get(); }
+  Engine& operator*() { return *engine; }
+
+  EngineOptions options;
+  std::unique_ptr<Engine> engine;
+  KeptState kept;
+};
+
+RuleSetSpec limit_of(MeterSpec meter, std::string name = "limit") {
+  return {.limits = {{.name = std::move(name), .per = {"client"}, .meter = std::move(meter)}}};
+}
+
+std::string error_of(const Result<RestoreReport>& report) {
+  return report ? "restored" : report.error().message;
+}
+
+// --- meters
+
+TEST(State, KeepsEveryKindOfMeter) {
+  Lasting lasting(every_kind(""));
+  ASSERT_EQ(admitted(*lasting, client("acme"), kStart, 4), 4);
+  lasting.restart(every_kind(""), kStart);
+  for (const std::string_view limit : {"bucket", "ticker", "calendar", "log"}) {
+    EXPECT_EQ(remaining(*lasting, limit, {"acme"}, kStart), 6) << limit;
+    EXPECT_EQ(remaining(*lasting, limit, {"other"}, kStart), 10) << limit;
+  }
+  EXPECT_EQ(remaining(*lasting, "window", {}, kStart), 6);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart), 6);
+}
+
+TEST(State, KeepsTheFractionOfANanosecond) {
+  const RuleSetSpec rules = limit_of(BucketSpec{3, 1s, 1});
+  Lasting lasting(rules);
+  const Instant next = kStart + 333'333'334ns;
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 1);
+  lasting.restart(rules, kStart + 1ns);
+  EXPECT_EQ(lasting->peek(client("a"), kStart + 2ns)->earliest, next);
+}
+
+TEST(State, KeepsThePhaseOfATickerThatStartsEmpty) {
+  const RuleSetSpec rules = limit_of(TickerSpec{1, 1s, 5, meter::TickerStart::kEmpty});
+  Lasting lasting(rules);
+  ASSERT_FALSE(lasting->decide(client("a"), kStart + 300ms)->allowed());
+  lasting.restart(rules, kStart + 500ms);
+  EXPECT_FALSE(lasting->decide(client("a"), kStart + 1300ms - 1ns)->allowed());
+  EXPECT_TRUE(lasting->decide(client("a"), kStart + 1300ms)->allowed());
+}
+
+TEST(State, KeepsALogOfManyRuns) {
+  const RuleSetSpec rules = limit_of(LogSpec{200, 1s});
+  Lasting lasting(rules);
+  // More than fit at once, so that the ring has turned.
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(lasting->decide(client("a"), kStart + i * 5ms)->allowed()) << i;
+  }
+  const Instant now = kStart + 1500ms;
+  ASSERT_EQ(remaining(*lasting, "limit", {"a"}, now), 1);
+  lasting.restart(rules, now);
+  for (int i = 1; i < 200; ++i) {
+    EXPECT_EQ(remaining(*lasting, "limit", {"a"}, now + i * 5ms - 1ns), i) << i;
+    EXPECT_EQ(remaining(*lasting, "limit", {"a"}, now + i * 5ms), i + 1) << i;
+  }
+}
+
+TEST(State, KeepsADebt) {
+  const RuleSetSpec rules = limit_of(BucketSpec{1, 1s, 10});
+  Lasting lasting(rules);
+  const auto held = lasting->acquire(client("a"), {.hold = 1min}, kStart);
+  const Cost actual[] = {{kRequests, 100}};
+  ASSERT_EQ(*lasting->settle(held->hold, actual, kStart), HoldState::kSettled);
+  lasting.restart(rules, kStart + 1s);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart + 1s), 10 - 100 + 1);
+}
+
+TEST(State, KeepsAdHocBuckets) {
+  Lasting lasting(window_of(5));
+  const meter::BucketShape shape = *meter::make_bucket(1, 1s, 3);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        lasting->take_ad_hoc(lasting->ad_hoc_key("user"), shape, 1, kStart)->step.allowed());
+  }
+  lasting.restart(window_of(5), kStart + 500ms);
+  const AdHocKey key = lasting->ad_hoc_key("user");
+  EXPECT_FALSE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s - 1ns)->step.allowed());
+  EXPECT_TRUE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s)->step.allowed());
+}
+
+TEST(State, LeavesOutWhatIsBackInItsInitialState) {
+  const RuleSetSpec rules = limit_of(BucketSpec{1, 1s, 10});
+  Lasting lasting(rules);
+  lasting->decide(client("a"), kStart)->allowed();
+  lasting.kept.collect(*lasting, kStart);
+  const RestoreReport report = lasting.come_back(rules, kStart + 1s);
+  EXPECT_EQ(report.initial, 1u);
+  EXPECT_EQ(lasting->keys(), 0u);
+}
+
+// --- what has changed
+
+TEST(State, IsCollectedOnce) {
+  auto engine = engine_of(every_kind(""), kDurable);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 6u);
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 0u);
+  EXPECT_EQ(collected_holds(*engine, kStart).active.size(), 1u);
+  EXPECT_EQ(collected_holds(*engine, kStart).active.size(), 0u);
+}
+
+TEST(State, IsCollectedAgainAfterEveryKindOfChange) {
+  auto engine = engine_of(window_of(5), kDurable);
+  const auto held = engine->acquire(client("a"), {.hold = 1min}, kStart);
+  const auto changes = [&] { return collected(*engine, kStart).meters.size(); };
+  EXPECT_EQ(changes(), 1u) << "charged";
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  EXPECT_EQ(changes(), 1u) << "charged again";
+  ASSERT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(changes(), 1u) << "given back";
+  ASSERT_TRUE(engine->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
+  EXPECT_EQ(changes(), 1u) << "overridden";
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  EXPECT_EQ(changes(), 1u) << "charged with an override";
+  ASSERT_TRUE(engine->clear_override("window", Key{"a"}, kStart).ok());
+  EXPECT_EQ(changes(), 1u) << "no longer overridden";
+  ASSERT_TRUE(engine->reset("window", Key{"a"}, kStart).ok());
+  EXPECT_EQ(changes(), 1u) << "reset";
+  ASSERT_TRUE(engine->swap(rules_of(window_of(7)), kStart).ok());
+  EXPECT_EQ(changes(), 0u) << "a swap touches no meter";
+  ASSERT_TRUE(engine->inspect("window", Key{"a"}, kStart).ok());
+  EXPECT_EQ(changes(), 1u) << "converted";
+  EXPECT_EQ(changes(), 0u);
+}
+
+TEST(State, IsNotChangedByADenialOrAPeek) {
+  auto engine = engine_of(window_of(1), kDurable);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  collected(*engine, kStart);
+  ASSERT_FALSE(engine->decide(client("a"), kStart)->allowed());
+  ASSERT_FALSE(engine->peek(client("a"), kStart)->allowed());
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 0u);
+}
+
+TEST(State, IsCollectedAgainIfItCouldNotBeStored) {
+  auto engine = engine_of(every_kind(""), kDurable);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  std::vector<Print> prints;
+  for (const MeterRecord& record : collected(*engine, kStart).meters) {
+    prints.push_back(record.print);
+  }
+  const HoldChanges holds = collected_holds(*engine, kStart);
+  engine->mark_changed(prints);
+  engine->mark_changed(holds);
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 6u);
+  EXPECT_EQ(collected_holds(*engine, kStart).active.size(), 1u);
+}
+
+TEST(State, OfAMeterDroppedBeforeItWasStoredIsThatItIsForgotten) {
+  auto engine = engine_of(window_of(5), kDurable);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  const Print print = collected(*engine, kStart).meters.at(0).print;
+  for (int i = 0; i < 4096; ++i) engine->advance(kStart + 2h);
+  ASSERT_EQ(engine->keys(), 0u);
+  engine->mark_changed(std::vector<Print>{print});
+  const MeterChanges again = collected(*engine, kStart + 2h);
+  ASSERT_EQ(again.meters.size(), 1u);
+  EXPECT_EQ(again.meters[0].row, kForgotten);
+}
+
+TEST(State, IsCollectedOfALargeTable) {
+  auto engine = engine_of(window_of(5), {.keys_max = 1 << 20, .durable = true});
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 100'000u);
+  for (int i = 0; i < 100'000; i += 1000) {
+    ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 100u);
+}
+
+// --- forgetting
+
+void sweep(Engine& engine, Instant now) {
+  for (std::size_t i = 0; i < engine.shards(); ++i) engine.advance(now);
+}
+
+TEST(DurableTable, KeepsAChangedMeterUntilItIsCollected) {
+  auto engine = engine_of(window_of(5), kDurable);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  sweep(*engine, kStart + 2h);
+  EXPECT_EQ(engine->keys(), 1u);
+  EXPECT_EQ(collected(*engine, kStart + 2h).meters.size(), 1u);
+  sweep(*engine, kStart + 2h);
+  EXPECT_EQ(engine->keys(), 0u);
+}
+
+TEST(DurableTable, IsNeededForThat) {
+  auto engine = engine_of(window_of(5));
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  sweep(*engine, kStart + 2h);
+  EXPECT_EQ(engine->keys(), 0u);
+}
+
+TEST(DurableTable, EvictsOnlyWhatWasCollectedAndSaysSo) {
+  const RuleSetSpec rules = window_of(5);
+  Lasting lasting(rules,
+                  {.keys_max = 256, .when_full = WhenFull::kEvict, .owner = 7, .durable = true});
+  int refused = 0;
+  const auto charge = [&](const std::string& name) {
+    if (!lasting->decide(client(name), kStart)) refused += 1;
+  };
+  for (int i = 0; i < 5000; ++i) charge("a" + std::to_string(i));
+  EXPECT_GT(refused, 0) << "nothing may be evicted";
+  const std::size_t full = lasting->keys();
+  lasting.kept.collect(*lasting, kStart);
+  EXPECT_EQ(lasting.kept.meters(), full);
+  for (int i = 0; i < 5000; ++i) charge("b" + std::to_string(i));
+  lasting.kept.collect(*lasting, kStart);
+  EXPECT_EQ(lasting.kept.meters(), lasting->keys()) << "the evicted ones are forgotten";
+}
+
+// --- overrides
+
+TEST(State, KeepsAnOverrideOfAKeyThatWasNeverCharged) {
+  Lasting lasting(window_of(5));
+  ASSERT_TRUE(lasting->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
+  lasting.restart(window_of(5), kStart + 3h);
+  const auto found = lasting->inspect("window", Key{"a"}, kStart + 3h);
+  EXPECT_TRUE(found->overridden);
+  EXPECT_EQ(found->remaining, 9);
+  EXPECT_TRUE(lasting->clear_override("window", Key{"a"}, kStart + 3h).ok());
+  EXPECT_EQ(remaining(*lasting, "window", {"a"}, kStart + 3h), 5);
+}
+
+TEST(State, KeepsThatAnOverrideWasCleared) {
+  Lasting lasting(window_of(5));
+  ASSERT_TRUE(lasting->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
+  lasting.restart(window_of(5), kStart);
+  ASSERT_TRUE(lasting->clear_override("window", Key{"a"}, kStart).ok());
+  lasting.restart(window_of(5), kStart);
+  EXPECT_FALSE(lasting->inspect("window", Key{"a"}, kStart)->overridden);
+  EXPECT_EQ(lasting->clear_override("window", Key{"a"}, kStart).error().code, ErrorCode::kNotFound);
+}
+
+TEST(State, KeepsTheOverrideOfASlotsLimit) {
+  const RuleSetSpec rules = limit_of(SlotsSpec{.limit = 1});
+  Lasting lasting(rules);
+  ASSERT_TRUE(lasting->set_override("limit", Key{"a"}, SlotsSpec{.limit = 3}, kStart).ok());
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 2);
+  lasting.restart(rules, kStart + 1s);
+  EXPECT_EQ(admitted(*lasting, client("a"), kStart + 1s, 5), 1);
+}
+
+TEST(State, EndsAnOverrideWhoseLimitHasAnotherKindOfMeterNow) {
+  Lasting lasting(limit_of(WindowSpec{5, 1h}));
+  ASSERT_TRUE(lasting->set_override("limit", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 2);
+  lasting.restart(limit_of(BucketSpec{1, 1h, 6}), kStart);
+  const auto found = lasting->inspect("limit", Key{"a"}, kStart);
+  EXPECT_FALSE(found->overridden);
+  EXPECT_EQ(found->remaining, 4);
+}
+
+TEST(State, HasRoomForAsManyOverridesAsTheBound) {
+  Lasting lasting(window_of(5));
+  for (const std::string_view name : {"a", "b", "c"}) {
+    ASSERT_TRUE(lasting->set_override("window", Key{name}, WindowSpec{9, 1h}, kStart).ok());
+  }
+  lasting.kept.collect(*lasting, kStart);
+  EngineOptions options = kDurable;
+  options.overrides_max = 3;
+  EXPECT_EQ(error_of(lasting.kept.restore(*engine_of(window_of(5), options), kStart)), "restored");
+  options.overrides_max = 2;
+  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(window_of(5), options), kStart)),
+              HasSubstr("raise overrides_max"));
+}
+
+// --- rules that changed
+
+TEST(State, IsConvertedToAChangedLimit) {
+  Lasting lasting(limit_of(BucketSpec{10, 1s, 10}));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  lasting.restart(limit_of(BucketSpec{5, 1s, 20}), kStart);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 16);
+}
+
+TEST(State, IsConvertedToAnotherKindOfMeter) {
+  Lasting lasting(limit_of(LogSpec{10, 1h}));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  lasting.restart(limit_of(WindowSpec{100, 1h}), kStart);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 96);
+}
+
+TEST(State, OfALimitThatIsGoneIsSkippedAndCounted) {
+  Lasting lasting(window_of(5));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  const RestoreReport report = lasting.restart(limit_of(BucketSpec{10, 1h}), kStart);
+  EXPECT_EQ(report.skipped, 1u);
+  EXPECT_EQ(report.meters, 0u);
+  EXPECT_EQ(lasting->keys(), 0u);
+}
+
+TEST(State, OfALimitThatWasGoneDoesNotComeBackWithIt) {
+  Lasting lasting(window_of(5));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  lasting.restart(limit_of(BucketSpec{10, 1h}), kStart);
+  ASSERT_TRUE(lasting->swap(rules_of(window_of(5)), kStart).ok());
+  EXPECT_EQ(remaining(*lasting, "window", {"a"}, kStart), 5);
+  ASSERT_EQ(admitted(*lasting, client("b"), kStart, 1), 1);
+  lasting.restart(window_of(5), kStart);
+  EXPECT_EQ(remaining(*lasting, "window", {"a"}, kStart), 5);
+  EXPECT_EQ(remaining(*lasting, "window", {"b"}, kStart), 4);
+}
+
+TEST(State, DoesNotComeBackWithALimitThatWentAndReturnedInOneProcess) {
+  Lasting lasting(window_of(5));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  lasting.kept.collect(*lasting, kStart);
+  ASSERT_TRUE(lasting->swap(rules_of(limit_of(BucketSpec{10, 1h})), kStart).ok());
+  ASSERT_TRUE(lasting->swap(rules_of(window_of(5)), kStart).ok());
+  lasting.restart(window_of(5), kStart);
+  EXPECT_EQ(remaining(*lasting, "window", {"a"}, kStart), 5);
+}
+
+TEST(State, IsNotCarriedBetweenSlotsAndSpending) {
+  Lasting lasting(limit_of(WindowSpec{5, 1h}));
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 4), 4);
+  lasting.restart(limit_of(SlotsSpec{.limit = 5}), kStart);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 5);
+  const auto held = lasting->decide(client("a"), kStart);
+  lasting.restart(limit_of(WindowSpec{5, 1h}), kStart);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 5);
+  ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 2);
+  EXPECT_EQ(lasting->cancel(held->hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 3) << "the slot credits no window";
+}
+
+// --- a clock that was ahead
+
+struct ClockAhead : ::testing::TestWithParam<MeterSpec> {};
+
+TEST_P(ClockAhead, LocksNoKeyForYears) {
+  const RuleSetSpec rules = limit_of(GetParam());
+  const Instant ahead = kStart + 24h * 365;
+  Lasting lasting(rules);
+  ASSERT_EQ(admitted(*lasting, client("a"), ahead, 11), 10);
+  lasting.kept.collect(*lasting, ahead);
+  const RestoreReport report = lasting.come_back(rules, kStart);
+  EXPECT_EQ(report.moved, 1u);
+  EXPECT_EQ(admitted(*lasting, client("a"), kStart, 1), 0) << "what was used stays used";
+  EXPECT_EQ(admitted(*lasting, client("a"), kStart + 25h, 11), 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(State, ClockAhead,
+                         ::testing::Values(BucketSpec{10, 1h}, TickerSpec{10, 1h, 10},
+                                           WindowSpec{10, 1h}, CalendarSpec{10}, LogSpec{10, 1h},
+                                           LogSpec{10, 24h}));
+
+TEST(State, OfAClockThatWasAheadKeepsTheTimeAHoldHasLeft) {
+  const RuleSetSpec rules = limit_of(SlotsSpec{.limit = 1, .hold = 1min});
+  const Instant ahead = kStart + 24h * 365;
+  Lasting lasting(rules);
+  ASSERT_EQ(admitted(*lasting, client("a"), ahead, 1), 1);
+  lasting.kept.collect(*lasting, ahead + 20s);
+  lasting.come_back(rules, kStart);
+  EXPECT_EQ(admitted(*lasting, client("a"), kStart + 40s - 1ns, 1), 0);
+  EXPECT_EQ(admitted(*lasting, client("a"), kStart + 40s, 1), 1);
+}
+
+// --- holds
+
+RuleSetSpec held_rules() {
+  return {.limits = {{.name = "tokens", .unit = "tokens", .meter = WindowSpec{100, 1h}},
+                     {.name = "slots", .meter = SlotsSpec{.limit = 2, .hold = 1min}}},
+          .units = {{"tokens"}}};
+}
+
+TEST(StoredHold, CanBeSettled) {
+  Lasting lasting(held_rules());
+  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  lasting.restart(held_rules(), kStart + 1s);
+  EXPECT_EQ(lasting->holds(), 1u);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 1);
+  const Cost actual[] = {{"tokens", 10}};
+  EXPECT_EQ(*lasting->settle(held->hold, actual, kStart + 1s), HoldState::kSettled);
+  EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1s), 90);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 2);
+}
+
+TEST(StoredHold, CanBeCancelledOnce) {
+  Lasting lasting(held_rules());
+  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  lasting.restart(held_rules(), kStart + 1s);
+  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1s), 100);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 2);
+}
+
+TEST(StoredHold, ExpiresAtItsTimeAndGivesItsSlotsBack) {
+  Lasting lasting(held_rules());
+  ASSERT_TRUE(lasting->decide(Ask().costing("tokens", 30), kStart)->hold);
+  lasting.restart(held_rules(), kStart + 1s);
+  EXPECT_EQ(lasting->next_instant(), kStart + 1min);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1min - 1ns), 1);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1min), 2);
+}
+
+TEST(StoredHold, ThatExpiredMeanwhileGivesOnlyItsSlotsBack) {
+  Lasting lasting(held_rules());
+  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  lasting.kept.collect(*lasting, kStart);
+  const RestoreReport report = lasting.come_back(held_rules(), kStart + 1min);
+  EXPECT_EQ(report.expired, 1u);
+  EXPECT_EQ(lasting->holds(), 0u);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1min), 2);
+  EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1min), 70);
+  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1min), HoldState::kGone);
+}
+
+TEST(StoredHold, LastsAsLongAsItWasRenewed) {
+  Lasting lasting(held_rules());
+  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  lasting.kept.collect(*lasting, kStart);
+  ASSERT_EQ(*lasting->renew(held->hold, 1h, kStart), HoldState::kActive);
+  lasting.restart(held_rules(), kStart + 30min);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 30min), 1);
+  EXPECT_EQ(*lasting->renew(held->hold, 1h, kStart + 30min), HoldState::kActive);
+}
+
+TEST(StoredHold, ThatHasEndedDoesNotComeBack) {
+  Lasting lasting(held_rules());
+  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  lasting.kept.collect(*lasting, kStart);
+  EXPECT_EQ(lasting.kept.holds(), 1u);
+  ASSERT_EQ(lasting->cancel(held->hold, kStart), HoldState::kCancelled);
+  lasting.restart(held_rules(), kStart);
+  EXPECT_EQ(lasting.kept.holds(), 0u);
+  EXPECT_EQ(remaining(*lasting, "slots", {}, kStart), 2);
+  EXPECT_EQ(lasting->cancel(held->hold, kStart), HoldState::kGone);
+}
+
+TEST(StoredHold, ThatBeganAndEndedUnseenLeavesNoTrace) {
+  Lasting lasting(held_rules());
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(lasting->cancel(lasting->decide(Ask().costing("tokens", 1), kStart)->hold, kStart),
+              HoldState::kCancelled);
+  }
+  const HoldChanges changes = collected_holds(*lasting, kStart);
+  EXPECT_EQ(changes.active.size(), 0u);
+  EXPECT_EQ(changes.ended.size(), 0u);
+}
+
+TEST(StoredHold, NumbersAreNeverGivenOutTwice) {
+  Lasting lasting(held_rules());
+  std::set<std::uint64_t> numbers;
+  for (int i = 0; i < 20; ++i) {
+    const auto held = lasting->acquire(Ask().costing("tokens", 1), {.hold = 1h}, kStart);
+    EXPECT_TRUE(numbers.insert(held->hold.number).second);
+    EXPECT_EQ(held->hold.owner, 7u);
+    lasting->cancel(held->hold, kStart);
+    lasting.restart(held_rules(), kStart);
+  }
+}
+
+TEST(StoredHold, HasRoomForAsManyAsTheBound) {
+  const RuleSetSpec rules = limit_of(WindowSpec{100, 1h});
+  Lasting lasting(rules);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(lasting->acquire(client("a"), {.hold = 1h}, kStart)->hold);
+  }
+  lasting.kept.collect(*lasting, kStart);
+  EngineOptions options = kDurable;
+  options.holds_max = 3;
+  EXPECT_EQ(error_of(lasting.kept.restore(*engine_of(rules, options), kStart)), "restored");
+  options.holds_max = 2;
+  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(rules, options), kStart)),
+              HasSubstr("raise holds_max"));
+}
+
+TEST(StoredHold, IsCollectedInParts) {
+  auto engine = engine_of(limit_of(WindowSpec{10'000, 1h}), kDurable);
+  for (std::size_t i = 0; i < kHoldsPerCollection + 1; ++i) {
+    ASSERT_TRUE(engine->acquire(client("a"), {.hold = 1h}, kStart)->hold);
+  }
+  HoldChanges changes;
+  EXPECT_TRUE(engine->collect_holds(kStart, changes));
+  EXPECT_EQ(changes.active.size(), kHoldsPerCollection);
+  EXPECT_FALSE(engine->collect_holds(kStart, changes));
+  EXPECT_EQ(changes.active.size(), kHoldsPerCollection + 1);
+}
+
+// --- bounds and bad records
+
+TEST(State, ThatDoesNotFitTheTableIsAnErrorThatNamesTheBound) {
+  Lasting lasting(window_of(5));
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_TRUE(lasting->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  lasting.kept.collect(*lasting, kStart);
+  EngineOptions options = kDurable;
+  options.keys_max = 256;
+  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(window_of(5), options), kStart)),
+              HasSubstr("raise keys_max"));
+}
+
+TEST(State, ThatDoesNotFitTheLogsIsAnErrorThatNamesTheBound) {
+  const RuleSetSpec rules = limit_of(LogSpec{100, 1h});
+  Lasting lasting(rules);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(lasting->decide(client("a"), kStart + i * 1ns)->allowed());
+  }
+  lasting.kept.collect(*lasting, kStart + 1s);
+  EngineOptions options = kDurable;
+  options.log_runs_max = 16;
+  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(rules, options), kStart + 1s)),
+              HasSubstr("raise log_runs_max"));
+}
+
+TEST(State, ThatNoMeterCanHaveIsRefused) {
+  const auto restore = [](ShapeRecord shape, Words words, std::vector<meter::LogRun> runs = {}) {
+    auto engine = engine_of(limit_of(WindowSpec{5, 1h}), kDurable);
+    MeterChanges changes;
+    changes.rows.push_back({"limit", 0, shape, kStart});
+    changes.meters.push_back({.print = {1, 1 << 16},
+                              .words = words,
+                              .run_count = static_cast<std::uint16_t>(runs.size())});
+    changes.runs = std::move(runs);
+    return error_of(engine->restore(changes, kStart));
+  };
+  const ShapeRecord bucket{MeterKind::kBucket, {1, 1000, 5, 0}};
+  const ShapeRecord window{MeterKind::kWindow, {5, 1000, 0, 0}};
+  const ShapeRecord log{MeterKind::kLog, {5, 1000, 1, 0}};
+  const std::uint64_t negative = ~std::uint64_t{0};
+  EXPECT_EQ(restore(bucket, {5, 0}), "restored");
+  EXPECT_THAT(restore(bucket, {5, 1}), HasSubstr("damaged")) << "a fraction of 1/1";
+  EXPECT_THAT(restore(bucket, {negative, 0}), HasSubstr("damaged"));
+  EXPECT_THAT(restore(window, {0, negative}), HasSubstr("damaged"));
+  EXPECT_EQ(restore(log, {}, {{kStart, 1}, {kStart + 1ns, 1}}), "restored");
+  EXPECT_THAT(restore(log, {}, {{kStart, 1}, {kStart, 1}}), HasSubstr("damaged"));
+  EXPECT_THAT(restore(log, {}, {{kStart, 0}}), HasSubstr("damaged"));
+  EXPECT_THAT(restore(window, {}, {{kStart, 1}}), HasSubstr("damaged"));
+  EXPECT_THAT(restore({MeterKind::kBucket, {2, 1000, 5, 0}}, {}), HasSubstr("cannot have"));
+  EXPECT_THAT(restore({MeterKind::kBucket, {0, 0, 0, 0}}, {}), HasSubstr("cannot have"));
+  EXPECT_THAT(restore({static_cast<MeterKind>(9), {1, 1, 1, 1}}, {}), HasSubstr("cannot have"));
+}
+
+TEST(ShapeRecord, MakesTheShapeAgain) {
+  const MeterSpec specs[] = {BucketSpec{3, 1s, 7},
+                             TickerSpec{2, 3s, 8, meter::TickerStart::kEmpty},
+                             WindowSpec{4, 1min},
+                             CalendarSpec{4, meter::CalendarUnit::kYear},
+                             LogSpec{5, 1h},
+                             LogSpec{5000, 1h},
+                             SlotsSpec{.limit = 5, .queue = 3, .hold = 2s}};
+  for (const MeterSpec& spec : specs) {
+    const MeterShape shape = *make_shape(spec);
+    const auto again = shape_of(record_of(shape));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(*again, shape);
+  }
+}
+
+}  // namespace
+}  // namespace weir::engine

@@ -1,0 +1,128 @@
+// A disk that is full: an error, deciding goes on, and nothing is lost once there is
+// room again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/store/sqlite/support.h"
+#include "weir/store/sqlite/store.h"
+
+namespace weir::store::sqlite {
+namespace {
+
+using engine::admitted;
+using engine::HoldState;
+using engine::remaining;
+using engine::window_of;
+using ::testing::HasSubstr;
+
+// A directory whose disk can be filled: a file system of its own where that is
+// allowed, else a bound on the size of files.
+class SmallDisk {
+ public:
+  SmallDisk() : mounted_(::mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=4m") == 0) {}
+  ~SmallDisk() {
+    make_room();
+    if (mounted_) ::umount2(dir_.path().c_str(), MNT_DETACH);
+  }
+
+  const fs::path& path() const { return dir_.path(); }
+
+  void fill() const {
+    if (mounted_) {
+      write_bytes(dir_ / "filler", std::string(std::size_t{8} << 20, 'x'));
+      return;
+    }
+    std::signal(SIGXFSZ, SIG_IGN);
+    bound_files(4096);
+  }
+  void make_room() const {
+    if (mounted_) {
+      fs::remove(dir_ / "filler");
+    } else {
+      rlimit bound{};
+      ::getrlimit(RLIMIT_FSIZE, &bound);
+      bound_files(bound.rlim_max);
+    }
+  }
+
+ private:
+  static void bound_files(rlim_t size) {
+    rlimit bound{};
+    ::getrlimit(RLIMIT_FSIZE, &bound);
+    bound.rlim_cur = size;
+    ::setrlimit(RLIMIT_FSIZE, &bound);
+  }
+
+  TemporaryDirectory dir_;
+  bool mounted_;
+};
+
+TEST(FullDisk, IsReportedAndNothingIsLostOnceThereIsRoom) {
+  const SmallDisk disk;
+  HoldId kept;
+  HoldId ended;
+  {
+    const Server server = started(disk.path(), window_of(1000), kStart);
+    ended = server->acquire(client("h"), {.hold = 1h}, kStart)->hold;
+    admitted(*server, client("a"), kStart, 5);
+    server.flush(kStart);
+
+    disk.fill();
+    for (int i = 0; i < 2000; ++i) admitted(*server, client(std::to_string(i)), kStart, 1);
+    kept = server->acquire(client("h"), {.hold = 1h}, kStart)->hold;
+    ASSERT_EQ(server->cancel(ended, kStart), HoldState::kCancelled);
+    for (int n = 0; n < 3; ++n) {
+      const Status flushed = server.store->flush(*server.engine, kStart);
+      ASSERT_FALSE(flushed.ok());
+      EXPECT_THAT(flushed.error().message, HasSubstr((disk.path() / "meters.db").string()));
+      EXPECT_THAT(flushed.error().message, HasSubstr("make room"));
+      EXPECT_EQ(admitted(*server, client("a"), kStart, 1), 1) << "deciding goes on";
+    }
+    EXPECT_EQ(server.store->stats().failed_flushes, 3u);
+
+    disk.make_room();
+    server.flush(kStart);
+  }
+  const Server server = started(disk.path(), window_of(1000), kStart);
+  EXPECT_EQ(remaining(*server, "window", {"a"}, kStart), 1000 - 5 - 3);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(remaining(*server, "window", {std::to_string(i)}, kStart), 999) << i;
+  }
+  EXPECT_EQ(server->holds(), 1u);
+  EXPECT_EQ(server->cancel(ended, kStart), HoldState::kGone);
+  EXPECT_EQ(server->cancel(kept, kStart), HoldState::kCancelled);
+}
+
+TEST(FullDisk, DoesNotHurtACompaction) {
+  const SmallDisk disk;
+  {
+    const Server server = started(disk.path(), window_of(1000), kStart);
+    for (int i = 0; i < 2000; ++i) admitted(*server, client(std::to_string(i)), kStart, 1);
+    server.flush(kStart);
+    disk.fill();
+    EXPECT_FALSE(server.store->compact_all(kStart).ok());
+    disk.make_room();
+    EXPECT_TRUE(server.store->compact_all(kStart).ok());
+  }
+  EXPECT_EQ(started(disk.path(), window_of(1000), kStart)->keys(), 2000u);
+}
+
+TEST(FullDisk, IsNotTakenForDamage) {
+  const SmallDisk disk;
+  started(disk.path(), window_of(1000), kStart);
+  disk.fill();
+  const std::string why = refusal(disk.path(), window_of(1000));
+  disk.make_room();
+  EXPECT_NE(why, "");
+  EXPECT_THAT(why, ::testing::Not(HasSubstr("--start-empty")));
+  EXPECT_EQ(refusal(disk.path(), window_of(1000)), "");
+}
+
+}  // namespace
+}  // namespace weir::store::sqlite

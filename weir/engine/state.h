@@ -1,0 +1,152 @@
+// State: what an engine knows, written down so that it can outlive the process.
+//
+// An engine made with `durable` remembers which meters and holds changed since they
+// were last collected. A store collects them shard by shard, keeps them, and gives
+// them back to the engine of the next process. Everything here is plain values: a
+// store may write them in any form.
+//
+//   MeterChanges   rows    limit, era, shape      named by the meters
+//                  meters  print, row, words      and for a log a range of
+//                  runs    (instant, units)       runs, oldest first
+//   HoldChanges    active  number, expiry         and a range of
+//                  charges limit, unit, print, what and when
+//                  ended   numbers
+//
+// What is in flight at a slots meter is not taken from its record: it is the sum of
+// what active holds charged there, so a hold that expired meanwhile has come back.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/meter.h"
+#include "weir/engine/print.h"
+#include "weir/meter/log.h"
+
+namespace weir::engine {
+
+// A shape as numbers. Which stands where: docs/reference/state.md.
+enum class MeterKind : std::uint8_t { kBucket, kTicker, kWindow, kLog, kSlots };
+
+struct ShapeRecord {
+  MeterKind kind = MeterKind::kBucket;
+  std::array<std::int64_t, 4> terms{};
+
+  friend bool operator==(const ShapeRecord&, const ShapeRecord&) = default;
+};
+
+ShapeRecord record_of(const MeterShape& shape) noexcept;
+// Refused, with a message, unless some shape has these terms.
+Result<MeterShape> shape_of(const ShapeRecord& record);
+
+struct RowRecord {
+  std::string limit;      // empty: ad-hoc buckets
+  std::uint64_t era = 0;  // of the limit, counted from 0 in each process
+  ShapeRecord shape;
+  Instant as_of{};  // when the meters were collected
+};
+
+constexpr std::uint32_t kForgotten = ~std::uint32_t{0};
+
+struct MeterRecord {
+  Print print;
+  Words words{};                // of a log: zeros
+  std::uint32_t row = 0;        // its place in `rows`; kForgotten: back in its initial state
+  std::uint32_t first_run = 0;  // its place in `runs`
+  std::uint16_t run_count = 0;
+  bool overridden = false;  // the row's shape is the key's own
+};
+
+struct MeterChanges {
+  std::vector<RowRecord> rows;
+  std::vector<MeterRecord> meters;  // a later one of the same print replaces an earlier one
+  std::vector<meter::LogRun> runs;
+
+  std::span<const meter::LogRun> runs_of(const MeterRecord& record) const noexcept {
+    return std::span(runs).subspan(record.first_run, record.run_count);
+  }
+  void clear();
+
+  // For collecting: where the rows of one engine stand.
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> places{};
+};
+
+// Whether forgetting the meter would change nothing, from `now` on. Requires a row.
+bool is_forgettable(const MeterShape& shape, const MeterRecord& record,
+                    std::span<const meter::LogRun> runs, Instant now) noexcept;
+
+// Whether some meter of this shape can be in this state.
+bool is_sound(const MeterShape& shape, const MeterRecord& record,
+              std::span<const meter::LogRun> runs) noexcept;
+
+struct ChargeRecord {
+  std::uint32_t limit = 0;  // its place in `names`
+  std::uint32_t unit = 0;
+  Print print;
+  std::int64_t amount = 0;
+  std::int64_t weight = 1;
+  Instant charged_at{};
+  std::uint64_t era = 0;  // of the limit
+  bool is_slots = false;
+};
+
+struct HoldRecord {
+  std::uint64_t number = 0;
+  Instant expires{};
+  std::uint32_t first_charge = 0;
+  std::uint32_t charge_count = 0;
+};
+
+constexpr std::size_t kHoldsPerCollection = 4096;
+
+// Charges at the gates of systems are not here: those keep their own state.
+struct HoldChanges {
+  std::vector<HoldRecord> active;  // new or renewed
+  std::vector<ChargeRecord> charges;
+  std::vector<std::string> names;    // of limits and units
+  std::vector<std::uint64_t> ended;  // also if it is among the active ones
+  std::uint64_t next_number = 1;     // not given out yet
+  Instant as_of{};                   // when they were collected
+
+  std::span<const ChargeRecord> charges_of(const HoldRecord& record) const noexcept {
+    return std::span(charges).subspan(record.first_charge, record.charge_count);
+  }
+  // The place of a name, added if need be.
+  std::uint32_t place_of(std::string_view name);
+};
+
+struct EraRecord {
+  std::string limit;
+  std::uint64_t era = 0;
+};
+
+struct RestoreReport {
+  std::uint64_t meters = 0;   // brought back, also if another record replaced it
+  std::uint64_t initial = 0;  // not worth it: back in their initial state meanwhile
+  std::uint64_t skipped = 0;  // meters of a limit that is gone
+  std::uint64_t moved = 0;    // meters and holds of a clock that was ahead of this one
+  std::uint64_t holds = 0;
+  std::uint64_t expired = 0;  // holds whose time came meanwhile
+
+  RestoreReport& operator+=(const RestoreReport& other) noexcept;
+};
+
+// The record as it would stand had it been collected at `now`, for one of a clock that
+// was ahead: a clock that was wrong must not lock a key for years. What is left to
+// wait stays the same; ticks keep their phase, and windows are those of `now`.
+// Requires as_of > now, and a row.
+void move_back(const MeterShape& shape, MeterRecord& record, std::vector<meter::LogRun>& runs,
+               Instant as_of, Instant now);
+
+}  // namespace weir::engine

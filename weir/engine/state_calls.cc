@@ -1,0 +1,313 @@
+// State that outlives the process: collecting what changed, and bringing it back.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "weir/engine/engine_impl.h"
+#include "weir/engine/state.h"
+
+namespace weir::engine {
+namespace {
+
+// The place of a slot's row among those collected.
+std::uint32_t place_of(const Row& row, Instant now, MeterChanges& out) {
+  const auto [found, is_new] =
+      out.places.try_emplace(row.serial, static_cast<std::uint32_t>(out.rows.size()));
+  if (is_new) out.rows.push_back({std::string(row.limit), row.era, record_of(row.shape), now});
+  return found->second;
+}
+
+void collect(const Row& row, const Slot& slot, const LogBlocks& blocks, Instant now,
+             MeterChanges& out) {
+  MeterRecord record;
+  record.print = {slot.low.load(std::memory_order_relaxed),
+                  slot.high.load(std::memory_order_relaxed) & kPrintHighMask};
+  record.row = place_of(row, now, out);
+  record.overridden = (slot.meta() & meta::kOverride) != 0;
+  record.words = slot.words();
+  if (is_log(row.shape)) {
+    const auto state = std::bit_cast<meter::LogState>(record.words);
+    record.words = {};
+    record.first_run = static_cast<std::uint32_t>(out.runs.size());
+    record.run_count = state.size;
+    out.runs.resize(out.runs.size() + state.size);
+    const std::span runs = std::span(out.runs).subspan(record.first_run);
+    meter::move_runs(state, blocks.ring(state.block), runs);
+  }
+  out.meters.push_back(record);
+}
+
+// Gives the runs a block, named by `words`. False: the blocks are exhausted.
+bool store_runs(std::span<const meter::LogRun> runs, LogBlocks& blocks, Words& words) {
+  meter::LogState state;
+  if (!blocks.reserve(state, static_cast<std::uint32_t>(runs.size()))) return false;
+  std::copy(runs.begin(), runs.end(), blocks.ring(state.block).begin());
+  for (const meter::LogRun& run : runs) state.held += run.units;
+  state.size = static_cast<std::uint16_t>(runs.size());
+  words = std::bit_cast<Words>(state);
+  return true;
+}
+
+Error unsound(std::string_view limit) {
+  return bad_argument(fmt::format(
+      "state: limit '{}': a meter's record is in a state that its shape cannot have; the record is "
+      "damaged, start without it",
+      limit));
+}
+
+Error table_full(std::string_view limit) {
+  return Error{ErrorCode::kExhausted,
+               fmt::format("state: limit '{}': the table is full, so a stored key does not fit; "
+                           "raise keys_max to what it was, or let it evict",
+                           limit)};
+}
+
+}  // namespace
+
+std::size_t Engine::shards() const noexcept { return impl_->table.shard_count(); }
+
+void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) noexcept {
+  Table& table = impl_->table;
+  Shard& shard = table.shard(index);
+  // Memory is found before the lock is taken.
+  out.meters.reserve(out.meters.size() + shard.size.load(std::memory_order_relaxed));
+  const std::scoped_lock lock(shard);
+  if (impl_->options.durable) {
+    for (const Print print : table.forgotten(shard)) {
+      out.meters.push_back({.print = print, .row = kForgotten});
+    }
+    table.forgotten(shard).clear();
+  }
+  Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  const unsigned part_bits = shard.part_bits();
+  for (std::uint64_t parts = std::exchange(shard.changed_parts, 0); parts != 0;
+       parts &= parts - 1) {
+    const std::size_t part = static_cast<std::size_t>(std::countr_zero(parts));
+    const std::size_t end = std::min((part + 1) << part_bits, capacity);
+    for (std::size_t i = part << part_bits; i < end; ++i) {
+      if (slots[i].row() == 0 || (slots[i].meta() & meta::kDirty) == 0) continue;
+      slots[i].set_meta(slots[i].meta() & ~meta::kDirty);
+      const Row& row = impl_->rows.at(slots[i].row());
+      if (row.alive) collect(row, slots[i], table.logs, now, out);  // else see eras()
+    }
+  }
+}
+
+bool Engine::collect_holds(Instant now, HoldChanges& out) noexcept {
+  return impl_->holds.collect(kHoldsPerCollection, now, out);
+}
+
+void Engine::collect_ended_holds(HoldChanges& out) noexcept { impl_->holds.collect_ended(out); }
+
+void Engine::mark_changed(std::span<const Print> prints) noexcept {
+  Table& table = impl_->table;
+  for (const Print print : prints) {
+    Shard& shard = table.shard_of(print);
+    const std::scoped_lock lock(shard);
+    if (Slot* slot = table.find(shard, print)) {
+      shard.mark_changed(*slot);
+    } else if (impl_->options.durable) {
+      table.forgotten(shard).push_back(print);  // it was dropped meanwhile
+    }
+  }
+}
+
+void Engine::mark_changed(const HoldChanges& changes) noexcept { impl_->holds.uncollect(changes); }
+
+std::vector<EraRecord> Engine::eras() const noexcept {
+  const std::scoped_lock lock(impl_->rules_lock);
+  std::vector<EraRecord> eras;
+  for (auto& [limit, era] : impl_->rows.later_eras()) eras.push_back({std::move(limit), era});
+  return eras;
+}
+
+Status Engine::Impl::retire_strangers(std::span<const RowRecord> records, Instant now) {
+  bool in_force = false;
+  std::shared_ptr<const RuleSet> rule_set;
+  {
+    const std::scoped_lock lock(rules_lock);
+    rule_set = active->rules;
+    for (const RowRecord& record : records) {
+      if (record.limit.empty() || rows.era(record.limit) > 0) continue;
+      const ActiveLimit* limit = active->find(record.limit);
+      const bool fits = limit != nullptr && limit->seat == nullptr &&
+                        limit->is_slots == (record.shape.kind == MeterKind::kSlots);
+      if (fits) continue;
+      rows.retire(record.limit);
+      in_force |= limit != nullptr;
+    }
+  }
+  // A limit that stays in force under the same name needs rows of its new era.
+  return in_force ? activate(std::move(rule_set), now) : Status(Done{});
+}
+
+Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant now) {
+  Status retired = retire_strangers(meters.rows, now);
+  if (!retired) return std::move(retired).error();
+  const std::scoped_lock lock(rules_lock);
+  std::vector<RowId> row_ids;  // 0: the limit is gone
+  for (const RowRecord& record : meters.rows) {
+    const ActiveLimit* limit = active->find(record.limit);
+    Result<MeterShape> shape = shape_of(record.shape);
+    if (!shape) {
+      return bad_argument(
+          fmt::format("state: limit '{}': {}", record.limit, shape.error().message));
+    }
+    RowId row_id = 0;
+    if (record.limit.empty()) {
+      if (record.shape.kind == MeterKind::kBucket) row_id = ad_hoc_row;
+    } else if (limit != nullptr && limit->seat == nullptr && limit->is_slots == is_slots(*shape)) {
+      row_id = rows.add(record.limit, *shape);
+      if (row_id == 0) {
+        return Error{ErrorCode::kExhausted,
+                     fmt::format("state: limit '{}': there are too many limits and overrides in "
+                                 "different shapes; use fewer",
+                                 record.limit)};
+      }
+    }
+    row_ids.push_back(row_id);
+  }
+  RestoreReport report;
+  for (const MeterRecord& record : meters.meters) {
+    Status restored = restore_meter(meters, record, row_ids, now, report);
+    if (!restored) return std::move(restored).error();
+  }
+  return report;
+}
+
+Status Engine::Impl::restore_meter(const MeterChanges& meters, const MeterRecord& stored,
+                                   std::span<const RowId> row_ids, Instant now,
+                                   RestoreReport& report) {
+  Shard& shard = table.shard_of(stored.print);
+  const std::scoped_lock lock(shard);
+  // What is left out as initial now must not come back for an earlier instant.
+  shard.latest_ns.store(shard.at_least(now).ns, std::memory_order_relaxed);
+  const std::pair<std::uint64_t, std::uint64_t> name{stored.print.low, stored.print.high};
+  if (Slot* earlier = table.find(shard, stored.print)) {
+    overridden.erase(name);
+    table.erase(shard, earlier);
+  }
+  if (stored.row == kForgotten) return Done{};
+  WEIR_ASSERT(stored.row < row_ids.size());
+  WEIR_ASSERT(std::size_t{stored.first_run} + stored.run_count <= meters.runs.size());
+  const RowId row_id = row_ids[stored.row];
+  if (row_id == 0) {
+    report.skipped += 1;
+    return Done{};
+  }
+  const Row& row = rows.at(row_id);
+  MeterRecord record = stored;
+  std::vector<meter::LogRun> runs(meters.runs_of(stored).begin(), meters.runs_of(stored).end());
+  if (!is_sound(row.shape, record, runs)) return unsound(row.limit);
+  const Instant as_of = meters.rows[stored.row].as_of;
+  if (as_of > now) {
+    move_back(row.shape, record, runs, as_of, now);
+    report.moved += 1;
+  }
+  const ActiveLimit* limit = active->find(row.limit);
+  // Parameters of its own end with the limit's kind of meter.
+  if (limit == nullptr || limit->shape.index() != row.shape.index()) record.overridden = false;
+  if (is_forgettable(row.shape, record, runs, now)) {
+    report.initial += 1;
+    return Done{};
+  }
+  if (is_slots(row.shape)) record.words = {};  // the holds will say
+  if (!runs.empty() && !store_runs(runs, table.logs, record.words)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("state: limit '{}': the memory for logs is used up; raise "
+                             "log_runs_max to what it was",
+                             row.limit)};
+  }
+  Slot* slot = table.insert(shard, record.print, row_id, record.words, now);
+  if (slot == nullptr) return table_full(row.limit);
+  slot->set_meta(row_id | (record.overridden ? meta::kOverride : 0));  // the store has it
+  report.meters += 1;
+  if (!record.overridden) return Done{};
+  if (overridden.size() >= options.overrides_max) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("state: limit '{}': more than {} keys have overrides; raise "
+                             "overrides_max to what it was",
+                             row.limit, overridden.size())};
+  }
+  overridden.emplace(name, row.limit);
+  return Done{};
+}
+
+Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant now) {
+  RestoreReport report;
+  const std::scoped_lock lock(rules_lock);
+  std::vector<std::string_view> names;
+  for (const std::string& name : stored.names) names.push_back(rows.intern(name));
+  for (const HoldRecord& record : stored.active) {
+    WEIR_ASSERT(std::size_t{record.first_charge} + record.charge_count <= stored.charges.size());
+    Instant expires = record.expires;
+    if (stored.as_of > now) {
+      expires = expires - (stored.as_of - now);
+      report.moved += 1;
+    }
+    if (expires <= now) {
+      report.expired += 1;
+      continue;
+    }
+    HoldCharges charges;
+    for (const ChargeRecord& charge : stored.charges_of(record)) {
+      WEIR_ASSERT(charge.limit < names.size());
+      WEIR_ASSERT(charge.unit < names.size());
+      const ActiveLimit* limit = active->find(names[charge.limit]);
+      // To a limit that is gone, or came back as another, nothing is given back.
+      if (limit == nullptr || limit->seat != nullptr || limit->is_slots != charge.is_slots ||
+          rows.era(limit->name) > 0) {
+        continue;
+      }
+      if (charge.amount < 0 || charge.amount > kTermMax || charge.weight < 0) {
+        return unsound(limit->name);
+      }
+      charges.push_back({limit->name, names[charge.unit], charge.print, nullptr, charge.amount,
+                         charge.weight, charge.charged_at, 0, charge.is_slots});
+      if (!charge.is_slots) continue;
+      Status kept = restore_in_flight(*limit, charge.print, charge.amount, now);
+      if (!kept) return std::move(kept).error();
+    }
+    if (!holds.restore(record.number, expires, std::move(charges))) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("state: there are more than {} stored holds; raise holds_max to "
+                               "what it was",
+                               holds.active())};
+    }
+    report.holds += 1;
+  }
+  holds.skip_to(stored.next_number);
+  return report;
+}
+
+Status Engine::Impl::restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount,
+                                       Instant now) {
+  Shard& shard = table.shard_of(print);
+  const std::scoped_lock lock(shard);
+  Slot* slot = table.find(shard, print);
+  if (slot == nullptr) slot = table.insert(shard, print, limit.row, {}, now);
+  if (slot == nullptr) return table_full(limit.name);
+  auto state = std::bit_cast<meter::SlotsState>(slot->words());
+  state.in_flight = saturate(std::min(Wide{state.in_flight} + amount, Wide{kTermMax}));
+  slot->set_words(std::bit_cast<Words>(state));
+  slot->set_meta(slot->meta() & ~meta::kDirty);  // the hold is its record
+  return Done{};
+}
+
+Result<RestoreReport> Engine::restore(const MeterChanges& meters, Instant now) noexcept {
+  if (!is_acceptable(now)) return unacceptable_instant(now);
+  return impl_->restore(meters, now);
+}
+
+Result<RestoreReport> Engine::restore(const HoldChanges& holds, Instant now) noexcept {
+  if (!is_acceptable(now)) return unacceptable_instant(now);
+  Result<RestoreReport> report = impl_->restore(holds, now);
+  impl_->announce();
+  return report;
+}
+
+}  // namespace weir::engine

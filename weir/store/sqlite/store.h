@@ -1,0 +1,116 @@
+// Store: meters and holds in a SQLite file, written behind.
+//
+// The server decides in memory; every now and then the store collects what changed and
+// writes it in one transaction. A crash forgets what came after the last flush, a
+// clean stop nothing. Nothing is held up meanwhile but one shard at a time, for as long
+// as it takes to copy what changed there.
+//
+//   auto store = Store::open(dir);
+//   auto engine = Engine::create(rules, {.secret = (*store)->secret(),
+//                                        .owner = (*store)->owner(), .durable = true});
+//   auto report = (*store)->restore(**engine, clock.now());
+//   Flusher flusher(**store, **engine, clock);   // flusher.h
+//
+// Mechanism and a worked example: docs/design/state.md.
+//
+// Thread safety: every function may be called from any thread; calls that touch the
+// file wait for each other.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/state.h"
+#include "weir/store/sqlite/books.h"
+#include "weir/store/sqlite/compaction.h"
+#include "weir/store/sqlite/database.h"
+#include "weir/store/sqlite/directory.h"
+#include "weir/store/sqlite/eras.h"
+#include "weir/store/sqlite/schema.h"
+
+namespace weir::store::sqlite {
+
+// What to do with a file that is there.
+enum class StartEmpty : bool {
+  kNo,   // use it; an error if it cannot be used
+  kYes,  // move it aside, to meters.db.bad-<n>, and begin with nothing used
+};
+
+struct StoreStats {
+  std::uint64_t flushes = 0;  // that succeeded
+  std::uint64_t failed_flushes = 0;
+  std::uint64_t meters = 0;  // written, by all flushes
+  std::uint64_t holds = 0;
+  std::uint64_t compactions = 0;
+  std::uint64_t base_bytes = 0;     // of packed state
+  std::uint64_t changes_bytes = 0;  // of packed changes since
+};
+
+class Store {
+ public:
+  // Takes the directory for this process alone.
+  static Result<std::unique_ptr<Store>> open(const std::filesystem::path& dir,
+                                             StartEmpty start_empty = StartEmpty::kNo) noexcept;
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // What the engine has to be made with.
+  const engine::Secret& secret() const noexcept { return facts_.secret; }
+  std::uint64_t owner() const noexcept { return facts_.owner; }
+
+  // Brings back everything, also if that is nothing. Before the first flush, once.
+  Result<engine::RestoreReport> restore(engine::Engine& engine, Instant now) noexcept;
+
+  // Writes what changed. On an error nothing is lost: the next flush tries again.
+  Status flush(engine::Engine& engine, Instant now) noexcept;
+
+  // Does one step of merging changes into the base, if they have become many.
+  Status compact(Instant now) noexcept;
+  // Merges all of them.
+  Status compact_all(Instant now) noexcept;
+
+  StoreStats stats() const noexcept;
+
+ private:
+  Store(Directory directory, Database database, const Facts& facts, Eras eras);
+  static Result<std::unique_ptr<Store>> open_directory(const std::filesystem::path& dir,
+                                                       StartEmpty start_empty);
+
+  struct Collected;
+  Status write_changes(engine::Engine& engine, Instant now, Collected& collected);
+  Status write_holds(engine::Engine& engine, Instant now, Collected& collected);
+  Status write_meters(engine::Engine& engine, Instant now, Collected& collected);
+  Status write_blob(std::int64_t kind, std::size_t first, std::size_t last,
+                    const std::vector<std::byte>& blob, Collected& collected);
+  Status begin(Collected& collected);
+  Result<bool> compact_step(Instant now);
+  Result<engine::RestoreReport> restore_all(engine::Engine& engine, Instant now);
+  static Status read_holds(const Statement& row, HoldBook& holds);
+  Status restore_meters(const Statement& row, engine::Engine& engine, Instant now,
+                        engine::RestoreReport& report) const;
+  Status restore_holds(const HoldBook& holds, engine::Engine& engine, Instant now,
+                       engine::RestoreReport& report) const;
+
+  const Directory directory_;
+  const std::string file_;
+  mutable std::mutex lock_;  // of everything below
+  Database database_;
+  Facts facts_;
+  Eras eras_;
+  Compaction compaction_;
+  bool restored_ = false;
+  StoreStats stats_;
+};
+
+}  // namespace weir::store::sqlite
