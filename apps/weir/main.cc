@@ -15,6 +15,9 @@ int main(int argc, char** argv) {
   std::string path = "weir.yaml";
   CLI::App* serve = app.add_subcommand("serve", "Serve the limits of a configuration");
   serve->add_option("config", path, "The configuration")->capture_default_str();
+  bool start_empty = false;
+  serve->add_flag("--start-empty", start_empty,
+                  "Move a state file aside and begin with nothing used");
   CLI::App* check = app.add_subcommand("check", "Show a configuration's mistakes, or its meaning");
   check->add_option("config", path, "The configuration")->capture_default_str();
   const CLI::App* demo =
@@ -24,7 +27,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? 0 : 2;
   }
-  if (serve->parsed()) return weir::app::run_serve(path);
+  if (serve->parsed()) return weir::app::run_serve(path, start_empty);
   if (check->parsed()) return weir::app::run_check(path);
   if (demo->parsed()) return weir::app::run_demo();
   return 2;

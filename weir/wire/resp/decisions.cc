@@ -234,9 +234,14 @@ std::size_t run_renew(Run& run) {
 }
 
 std::size_t run_inspect(Run& run) {
+  engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
-  const Result<engine::Inspection> found =
-      run.session.service().engine->inspect(arguments[0], arguments.subspan(1), run.now);
+  const auto key = read_key(arguments, *engine.rules());
+  if (!key) {
+    write_error(key.error(), run.reply);
+    return 1;
+  }
+  const Result<engine::Inspection> found = engine.inspect(arguments[0], *key, run.now);
   if (!found) {
     write_error(found.error(), run.reply);
     return 1;
@@ -254,9 +259,10 @@ std::size_t run_inspect(Run& run) {
 }
 
 std::size_t run_reset(Run& run) {
+  engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
-  const Status status =
-      run.session.service().engine->reset(arguments[0], arguments.subspan(1), run.now);
+  const auto key = read_key(arguments, *engine.rules());
+  const Status status = key ? engine.reset(arguments[0], *key, run.now) : Status{key.error()};
   if (!status) {
     write_error(status.error(), run.reply);
   } else {
