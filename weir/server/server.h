@@ -21,6 +21,7 @@
 #include "weir/base/result.h"
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
+#include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -35,20 +36,23 @@ class Server final : public wire::resp::Host {
 
   // Where it listens, with the ports that were chosen for 0.
   std::vector<std::string> addresses() const;
-  // Addresses of the configuration for protocols that are not served yet.
-  std::vector<config::Address> not_served() const;
 
   engine::Engine& engine() noexcept;
+  // What /readyz tells. Once started the server is ready, until it stops or somebody
+  // says otherwise here.
+  Readiness& readiness() noexcept;
 
-  // Reads the configuration again. Limits, tokens and styles change; listeners, state
-  // and bounds need a restart.
-  Status reload() override;
+  // Reads the configuration again. Limits and tokens change; listeners, state, styles and
+  // bounds need a restart.
+  Status reload() noexcept override;
 
   // Ends: drains for at most `patience`, then closes what is left.
   void stop(Duration patience);
 
   Role role_of(std::string_view token) const override;
   std::string info() const override;
+  // In the text format of Prometheus.
+  std::string metrics() const;
 
  private:
   struct Impl;
