@@ -107,9 +107,6 @@ int run_serve(const std::string& path, bool start_empty) {
   for (const std::string& address : (*server)->addresses()) {
     say(fmt::format("listening on {}", address));
   }
-  for (const config::Address& address : (*server)->not_served()) {
-    say(fmt::format("not listening on {}: this version serves RESP only", address.text()));
-  }
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
     if (signal == SIGTERM || signal == SIGINT) break;

@@ -22,6 +22,7 @@
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
 #include "weir/server/keeper.h"
+#include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -38,14 +39,15 @@ class Server final : public wire::resp::Host {
 
   // Where it listens, with the ports that were chosen for 0.
   std::vector<std::string> addresses() const;
-  // Addresses of the configuration for protocols that are not served yet.
-  std::vector<config::Address> not_served() const;
 
   engine::Engine& engine() noexcept;
+  // What /readyz tells. Once started the server is ready, until it stops or somebody
+  // says otherwise here.
+  Readiness& readiness() noexcept;
 
-  // Reads the configuration again. Limits, tokens and styles change; listeners, state
-  // and bounds need a restart.
-  Status reload() override;
+  // Reads the configuration again. Limits and tokens change; listeners, state, styles and
+  // bounds need a restart.
+  Status reload() noexcept override;
 
   // Ends: drains for at most `patience`, closes what is left, writes the state. An error
   // says what could not be written.
@@ -56,6 +58,8 @@ class Server final : public wire::resp::Host {
 
   Role role_of(std::string_view token) const override;
   std::string info() const override;
+  // In the text format of Prometheus.
+  std::string metrics() const;
 
  private:
   struct Impl;
