@@ -39,6 +39,8 @@ class [[nodiscard]] Result {
 
   // Default-constructs the value in place, for results too large to move.
   explicit Result(std::in_place_t) : held_(std::in_place_index<0>) {}
+  // The same again, where a result is used for one answer after the other.
+  void renew() { held_.template emplace<0>(); }
 
   bool ok() const noexcept { return held_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }

@@ -396,7 +396,7 @@ void Engine::decide(std::span<const Request> requests, Instant now,
         continue;
       }
       planned[i] = true;
-      answer = Result<Decision>(std::in_place);
+      answer.renew();
       impl_->sample(mine, rules, plans[i].limits(), requests[first + i]);
       for (std::size_t j = 0; j < plans[i].count; ++j) {
         if (!plans[i].items[j].limit->seat) impl_->table.prefetch(plans[i].items[j].print);

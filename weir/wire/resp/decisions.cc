@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/resp/command.h"
@@ -10,6 +12,7 @@ namespace weir::wire::resp::internal {
 namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::size_t kAnswersAtOnce = 16;
 
 std::string_view code_of(ErrorCode code) {
   switch (code) {
@@ -33,6 +36,48 @@ std::int64_t ms_until(Instant at, Instant now) {
   return ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
 }
 
+// All of a decision up to what remains of its limits.
+void write_beginning(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
+  reply.begin_map(with_grant ? 7 : 6);
+  reply.write_bulk("verdict");
+  reply.write_bulk(to_string(decision.verdict));
+  reply.write_bulk("limit");
+  if (const Outcome* binding = decision.binding()) {
+    reply.write_bulk(binding->limit);
+  } else {
+    reply.write_null();
+  }
+  reply.write_bulk("shortfall");
+  reply.write_integer(decision.shortfall);
+  reply.write_bulk("retry_after_ms");
+  reply.write_integer(ms_until(decision.earliest, now));
+  if (with_grant) {
+    reply.write_bulk("granted");
+    reply.write_integer(decision.granted);
+  }
+  reply.write_bulk("hold");
+  if (decision.hold) {
+    reply.write_bulk(hold_text(decision.hold));
+  } else {
+    reply.write_null();
+  }
+  reply.write_bulk("remaining");
+}
+
+// The beginning that most decisions have: allowed now, without a hold.
+std::string_view plain_beginning(int version) {
+  const auto write = [](int in_version) {
+    std::string text;
+    Reply reply(text);
+    reply.set_version(in_version);
+    write_beginning(Decision{}, Instant{}, false, reply);
+    return text;
+  };
+  static const std::string of_2 = write(2);
+  static const std::string of_3 = write(3);
+  return version == 2 ? of_2 : of_3;
+}
+
 void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, Reply& reply) {
   if (answer) {
     write_decision(*answer, now, with_grant, reply);
@@ -41,19 +86,21 @@ void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, 
   }
 }
 
-// Decides the asks of `scratch.group` together.
+// Decides the asks of `scratch.group` together, a few at a time: answers are large, and
+// are written out while they are still near.
 void flush_group(Run& run) {
   Scratch& scratch = run.scratch;
-  if (scratch.group.empty()) return;
   scratch.requests.clear();
   for (const Ask& ask : scratch.group) scratch.requests.push_back(scratch.asks.request(ask));
-  while (scratch.answers.size() < scratch.requests.size()) {
-    scratch.answers.emplace_back(std::in_place);
-  }
-  const std::span answers(scratch.answers.data(), scratch.requests.size());
-  run.session.service().engine->decide(scratch.requests, run.now, answers);
-  for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
   scratch.group.clear();
+  while (scratch.answers.size() < kAnswersAtOnce) scratch.answers.emplace_back(std::in_place);
+  for (std::span<const engine::Request> left = scratch.requests; !left.empty();) {
+    const std::size_t count = std::min(left.size(), kAnswersAtOnce);
+    const std::span answers(scratch.answers.data(), count);
+    run.session.service().engine->decide(left.first(count), run.now, answers);
+    for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
+    left = left.subspan(count);
+  }
 }
 
 // An ask with options, by itself.
@@ -100,34 +147,14 @@ void write_error(const Error& error, Reply& reply) {
 }
 
 void write_decision(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
-  reply.begin_map(with_grant ? 7 : 6);
-  reply.write_bulk("verdict");
-  reply.write_bulk(to_string(decision.verdict));
-  reply.write_bulk("limit");
-  if (const Outcome* binding = decision.binding()) {
-    reply.write_bulk(binding->limit);
+  if (decision.allowed() && !decision.hold && !with_grant && decision.earliest <= now) [[likely]] {
+    reply.write_replies(plain_beginning(reply.version()));
   } else {
-    reply.write_null();
+    write_beginning(decision, now, with_grant, reply);
   }
-  reply.write_bulk("shortfall");
-  reply.write_integer(decision.shortfall);
-  reply.write_bulk("retry_after_ms");
-  reply.write_integer(ms_until(decision.earliest, now));
-  if (with_grant) {
-    reply.write_bulk("granted");
-    reply.write_integer(decision.granted);
-  }
-  reply.write_bulk("hold");
-  if (decision.hold) {
-    reply.write_bulk(hold_text(decision.hold));
-  } else {
-    reply.write_null();
-  }
-  reply.write_bulk("remaining");
   reply.begin_map(decision.outcomes().size());
   for (const Outcome& outcome : decision.outcomes()) {
-    reply.write_bulk(outcome.limit);
-    reply.write_integer(outcome.remaining);
+    reply.write_entry(outcome.limit, outcome.remaining);
   }
 }
 

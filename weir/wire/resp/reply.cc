@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kNumberLineBytesMax = 1 + 20 + 2;  // type, sign and 19 digits, CRLF
 constexpr std::size_t kIntegersAtOnce = 8;
+constexpr std::size_t kShortKeyBytesMax = 64;
 
 // Writes a type, a number and CRLF, and returns where they end. Requires room
 // for kNumberLineBytesMax.
@@ -79,6 +80,22 @@ void Reply::begin_map(std::size_t pairs) {
   if (version_ == 2) return begin_array(2 * pairs);
   write_number('%', static_cast<std::int64_t>(pairs));
 }
+
+void Reply::write_entry(std::string_view key, std::int64_t value) {
+  if (key.size() > kShortKeyBytesMax) {
+    write_bulk(key);
+    return write_integer(value);
+  }
+  char entry[2 * kNumberLineBytesMax + kShortKeyBytesMax + 2];
+  char* at = put_number(entry, '$', static_cast<std::int64_t>(key.size()));
+  at = std::copy(key.begin(), key.end(), at);
+  *at++ = '\r';
+  *at++ = '\n';
+  at = put_number(at, ':', value);
+  out_.append(entry, static_cast<std::size_t>(at - entry));
+}
+
+void Reply::write_replies(std::string_view bytes) { out_.append(bytes); }
 
 void Reply::write_integers(std::span<const std::int64_t> values) {
   begin_array(values.size());

@@ -51,6 +51,12 @@ class Reply {
   // `pairs` times a key and its value follow. Requires pairs <= 2^62.
   void begin_map(std::size_t pairs);
 
+  // A bulk string and an integer, such as an entry of a map.
+  void write_entry(std::string_view key, std::int64_t value);
+
+  // Bytes that are replies already, in this version.
+  void write_replies(std::string_view bytes);
+
   // A whole array of integers.
   void write_integers(std::span<const std::int64_t> values);
 

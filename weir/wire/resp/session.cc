@@ -43,8 +43,12 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
       parsed = parser_.next(bytes.substr(done));
       done += parsed.consumed;
       if (parsed.kind != ParsedKind::kCommand) break;
-      scratch.items.push_back(
-          {find_command(parsed.words[0]), scratch.words.size(), parsed.words.size(), done});
+      // Most often the command of the one before.
+      const bool is_repeated = !scratch.items.empty() &&
+                               scratch.words[scratch.items.back().first_word] == parsed.words[0];
+      const Command* const command =
+          is_repeated ? scratch.items.back().command : find_command(parsed.words[0]);
+      scratch.items.push_back({command, scratch.words.size(), parsed.words.size(), done});
       scratch.words.insert(scratch.words.end(), parsed.words.begin(), parsed.words.end());
     } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
 
