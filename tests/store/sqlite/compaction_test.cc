@@ -114,8 +114,8 @@ TEST(Compaction, BeginsByItselfWhenChangesOutweighTheBase) {
   TemporaryDirectory dir;
   const Server server = started(dir.path(), window_of(1'000'000), kStart);
   std::uint64_t most = 0;
-  for (int round = 0; round < 60; ++round) {
-    for (int i = 0; i < 10'000; ++i) {
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 50'000; ++i) {
       ASSERT_TRUE(server->decide(client(std::to_string(i)), kStart)->allowed());
     }
     server.flush(kStart);
@@ -124,8 +124,8 @@ TEST(Compaction, BeginsByItselfWhenChangesOutweighTheBase) {
     ASSERT_TRUE(server.store->compact(kStart).ok());
   }
   EXPECT_GE(server.store->stats().compactions, 2u);
-  EXPECT_LT(most, 8u << 20) << "of 60 flushes of 320 kB";
-  EXPECT_LT(fs::file_size(dir / "meters.db"), 16u << 20);
+  EXPECT_LT(most, 40u << 20) << "of 50 flushes of 1.6 MB";
+  EXPECT_LT(fs::file_size(dir / "meters.db"), 80u << 20);
 }
 
 TEST(Compaction, GoesOnWhereItStoppedWhileChangesCome) {

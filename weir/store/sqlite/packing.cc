@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <boost/crc.hpp>
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
+
+#include "weir/store/sqlite/crc.h"
 
 namespace weir::store::sqlite {
 namespace {
@@ -35,12 +37,6 @@ constexpr std::size_t kEraBytesMin = 18;
 constexpr std::uint64_t kOverridden = 0x8000;
 constexpr std::uint64_t kNoRow = 0x7fff;
 
-std::uint32_t checksum(Bytes bytes) {
-  boost::crc_32_type crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
-
 // Little endian, whatever the machine's own order.
 class Writer {
  public:
@@ -50,9 +46,9 @@ class Writer {
     put(0, 4);  // the checksum, when everything is there
   }
   void put(std::uint64_t value, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) {
-      bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
-    }
+    std::array<std::byte, 8> little;
+    for (std::size_t i = 0; i < 8; ++i) little[i] = static_cast<std::byte>(value >> (8 * i));
+    bytes_.insert(bytes_.end(), little.begin(), little.begin() + bytes);
   }
   void put(std::int64_t value) { put(static_cast<std::uint64_t>(value), 8); }
   void put(std::string_view text) {
@@ -62,7 +58,7 @@ class Writer {
   }
   void reserve(std::size_t more) { bytes_.reserve(bytes_.size() + more); }
   std::vector<std::byte> finish() && {
-    const std::uint32_t crc = checksum(Bytes(bytes_).subspan(kHeadBytes));
+    const std::uint32_t crc = crc32(Bytes(bytes_).subspan(kHeadBytes));
     for (std::size_t i = 0; i < 4; ++i) bytes_[8 + i] = static_cast<std::byte>(crc >> (8 * i));
     return std::move(bytes_);
   }
@@ -126,7 +122,7 @@ Result<Reader> open(Bytes blob, std::uint64_t magic) {
   if (reader.get(4) != magic) return damaged("it does not begin as one");
   const std::uint64_t format = reader.get(4);
   if (format != kFormat) return damaged(fmt::format("its format is {}, not {}", format, kFormat));
-  if (reader.get(4) != checksum(blob.subspan(kHeadBytes))) {
+  if (reader.get(4) != crc32(blob.subspan(kHeadBytes))) {
     return damaged("its checksum is wrong");
   }
   return reader;
