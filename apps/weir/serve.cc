@@ -58,16 +58,6 @@ void reload(server::Server& server, const std::string& path, std::string_view wh
 
 }  // namespace
 
-int run_check(const std::string& path) {
-  const Result<config::Config> config = config::load(path);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().message);
-    return 1;
-  }
-  fmt::print("{}", config::describe(*config));
-  return 0;
-}
-
 int run_serve(const std::string& path) {
   FileMark mark = FileMark::of(path);
   Result<config::Config> config = config::load(path);

@@ -9,7 +9,4 @@ namespace weir::app {
 // Runs until SIGTERM or SIGINT. Returns the exit code.
 int run_serve(const std::string& path);
 
-// `weir check`: prints every mistake of a configuration, or what it means.
-int run_check(const std::string& path);
-
 }  // namespace weir::app

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "weir/base/hold_text.h"
+#include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/resp/command.h"
 
@@ -10,6 +11,8 @@ namespace weir::wire::resp::internal {
 namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kHeaviestMax = 100;  // keys in one reply
+constexpr std::int64_t kHeaviestUsual = 10;
 
 std::string_view code_of(ErrorCode code) {
   switch (code) {
@@ -250,6 +253,32 @@ std::size_t run_inspect(Run& run) {
   run.reply.write_boolean(found->overridden);
   run.reply.write_bulk("waiters");
   run.reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  return 1;
+}
+
+std::size_t run_heaviest(Run& run) {
+  const Words arguments = run.arguments(0);
+  engine::Engine& engine = *run.session.service().engine;
+  Result<std::int64_t> count = kHeaviestUsual;
+  if (arguments.size() > 1) {
+    count = engine::parse_count("the number of keys", arguments[1], 1, kHeaviestMax);
+  }
+  if (!count) {
+    write_error(count.error(), run.reply);
+  } else if (engine.rules()->find(arguments[0]) == nullptr) {
+    write_error({ErrorCode::kNotFound,
+                 fmt::format("limit {}: there is no such limit; correct the name",
+                             in_quotes(arguments[0]))},
+                run.reply);
+  } else {
+    const std::vector<engine::HeavyKey> keys =
+        engine.heaviest(arguments[0], static_cast<std::size_t>(*count));
+    run.reply.begin_map(keys.size());
+    for (const engine::HeavyKey& heavy : keys) {
+      run.reply.write_bulk(heavy.key);
+      run.reply.write_integer(heavy.units);
+    }
+  }
   return 1;
 }
 
