@@ -109,6 +109,7 @@ Result<Client> Client::connect(const ServerChoice& choice) {
   Client client(address->text(), context);
   // hiredis tells a refused TCP connection by text only once it has tried all addresses.
   if (context->err != 0) return unreachable(reason_of(client.address_, errno, context->errstr));
+  if (redisSetTimeout(context, time_of(kReplyPatience)) != REDIS_OK) return client.lost();
   if (!choice.token.empty()) {
     const Result<Reply> reply = client.ask({"AUTH", choice.token});
     if (!reply) return reply.error();

@@ -25,7 +25,7 @@ using SteadyTime = SteadyClock::time_point;
 constexpr auto kStep = 20ms;                // between two bursts of requests
 constexpr auto kSayEvery = 1s;              // a progress line
 constexpr auto kWorkLasts = 300ms;          // a hold is settled after that
-constexpr const char* kWaitersWait = "2s";  // for their turn
+constexpr const char* kWaitersWait = "1s";  // for their turn
 constexpr Duration kDurationMax = 24h;
 constexpr std::size_t kHoldsMax = 10'000;  // kept at once; further ones are settled at once
 
@@ -88,7 +88,7 @@ class Demo {
     while (interrupted == 0 && elapsed() < lasts_) {
       if (Status status = step(); !status) return status;
     }
-    return settle(SteadyTime::max());
+    return end();
   }
 
   void print_summary() const {
@@ -196,6 +196,19 @@ class Demo {
       take(*reply);
     }
     pause_until_next_step();
+    return Done{};
+  }
+
+  // Leaves no hold behind: ending ours may admit those who wait.
+  Status end() {
+    if (Status status = settle(SteadyTime::max()); !status) return status;
+    for (Waiter& waiter : waiters_) {
+      if (!waiter.is_waiting) continue;
+      const Result<Reply> reply = waiter.client.receive();
+      if (!reply) return reply.error();
+      take(*reply);
+      if (Status status = settle(SteadyTime::max()); !status) return status;
+    }
     return Done{};
   }
 

@@ -15,6 +15,7 @@
 #include "apps/weir/serve.h"
 #include "apps/weir/tour.h"
 #include "apps/weir/version.h"
+#include "weir/base/in_quotes.h"
 
 namespace weir::app {
 namespace {
@@ -197,6 +198,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      fmt::print(stderr, "weir: {} is not a command; `weir --help` lists them\n",
+                 in_quotes(argv[1]));
+      return kExitUsage;
+    }
     return app.exit(problem) == 0 ? kExitOk : kExitUsage;
   }
   return given.code;
