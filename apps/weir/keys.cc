@@ -25,12 +25,15 @@ std::string json_start(const KeyOptions& options) {
 }
 
 std::string json_key(const KeyOptions& options) {
-  std::string out = R"(,"key":[)";
-  for (std::size_t i = 0; i < options.key.size(); ++i) {
-    if (i > 0) out += ',';
-    append_quoted(out, options.key[i]);
+  std::string out = R"(,"key":{)";
+  for (const std::string& part : options.key) {
+    const std::size_t equals = part.find('=');  // there: the server has read it
+    if (!out.ends_with('{')) out += ',';
+    append_quoted(out, std::string_view(part).substr(0, equals));
+    out += ':';
+    append_quoted(out, std::string_view(part).substr(equals + 1));
   }
-  return out + ']';
+  return out + '}';
 }
 
 void print_key(const KeyOptions& options, const Reply& found) {

@@ -12,7 +12,7 @@ namespace weir::app {
 struct KeyOptions {
   ServerChoice server{};
   std::string limit{};
-  std::vector<std::string> key{};  // a value for each attribute of the limit's key
+  std::vector<std::string> key{};  // name=value
   bool json = false;
 };
 

@@ -23,6 +23,7 @@ namespace {
 // What was given, and the exit code of the command that ran.
 struct Given {
   std::string path = "weir.yaml";
+  bool start_empty = false;
   AskOptions ask;
   HoldOptions hold;
   KeyOptions key;
@@ -61,7 +62,9 @@ void add_local(CLI::App& app, Given& given) {
   serve->add_option("config", given.path, "The configuration")
       ->type_name("FILE")
       ->capture_default_str();
-  serve->callback([&given] { given.code = run_serve(given.path); });
+  serve->add_flag("--start-empty", given.start_empty,
+                  "Move a state file aside and begin with nothing used");
+  serve->callback([&given] { given.code = run_serve(given.path, given.start_empty); });
 
   CLI::App* check = add(app, "check", "Show a configuration's mistakes, or its meaning",
                         "weir check examples/serve/weir.yaml");
@@ -143,16 +146,14 @@ void add_keys(CLI::App& app, Given& given) {
                            int (*run)(const KeyOptions&)) {
     CLI::App* command = add(app, name, does, example);
     command->add_option("limit", key.limit, "The limit's name")->required()->type_name("LIMIT");
-    command
-        ->add_option("key", key.key, "A value for each attribute of the limit's key, in its order")
-        ->type_name("VALUE");
+    command->add_option("key", key.key, "The attributes of one key")->type_name("NAME=VALUE");
     add_server(command, key.server);
     add_json(command, key.json);
     command->callback([&given, run] { given.code = run(given.key); });
   };
   add_key("inspect", "Show what one key of a limit has left, or its heaviest keys",
-          "weir inspect per-client acme", run_inspect);
-  add_key("reset", "Forget what one key of a limit has used", "weir reset per-client acme",
+          "weir inspect per-client client=acme", run_inspect);
+  add_key("reset", "Forget what one key of a limit has used", "weir reset per-client client=acme",
           run_reset);
 }
 

@@ -58,19 +58,17 @@ void reload(server::Server& server, const std::string& path, std::string_view wh
 
 }  // namespace
 
-int run_serve(const std::string& path) {
+int run_serve(const std::string& path, bool start_empty) {
   FileMark mark = FileMark::of(path);
   Result<config::Config> config = config::load(path);
   if (!config) {
     fmt::print(stderr, "{}\n", config.error().message);
     return 1;
   }
-  // Nobody may believe that state is kept when it is not.
-  if (config->state || !config->record.empty()) {
-    fmt::print(stderr,
-               "{}: '{}' is set, but this version keeps everything in memory and records nothing; "
-               "leave it out\n",
-               path, config->state ? "state" : "record");
+  // Nobody may believe that decisions are recorded when they are not.
+  if (!config->record.empty()) {
+    fmt::print(stderr, "{}: 'record' is set, but this version records nothing; leave it out\n",
+               path);
     return 1;
   }
   // Blocked before any thread starts, so that only this one takes them.
@@ -79,12 +77,22 @@ int run_serve(const std::string& path) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
 
   SystemClock clock;
-  Result<std::unique_ptr<server::Server>> server = server::Server::start(std::move(*config), clock);
+  const std::string state_dir = config->state ? config->state->dir : "";
+  Result<std::unique_ptr<server::Server>> server = server::Server::start(
+      std::move(*config), clock, start_empty ? server::StartEmpty::kYes : server::StartEmpty::kNo);
   if (!server) {
     fmt::print(stderr, "{}\n", server.error().message);
     return 1;
+  }
+  if (!state_dir.empty()) {
+    const engine::RestoreReport& report = (*server)->restored();
+    say(fmt::format(
+        "state in {}: brought back {} meters and {} holds; {} meters of limits that are "
+        "gone, {} holds expired",
+        state_dir, report.meters, report.holds, report.skipped, report.expired));
   }
   for (const std::string& address : (*server)->addresses()) {
     say(fmt::format("listening on {}", address));
@@ -103,7 +111,10 @@ int run_serve(const std::string& path) {
     }
   }
   say("stopping");
-  (*server)->stop(kPatience);
+  if (const Status status = (*server)->stop(kPatience); !status) {
+    say(fmt::format("stopped, but what changed last is lost: {}", status.error().message));
+    return 1;
+  }
   say("stopped");
   return 0;
 }

@@ -7,6 +7,6 @@
 namespace weir::app {
 
 // Runs until SIGTERM or SIGINT. Returns the exit code.
-int run_serve(const std::string& path);
+int run_serve(const std::string& path, bool start_empty);
 
 }  // namespace weir::app

@@ -3,7 +3,7 @@
 #include <boost/json.hpp>
 
 #include "apps/weir/exit.h"
-#include "tests/app/process.h"
+#include "tests/app/support.h"
 
 namespace weir::app {
 namespace {
@@ -75,10 +75,9 @@ TEST_F(Ask, WaitsForItsTurn) {
   serve(kConfig);
   const std::string hold = hold_of(run({"ask", "worker=w", "--json"}));
   EXPECT_EQ(run({"ask", "worker=w", "--wait", "50ms"}).code, kExitDenied);
-  Process waiter(dir, "waiter",
-                 weir({"ask", "worker=w", "--wait", "50s", "--json", "--server", address}));
+  Process waiter(weir({"ask", "worker=w", "--wait", "50s", "--json", "--server", address}));
   ASSERT_TRUE(eventually([&] {
-    return run({"inspect", "running", "w", "--json"}).out.find(R"("waiters":1)") !=
+    return run({"inspect", "running", "worker=w", "--json"}).out.find(R"("waiters":1)") !=
            std::string::npos;
   }));
   EXPECT_EQ(run({"settle", hold}).out, "settled\n");
@@ -93,7 +92,7 @@ TEST_F(Ask, EndsAndRenewsHolds) {
   const Ran settled = run({"settle", first, "tokens=100", "--json"});
   EXPECT_EQ(settled.code, kExitOk);
   EXPECT_EQ(settled.out, R"({"hold":")" + first + R"(","state":"settled"})" + "\n");
-  EXPECT_THAT(run({"inspect", "tokens", "a"}).out, StartsWith("900 of 1000 left"));
+  EXPECT_THAT(run({"inspect", "tokens", "client=a"}).out, StartsWith("900 of 1000 left"));
   const Ran renewed = run({"renew", first, "5m"});
   EXPECT_EQ(renewed.code, kExitFailed);
   EXPECT_EQ(renewed.out, "settled\n");
@@ -101,7 +100,7 @@ TEST_F(Ask, EndsAndRenewsHolds) {
   const std::string second =
       hold_of(run({"ask", "client=a", "--cost", "tokens=500", "--hold", "60s", "--json"}));
   EXPECT_EQ(run({"cancel", second}).out, "cancelled\n");
-  EXPECT_THAT(run({"inspect", "tokens", "a"}).out, StartsWith("900 of 1000 left"));
+  EXPECT_THAT(run({"inspect", "tokens", "client=a"}).out, StartsWith("900 of 1000 left"));
   EXPECT_EQ(run({"cancel", "0123456789abcdef-1"}).code, kExitFailed);
 }
 
@@ -145,13 +144,13 @@ TEST_F(Ask, SaysThatNothingListens) {
 TEST_F(Ask, SaysThatTheServerWentAway) {
   serve(kConfig);
   ASSERT_EQ(run({"ask", "worker=w"}).code, kExitOk);
-  Process waiter(dir, "waiter", weir({"ask", "worker=w", "--wait", "50s", "--server", address}));
+  Process waiter(weir({"ask", "worker=w", "--wait", "50s", "--server", address}));
   ASSERT_TRUE(eventually([&] {
-    return run({"inspect", "running", "w"}).out.find("1 waiting") != std::string::npos;
+    return run({"inspect", "running", "worker=w"}).out.find("1 waiting") != std::string::npos;
   }));
-  server->send(SIGKILL);
+  server->signal(SIGKILL);
   EXPECT_EQ(waiter.wait(), kExitUnreachable);
-  EXPECT_THAT(waiter.err(), StartsWith("weir ask: " + address + " went away"));
+  EXPECT_THAT(waiter.said(), StartsWith("weir ask: " + address + " went away"));
 }
 
 TEST_F(Ask, ShowsItsTokenWhereOneIsWanted) {
@@ -161,7 +160,7 @@ TEST_F(Ask, ShowsItsTokenWhereOneIsWanted) {
   EXPECT_EQ(wrong.code, kExitUnreachable);
   EXPECT_THAT(wrong.err, HasSubstr("does not know this token"));
   EXPECT_EQ(run({"ask", "client=a", "--token", "secret"}).code, kExitOk);
-  EXPECT_EQ(run({"reset", "per-client", "a", "--token", "secret"}).code, kExitUnreachable);
+  EXPECT_EQ(run({"reset", "per-client", "client=a", "--token", "secret"}).code, kExitUnreachable);
   const Ran by_environment =
       run_words({"env", "WEIR_TOKEN=secret", "WEIR_SERVER=" + address, WEIR_PROGRAM, "ask"});
   EXPECT_EQ(by_environment.code, kExitOk) << by_environment.err;
@@ -170,11 +169,8 @@ TEST_F(Ask, ShowsItsTokenWhereOneIsWanted) {
 TEST_F(Ask, ConnectsToEveryKindOfSocket) {
   const std::string socket = "unix:" + (dir / "socket").string();
   serve("listen: { resp: [127.0.0.1:0, '" + socket + "', '[::1]:0'], http: none }\n");
-  const std::string log = server->err();
-  ASSERT_TRUE(eventually([&] { return server->err().find("[::1]:") != std::string::npos; }));
-  const std::size_t six = server->err().find("[::1]:");
-  const std::size_t end = server->err().find_first_not_of("0123456789", six + 6);
-  for (const std::string& where : {address, socket, server->err().substr(six, end - six)}) {
+  ASSERT_TRUE(eventually([&] { return !port_after("[::1]:").empty(); }));
+  for (const std::string& where : {address, socket, port_after("[::1]:")}) {
     EXPECT_EQ(run_words(weir({"ask", "--server", where})).code, kExitOk) << where;
   }
 }
@@ -184,15 +180,16 @@ TEST_F(Ask, ConnectsToEveryKindOfSocket) {
 TEST_F(Ask, InspectsAndResetsAKey) {
   serve(kConfig);
   run({"ask", "client=a"});
-  EXPECT_EQ(run({"inspect", "per-client", "a"}).out, "2 of 3 left, 0 waiting\n");
-  EXPECT_EQ(run({"inspect", "per-client", "a", "--json"}).out,
-            R"({"limit":"per-client","key":["a"],"remaining":2,"capacity":3,"overridden":false,)"
-            R"("waiters":0})"
-            "\n");
-  EXPECT_EQ(run({"reset", "per-client", "a"}).out, "forgotten\n");
-  EXPECT_EQ(run({"reset", "per-client", "a", "--json"}).out,
-            "{\"limit\":\"per-client\",\"key\":[\"a\"],\"reset\":true}\n");
-  EXPECT_EQ(run({"inspect", "per-client", "a"}).out, "3 of 3 left, 0 waiting\n");
+  EXPECT_EQ(run({"inspect", "per-client", "client=a"}).out, "2 of 3 left, 0 waiting\n");
+  EXPECT_EQ(
+      run({"inspect", "per-client", "client=a", "--json"}).out,
+      R"({"limit":"per-client","key":{"client":"a"},"remaining":2,"capacity":3,"overridden":false,)"
+      R"("waiters":0})"
+      "\n");
+  EXPECT_EQ(run({"reset", "per-client", "client=a"}).out, "forgotten\n");
+  EXPECT_EQ(run({"reset", "per-client", "client=a", "--json"}).out,
+            "{\"limit\":\"per-client\",\"key\":{\"client\":\"a\"},\"reset\":true}\n");
+  EXPECT_EQ(run({"inspect", "per-client", "client=a"}).out, "3 of 3 left, 0 waiting\n");
   EXPECT_EQ(run({"inspect", "all"}).out, "5 of 5 left, 0 waiting\n");
 }
 
@@ -203,7 +200,7 @@ TEST_F(Ask, NamesALimitThatDoesNotExist) {
     EXPECT_EQ(ran.code, kExitFailed);
     EXPECT_THAT(ran.err, HasSubstr("NOTFOUND limit 'nonsense'"));
   }
-  EXPECT_EQ(run({"inspect", "per-client", "a", "b"}).code, kExitUsage);
+  EXPECT_EQ(run({"inspect", "per-client", "client=a", "env=b"}).code, kExitUsage);
 }
 
 }  // namespace

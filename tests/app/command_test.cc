@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 
 #include "apps/weir/exit.h"
-#include "tests/app/process.h"
+#include "tests/app/support.h"
 
 namespace weir::app {
 namespace {
@@ -34,9 +34,11 @@ TEST_F(Commands, DemoSendsTrafficAndSumsItUp) {
   EXPECT_EQ(ran.code, kExitOk) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("sent "));
   EXPECT_EQ(ran.out.find('\r'), std::string::npos) << "no progress where nobody looks";
-  EXPECT_THAT(run({"inspect", "per-client", "1"}).out, ::testing::Not(StartsWith("3 of 3 left")));
+  EXPECT_THAT(run({"inspect", "per-client", "client=1"}).out,
+              ::testing::Not(StartsWith("3 of 3 left")));
   for (const char* worker : {"1", "2", "3"}) {
-    EXPECT_THAT(run({"inspect", "running", worker}).out, StartsWith("1 of 1 left"));
+    EXPECT_THAT(run({"inspect", "running", std::string("worker=") + worker}).out,
+                StartsWith("1 of 1 left"));
   }
 }
 
@@ -52,14 +54,14 @@ TEST_F(Commands, DemoSumsUpInJson) {
 
 TEST_F(Commands, DemoEndsCleanlyWhenInterrupted) {
   serve(kConfig);
-  Process demo(dir, "demo", weir({"demo", "worker=1", "--duration", "1h", "--server", address}));
+  Process demo(weir({"demo", "worker=1", "--duration", "1h", "--server", address}));
   ASSERT_TRUE(eventually([&] {
-    return run({"inspect", "running", "1"}).out.find("0 of 1 left") != std::string::npos;
+    return run({"inspect", "running", "worker=1"}).out.find("0 of 1 left") != std::string::npos;
   }));
-  demo.send(SIGINT);
+  demo.signal(SIGINT);
   EXPECT_EQ(demo.wait(), kExitOk);
-  EXPECT_THAT(demo.out(), StartsWith("sent "));
-  EXPECT_THAT(run({"inspect", "running", "1"}).out, StartsWith("1 of 1 left"));
+  EXPECT_THAT(demo.printed(), StartsWith("sent "));
+  EXPECT_THAT(run({"inspect", "running", "worker=1"}).out, StartsWith("1 of 1 left"));
 }
 
 TEST_F(Commands, DemoShowsItsProgressOnATerminal) {
@@ -101,7 +103,7 @@ TEST_F(Commands, DemoHasBounds) {
 TEST_F(Commands, ServeEndsCleanlyOnEitherSignal) {
   for (const int signal : {SIGINT, SIGTERM}) {
     serve(kConfig);
-    server->send(signal);
+    server->signal(signal);
     EXPECT_EQ(server->wait(), kExitOk);
   }
 }
@@ -141,7 +143,8 @@ TEST_F(Commands, VersionSaysWhichBuildThisIs) {
 }
 
 TEST_F(Commands, EveryCommandHasHelpWithAnExampleAndARowInTheReference) {
-  const std::string page = contents(WEIR_SOURCE_DIR "/docs/reference/cli.md");
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/cli.md");
+  const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
   for (const std::string command : {"serve", "check", "tour", "version", "completion", "ask",
                                     "settle", "cancel", "renew", "inspect", "reset", "demo"}) {
     const Ran ran = run_words(weir({command, "--help"}));
@@ -160,7 +163,7 @@ TEST_F(Commands, CompletionOffersCommandsOptionsChoicesAndFiles) {
   EXPECT_EQ(completed("weir ask --wait ''", 3), "\n");
   EXPECT_EQ(completed("weir completion b", 2), "bash\n");
   write(kConfig);
-  EXPECT_EQ(completed("weir serve " + dir.string() + "/we", 2), path() + "\n");
+  EXPECT_EQ(completed("weir serve " + dir.path().string() + "/we", 2), path() + "\n");
 }
 
 TEST_F(Commands, CompletionKnowsOneShell) {

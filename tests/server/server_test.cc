@@ -151,7 +151,7 @@ TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
   Client second(address());
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
   ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
-  server->stop(2s);
+  EXPECT_TRUE(server->stop(2s).ok());
   EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));
   EXPECT_FALSE(Client(address()).is_connected());
 }
@@ -233,7 +233,7 @@ TEST_F(ServerTest, ReloadsItsLimitsAndKeepsWhatWasUsed) {
       "listen: { resp: 127.0.0.1:0, http: none }\n"
       "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 1d } } ]\n");
   EXPECT_EQ(client.ask("WEIR.RELOAD\r\n", 5), "+OK\r\n");
-  client.send("WEIR.INSPECT per-client a\r\n");
+  client.send("WEIR.INSPECT per-client client=a\r\n");
   EXPECT_NE(client.receive_until(":9\r\n").find(":9\r\n"), std::string::npos);
 }
 
@@ -245,7 +245,7 @@ TEST_F(ServerTest, KeepsTheOldLimitsWhenTheFileHasMistakes) {
   EXPECT_NE(status.error().message.find("weir.yaml:1:"), std::string::npos)
       << status.error().message;
   Client client(address());
-  client.send("WEIR.INSPECT per-client a\r\n");
+  client.send("WEIR.INSPECT per-client client=a\r\n");
   EXPECT_NE(client.receive_until(":1000000\r\n").find(":1000000\r\n"), std::string::npos);
 }
 
@@ -272,7 +272,7 @@ TEST_F(ServerTest, TakesOverASocketFileThatNobodyListensAt) {
   }
   start("listen: { resp: 'unix:" + file + "', http: none }\n");
   EXPECT_EQ(Client("unix:" + file).ask(kPing, kPong.size()), kPong);
-  server->stop(1s);
+  EXPECT_TRUE(server->stop(1s).ok());
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 

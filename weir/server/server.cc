@@ -42,8 +42,9 @@ Error cannot_listen(const config::Address& address, const ErrorNumber& error) {
                            address.text(), error.message())};
 }
 
-engine::EngineOptions options_of(const config::Config& config) {
+engine::EngineOptions options_of(const config::Config& config, const Keeper& keeper) {
   engine::EngineOptions options;
+  keeper.prepare(options);
   options.keys_max = config.bounds.keys;
   options.when_full = config.bounds.when_full;
   options.log_runs_max = config.bounds.log_runs;
@@ -55,8 +56,11 @@ engine::EngineOptions options_of(const config::Config& config) {
 }  // namespace
 
 struct Server::Impl {
-  Impl(config::Config given, Clock& the_clock, std::unique_ptr<engine::Engine> made)
-      : config(std::move(given)), clock(the_clock), engine(std::move(made)) {
+  Impl(config::Config given, Clock& the_clock, std::unique_ptr<engine::Engine> made, Keeper kept)
+      : config(std::move(given)),
+        clock(the_clock),
+        engine(std::move(made)),
+        keeper(std::move(kept)) {
     const unsigned count =
         config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
     for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
@@ -200,8 +204,8 @@ struct Server::Impl {
     for (auto& loop : loops) loop->start();
   }
 
-  void stop(Duration patience) {
-    if (std::exchange(stopped, true)) return;
+  Status stop(Duration patience) {
+    if (std::exchange(stopped, true)) return Done{};
     loops[0]->post([this] {
       ErrorNumber ignored;
       for (auto& acceptor : tcp_acceptors) acceptor->close(ignored);
@@ -220,12 +224,15 @@ struct Server::Impl {
     for (const config::Address& address : config.resp) {
       if (address.kind == config::Address::Kind::kUnix) ::unlink(address.path.c_str());
     }
+    return keeper.end();  // after the last decision
   }
 
   mutable std::mutex config_lock;
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
+  Keeper keeper;  // after the engine it reads
+  engine::RestoreReport restored;
   wire::resp::Service service;
   ConnectionBounds bounds;
   std::vector<std::string> bound_at;
@@ -243,12 +250,19 @@ struct Server::Impl {
   std::vector<std::unique_ptr<stream_protocol::acceptor>> local_acceptors;
 };
 
-Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock) {
+Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock,
+                                              StartEmpty start_empty) {
+  Result<Keeper> keeper = Keeper::open(config, start_empty);
+  if (!keeper) return std::move(keeper).error();
   Result<std::unique_ptr<engine::Engine>> engine =
-      engine::Engine::create(config.rules, options_of(config));
+      engine::Engine::create(config.rules, options_of(config, *keeper));
   if (!engine) return std::move(engine).error();
-  std::unique_ptr<Server> server(
-      new Server(std::make_unique<Impl>(std::move(config), clock, std::move(*engine))));
+  std::unique_ptr<Server> server(new Server(
+      std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
+  Impl& impl = *server->impl_;
+  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
+  if (!restored) return std::move(restored).error();
+  impl.restored = *restored;
   for (const config::Address& address : server->impl_->config.resp) {
     if (Status status = server->impl_->listen(address); !status) return std::move(status).error();
   }
@@ -257,12 +271,13 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Server::~Server() { impl_->stop(Duration{0}); }
+Server::~Server() { static_cast<void>(impl_->stop(Duration{0}).ok()); }
 
 std::vector<std::string> Server::addresses() const { return impl_->bound_at; }
 std::vector<config::Address> Server::not_served() const { return impl_->config.http; }
 engine::Engine& Server::engine() noexcept { return *impl_->engine; }
-void Server::stop(Duration patience) { impl_->stop(patience); }
+Status Server::stop(Duration patience) { return impl_->stop(patience); }
+const engine::RestoreReport& Server::restored() const noexcept { return impl_->restored; }
 
 Status Server::reload() {
   std::string path;
@@ -292,12 +307,20 @@ Role Server::role_of(std::string_view token) const {
 
 std::string Server::info() const {
   const engine::Engine& engine = *impl_->engine;
+  std::string state;
+  if (const std::optional<KeeperStats> kept = impl_->keeper.stats()) {
+    state = fmt::format(
+        "\r\n# State\r\nflushed_until_ns:{}\r\nlast_flush_ns:{}\r\nflushes:{}\r\n"
+        "failed_flushes:{}\r\nflush_error:{}\r\n",
+        kept->flusher.flushed_until.ns, kept->flusher.last_duration.count(), kept->store.flushes,
+        kept->store.failed_flushes, kept->flusher.last_error);
+  }
   return fmt::format(
       "# Server\r\nredis_version:7.0.0\r\nserver:weir\r\nprocess_id:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nrefused_clients:{}\r\nblocked_clients:{}\r\n\r\n"
-      "# Engine\r\nkeys:{}\r\ntable_bytes:{}\r\nholds:{}\r\nreloads:{}\r\n",
+      "# Engine\r\nkeys:{}\r\ntable_bytes:{}\r\nholds:{}\r\nreloads:{}\r\n{}",
       ::getpid(), impl_->connections.load(), impl_->refused.load(), engine.waiters(), engine.keys(),
-      engine.table_bytes(), engine.holds(), impl_->reloads.load());
+      engine.table_bytes(), engine.holds(), impl_->reloads.load(), state);
 }
 
 }  // namespace weir::server

@@ -21,14 +21,17 @@
 #include "weir/base/result.h"
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
+#include "weir/server/keeper.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
 
 class Server final : public wire::resp::Host {
  public:
-  // Binds the listeners and starts the loops. An address that is taken is an error.
-  static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock);
+  // Brings back the state, binds the listeners and starts the loops. State that cannot
+  // be used and an address that is taken are errors.
+  static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock,
+                                               StartEmpty start_empty = StartEmpty::kNo);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -44,8 +47,12 @@ class Server final : public wire::resp::Host {
   // and bounds need a restart.
   Status reload() override;
 
-  // Ends: drains for at most `patience`, then closes what is left.
-  void stop(Duration patience);
+  // Ends: drains for at most `patience`, closes what is left, writes the state. An error
+  // says what could not be written.
+  Status stop(Duration patience);
+
+  // What was brought back at the start.
+  const engine::RestoreReport& restored() const noexcept;
 
   Role role_of(std::string_view token) const override;
   std::string info() const override;

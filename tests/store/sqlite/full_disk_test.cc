@@ -3,13 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <string>
 
 #include "tests/store/sqlite/support.h"
+#include "tests/support/small_disk.h"
 #include "weir/store/sqlite/store.h"
 
 namespace weir::store::sqlite {
@@ -20,48 +18,6 @@ using engine::HoldState;
 using engine::remaining;
 using engine::window_of;
 using ::testing::HasSubstr;
-
-// A directory whose disk can be filled: a file system of its own where that is
-// allowed, else a bound on the size of files.
-class SmallDisk {
- public:
-  SmallDisk() : mounted_(::mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=4m") == 0) {}
-  ~SmallDisk() {
-    make_room();
-    if (mounted_) ::umount2(dir_.path().c_str(), MNT_DETACH);
-  }
-
-  const fs::path& path() const { return dir_.path(); }
-
-  void fill() const {
-    if (mounted_) {
-      write_bytes(dir_ / "filler", std::string(std::size_t{8} << 20, 'x'));
-      return;
-    }
-    std::signal(SIGXFSZ, SIG_IGN);
-    bound_files(4096);
-  }
-  void make_room() const {
-    if (mounted_) {
-      fs::remove(dir_ / "filler");
-    } else {
-      rlimit bound{};
-      ::getrlimit(RLIMIT_FSIZE, &bound);
-      bound_files(bound.rlim_max);
-    }
-  }
-
- private:
-  static void bound_files(rlim_t size) {
-    rlimit bound{};
-    ::getrlimit(RLIMIT_FSIZE, &bound);
-    bound.rlim_cur = size;
-    ::setrlimit(RLIMIT_FSIZE, &bound);
-  }
-
-  TemporaryDirectory dir_;
-  bool mounted_;
-};
 
 TEST(FullDisk, IsReportedAndNothingIsLostOnceThereIsRoom) {
   const SmallDisk disk;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "tests/engine/support.h"
+#include "tests/support/temporary_directory.h"
 #include "weir/engine/engine.h"
 #include "weir/store/sqlite/store.h"
 
@@ -41,27 +42,6 @@ inline std::uint64_t seed_of_test() {
   const char* text = std::getenv("WEIR_SEED");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
 }
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "weir-store-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const fs::path& path() const { return path_; }
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 inline std::string bytes_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);

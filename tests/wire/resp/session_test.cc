@@ -228,10 +228,10 @@ TEST_F(SessionTest, SettlesCancelsAndRenewsHolds) {
   EXPECT_EQ(say("WEIR.RENEW " + first + " 5m\r\n"), "+active\r\n");
   EXPECT_EQ(say("WEIR.SETTLE " + first + " tokens=200\r\n"), "+settled\r\n");
   EXPECT_EQ(say("WEIR.SETTLE " + first + " tokens=100\r\n"), "+settled\r\n");
-  EXPECT_NE(say("WEIR.INSPECT tokens a\r\n").find(":800\r\n"), std::string::npos);
+  EXPECT_NE(say("WEIR.INSPECT tokens client=a\r\n").find(":800\r\n"), std::string::npos);
   const std::string second = hold_of(say("WEIR.ACQUIRE client=a COST tokens=500 HOLD 1m\r\n"));
   EXPECT_EQ(say("WEIR.CANCEL " + second + "\r\n"), "+cancelled\r\n");
-  EXPECT_NE(say("WEIR.INSPECT tokens a\r\n").find(":800\r\n"), std::string::npos);
+  EXPECT_NE(say("WEIR.INSPECT tokens client=a\r\n").find(":800\r\n"), std::string::npos);
   EXPECT_EQ(say("WEIR.CANCEL 0123456789abcdef-1\r\n"), "+gone\r\n");
   EXPECT_TRUE(say("WEIR.CANCEL rubbish\r\n").starts_with("-BADARG 'rubbish' is not a hold"));
 }
@@ -271,10 +271,22 @@ TEST_F(SessionTest, ClosesAfterQuitAndAfterAProtocolError) {
   EXPECT_TRUE(session->is_closing());
 }
 
+TEST_F(SessionTest, NamesTheKeyOfALimitByItsAttributes) {
+  EXPECT_EQ(say("WEIR.INSPECT per-client a\r\n"),
+            "-BADARG limit 'per-client': 'a' is not part of its key, or there twice; write "
+            "per-client client=VALUE\r\n");
+  EXPECT_TRUE(say("WEIR.INSPECT per-client user=a\r\n").starts_with("-BADARG limit"));
+  EXPECT_TRUE(say("WEIR.RESET per-client client=a client=b\r\n").starts_with("-BADARG limit"));
+  EXPECT_EQ(say("WEIR.RESET per-client\r\n"),
+            "-BADARG limit 'per-client': 'client' is missing from the key; write "
+            "per-client client=VALUE\r\n");
+  EXPECT_TRUE(say("WEIR.INSPECT per-client client=a=b\r\n").starts_with("*8\r\n"));
+}
+
 TEST_F(SessionTest, ReloadsAndResets) {
   say("WEIR.ACQUIRE client=a\r\n");
-  EXPECT_EQ(say("WEIR.RESET per-client a\r\n"), "+OK\r\n");
-  EXPECT_NE(say("WEIR.INSPECT per-client a\r\n").find(":3\r\n"), std::string::npos);
+  EXPECT_EQ(say("WEIR.RESET per-client client=a\r\n"), "+OK\r\n");
+  EXPECT_NE(say("WEIR.INSPECT per-client client=a\r\n").find(":3\r\n"), std::string::npos);
   EXPECT_TRUE(say("WEIR.RESET rubbish a\r\n").starts_with("-NOTFOUND limit 'rubbish'"));
   EXPECT_EQ(say("WEIR.RELOAD\r\n"), "+OK\r\n");
   EXPECT_EQ(host.reloads, 1);

@@ -237,9 +237,14 @@ std::size_t run_renew(Run& run) {
 }
 
 std::size_t run_inspect(Run& run) {
+  engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
-  const Result<engine::Inspection> found =
-      run.session.service().engine->inspect(arguments[0], arguments.subspan(1), run.now);
+  const auto key = read_key(arguments, *engine.rules());
+  if (!key) {
+    write_error(key.error(), run.reply);
+    return 1;
+  }
+  const Result<engine::Inspection> found = engine.inspect(arguments[0], *key, run.now);
   if (!found) {
     write_error(found.error(), run.reply);
     return 1;
@@ -266,10 +271,10 @@ std::size_t run_heaviest(Run& run) {
   if (!count) {
     write_error(count.error(), run.reply);
   } else if (engine.rules()->find(arguments[0]) == nullptr) {
-    write_error({ErrorCode::kNotFound,
-                 fmt::format("limit {}: there is no such limit; correct the name",
-                             in_quotes(arguments[0]))},
-                run.reply);
+    write_error(
+        {ErrorCode::kNotFound, fmt::format("limit {}: there is no such limit; correct the name",
+                                           in_quotes(arguments[0]))},
+        run.reply);
   } else {
     const std::vector<engine::HeavyKey> keys =
         engine.heaviest(arguments[0], static_cast<std::size_t>(*count));
@@ -283,9 +288,10 @@ std::size_t run_heaviest(Run& run) {
 }
 
 std::size_t run_reset(Run& run) {
+  engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
-  const Status status =
-      run.session.service().engine->reset(arguments[0], arguments.subspan(1), run.now);
+  const auto key = read_key(arguments, *engine.rules());
+  const Status status = key ? engine.reset(arguments[0], *key, run.now) : Status{key.error()};
   if (!status) {
     write_error(status.error(), run.reply);
   } else {

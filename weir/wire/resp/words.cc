@@ -107,4 +107,40 @@ Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
   return ask;
 }
 
+Result<std::vector<std::string_view>> read_key(Words words, const engine::RuleSet& rules) {
+  const std::string_view limit = words[0];
+  const engine::Rule* const rule = rules.find(limit);
+  if (rule == nullptr) {
+    return Error{
+        ErrorCode::kNotFound,
+        fmt::format("limit {}: there is no such limit; correct the name", in_quotes(limit))};
+  }
+  std::string form;  // what must be written, for the errors
+  for (const std::size_t attribute : rule->per) {
+    form += fmt::format(" {}=VALUE", rules.attributes()[attribute]);
+  }
+  std::vector<std::string_view> values(rule->per.size());
+  std::vector<bool> given(rule->per.size());
+  for (const std::string_view word : words.subspan(1)) {
+    const std::size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, std::min(equals, word.size()));
+    std::size_t place = 0;
+    while (place < rule->per.size() && rules.attributes()[rule->per[place]] != name) ++place;
+    if (equals == std::string_view::npos || place == rule->per.size() || given[place]) {
+      return bad_argument(
+          fmt::format("limit {}: {} is not part of its key, or there twice; write {}{}",
+                      in_quotes(limit), in_quotes(word), limit, form));
+    }
+    values[place] = word.substr(equals + 1);
+    given[place] = true;
+  }
+  const auto missing = std::find(given.begin(), given.end(), false);
+  if (missing != given.end()) {
+    const std::size_t place = rule->per[static_cast<std::size_t>(missing - given.begin())];
+    return bad_argument(fmt::format("limit {}: '{}' is missing from the key; write {}{}",
+                                    in_quotes(limit), rules.attributes()[place], limit, form));
+  }
+  return values;
+}
+
 }  // namespace weir::wire::resp

@@ -57,6 +57,10 @@ class AskPool {
   std::vector<engine::Cost> costs_;
 };
 
+// Reads the words after a command's name, `LIMIT NAME=VALUE ...` in any order, into the
+// values of that limit's key.
+Result<std::vector<std::string_view>> read_key(Words words, const engine::RuleSet& rules);
+
 // Whether two words are the same but for the case of their letters.
 bool is_word(std::string_view word, std::string_view expected) noexcept;
 

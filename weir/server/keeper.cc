@@ -1,0 +1,43 @@
+#include "weir/server/keeper.h"
+
+#include <utility>
+
+namespace weir::server {
+
+using store::sqlite::Flusher;
+using store::sqlite::Store;
+
+Result<Keeper> Keeper::open(const config::Config& config, StartEmpty start_empty) {
+  Keeper keeper;
+  if (!config.state) return keeper;
+  Result<std::unique_ptr<Store>> store = Store::open(config.state->dir, start_empty);
+  if (!store) return std::move(store).error();
+  keeper.store_ = std::move(*store);
+  keeper.interval_ = config.state->flush;
+  return keeper;
+}
+
+void Keeper::prepare(engine::EngineOptions& options) const {
+  if (!store_) return;
+  options.secret = store_->secret();
+  options.owner = store_->owner();
+  options.durable = true;
+}
+
+Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, Clock& clock) {
+  if (!store_) return engine::RestoreReport{};
+  Result<engine::RestoreReport> report = store_->restore(engine, clock.now());
+  if (report) flusher_ = std::make_unique<Flusher>(*store_, engine, clock, interval_);
+  return report;
+}
+
+Status Keeper::end() { return flusher_ ? flusher_->stop() : Status{Done{}}; }
+
+std::string Keeper::trouble() const { return flusher_ ? flusher_->stats().last_error : ""; }
+
+std::optional<KeeperStats> Keeper::stats() const {
+  if (!flusher_) return std::nullopt;
+  return KeeperStats{store_->stats(), flusher_->stats()};
+}
+
+}  // namespace weir::server

@@ -1,0 +1,54 @@
+// Keeper: keeps what the engine knows under state.dir, if the configuration says so.
+//
+//   auto keeper = Keeper::open(config, StartEmpty::kNo);
+//   keeper->prepare(options);                      // then make the engine
+//   keeper->begin(*engine, clock);                 // brings back, then flushes on and on
+//   keeper->end();                                 // a last flush
+//
+// Without `state` in the configuration every function does nothing. A flush that fails
+// does not stop decisions: trouble() says why until one succeeds again.
+//
+// Thread safety: trouble() and stats() from any thread, everything else from one.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/config/config.h"
+#include "weir/engine/engine.h"
+#include "weir/store/sqlite/flusher.h"
+#include "weir/store/sqlite/store.h"
+
+namespace weir::server {
+
+using store::sqlite::StartEmpty;
+
+struct KeeperStats {
+  store::sqlite::StoreStats store;
+  store::sqlite::FlusherStats flusher;
+};
+
+class Keeper {
+ public:
+  static Result<Keeper> open(const config::Config& config, StartEmpty start_empty);
+
+  void prepare(engine::EngineOptions& options) const;
+  Result<engine::RestoreReport> begin(engine::Engine& engine, Clock& clock);
+  Status end();
+
+  // Why the last flush failed; empty if it did not.
+  std::string trouble() const;
+  // None: memory only.
+  std::optional<KeeperStats> stats() const;
+
+ private:
+  std::unique_ptr<store::sqlite::Store> store_;
+  std::unique_ptr<store::sqlite::Flusher> flusher_;  // after the store: it ends first
+  Duration interval_{};
+};
+
+}  // namespace weir::server
