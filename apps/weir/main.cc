@@ -23,7 +23,7 @@ namespace {
 // What was given, and the exit code of the command that ran.
 struct Given {
   std::string path = "weir.yaml";
-  bool start_empty = false;
+  ServeOptions serve;
   AskOptions ask;
   HoldOptions hold;
   KeyOptions key;
@@ -59,12 +59,18 @@ void add_server(CLI::App* command, ServerChoice& server) {
 void add_local(CLI::App& app, Given& given) {
   CLI::App* serve = add(app, "serve", "Serve the limits of a configuration",
                         "weir serve examples/serve/weir.yaml");
-  serve->add_option("config", given.path, "The configuration")
+  serve->add_option("config", given.serve.path, "The configuration")
       ->type_name("FILE")
       ->capture_default_str();
-  serve->add_flag("--start-empty", given.start_empty,
+  serve->add_flag("--start-empty", given.serve.start_empty,
                   "Move a state file aside and begin with nothing used");
-  serve->callback([&given] { given.code = run_serve(given.path, given.start_empty); });
+  serve->add_option("--log-format", given.serve.log.format, "How the log is written, on stderr")
+      ->check(CLI::IsMember({"logfmt", "json"}))
+      ->capture_default_str();
+  serve->add_option("--log-level", given.serve.log.level, "What is less important is left out")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  serve->callback([&given] { given.code = run_serve(given.serve); });
 
   CLI::App* check = add(app, "check", "Show a configuration's mistakes, or its meaning",
                         "weir check examples/serve/weir.yaml");

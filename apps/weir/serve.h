@@ -4,9 +4,17 @@
 
 #include <string>
 
+#include "apps/weir/log.h"
+
 namespace weir::app {
 
+struct ServeOptions {
+  std::string path = "weir.yaml";
+  bool start_empty = false;
+  LogOptions log{};
+};
+
 // Runs until SIGTERM or SIGINT. Returns the exit code.
-int run_serve(const std::string& path, bool start_empty);
+int run_serve(const ServeOptions& options);
 
 }  // namespace weir::app

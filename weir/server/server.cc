@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "weir/server/loop.h"
+#include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 
 namespace weir::server {
@@ -163,6 +164,21 @@ struct Server::Impl {
     return !config.auth.empty();
   }
 
+  void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
+    if (log) log({level, event, std::move(fields)});
+  }
+  // Says when a part of the world begins to fail and when it works again.
+  void watch(std::string_view part, std::string& known, std::string trouble) const {
+    if (trouble.empty() != known.empty()) {
+      if (trouble.empty()) {
+        say(LogLevel::kInfo, "outage-over", {{"part", std::string(part)}});
+      } else {
+        say(LogLevel::kError, "outage", {{"part", std::string(part)}, {"error", trouble}});
+      }
+    }
+    known = std::move(trouble);
+  }
+
   // --- time: on the first loop
   void arm_engine_timer(Instant at) {
     if (at == kForever) return;
@@ -179,6 +195,8 @@ struct Server::Impl {
     tick_timer->async_wait([this](const ErrorNumber& error) {
       if (error) return;
       engine->advance(clock.now());
+      watch("state", state_trouble, keeper.trouble());
+      if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -195,7 +213,8 @@ struct Server::Impl {
                config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
                                                           : wire::resp::Seconds::kDragonfly,
                {.bulk_bytes_max = config.bounds.request_bytes,
-                .request_bytes_max = std::max(config.bounds.request_bytes, std::size_t{1} << 20)}};
+                .request_bytes_max = std::max(config.bounds.request_bytes, std::size_t{1} << 20)},
+               recorder.get()};
     engine->set_wakeup(
         [this](Instant at) { loops[0]->post([this, at] { arm_engine_timer(at); }); });
     loops[0]->post([this] { tick(); });
@@ -224,7 +243,10 @@ struct Server::Impl {
     for (const config::Address& address : config.resp) {
       if (address.kind == config::Address::Kind::kUnix) ::unlink(address.path.c_str());
     }
-    return keeper.end();  // after the last decision
+    // After the last decision.
+    Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
+    Status kept = keeper.end();
+    return kept ? std::move(recorded) : std::move(kept);
   }
 
   mutable std::mutex config_lock;
@@ -233,6 +255,9 @@ struct Server::Impl {
   std::unique_ptr<engine::Engine> engine;
   Keeper keeper;  // after the engine it reads
   engine::RestoreReport restored;
+  std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
+  Log log;
+  std::string state_trouble, record_trouble;  // as last said
   wire::resp::Service service;
   ConnectionBounds bounds;
   std::vector<std::string> bound_at;
@@ -251,7 +276,7 @@ struct Server::Impl {
 };
 
 Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock,
-                                              StartEmpty start_empty) {
+                                              StartEmpty start_empty, Log log) {
   Result<Keeper> keeper = Keeper::open(config, start_empty);
   if (!keeper) return std::move(keeper).error();
   Result<std::unique_ptr<engine::Engine>> engine =
@@ -263,6 +288,12 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
+  impl.log = std::move(log);
+  if (!impl.config.record.empty()) {
+    Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
+    if (!recorder) return std::move(recorder).error();
+    impl.recorder = std::move(*recorder);
+  }
   for (const config::Address& address : server->impl_->config.resp) {
     if (Status status = server->impl_->listen(address); !status) return std::move(status).error();
   }
@@ -279,21 +310,33 @@ engine::Engine& Server::engine() noexcept { return *impl_->engine; }
 Status Server::stop(Duration patience) { return impl_->stop(patience); }
 const engine::RestoreReport& Server::restored() const noexcept { return impl_->restored; }
 
-Status Server::reload() {
+Status Server::reload(std::string_view by) {
   std::string path;
   {
     const std::scoped_lock lock(impl_->config_lock);
     path = impl_->config.path;
   }
   Result<config::Config> next = config::load(path);
-  if (!next) return std::move(next).error();
-  if (Status status = impl_->engine->swap(next->rules, impl_->clock.now()); !status) return status;
-  const std::scoped_lock lock(impl_->config_lock);
-  impl_->config.rules = next->rules;
-  impl_->config.limits_spec = std::move(next->limits_spec);
-  impl_->config.auth = std::move(next->auth);
+  Status status =
+      next ? impl_->engine->swap(next->rules, impl_->clock.now()) : Status{std::move(next).error()};
+  if (!status) {
+    impl_->say(LogLevel::kError, "reload-refused",
+               {{"config", path}, {"by", std::string(by)}, {"mistakes", status.error().message}});
+    return status;
+  }
+  {
+    const std::scoped_lock lock(impl_->config_lock);
+    impl_->config.rules = next->rules;
+    impl_->config.limits_spec = std::move(next->limits_spec);
+    impl_->config.auth = std::move(next->auth);
+  }
   impl_->reloads.fetch_add(1, std::memory_order_relaxed);
+  impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
   return Done{};
+}
+
+Status Server::reopen_recording() {
+  return impl_->recorder == nullptr ? Status{Done{}} : impl_->recorder->reopen();
 }
 
 Role Server::role_of(std::string_view token) const {

@@ -22,6 +22,7 @@
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
 #include "weir/server/keeper.h"
+#include "weir/server/log.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -31,7 +32,8 @@ class Server final : public wire::resp::Host {
   // Brings back the state, binds the listeners and starts the loops. State that cannot
   // be used and an address that is taken are errors.
   static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock,
-                                               StartEmpty start_empty = StartEmpty::kNo);
+                                               StartEmpty start_empty = StartEmpty::kNo,
+                                               Log log = {});
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -44,8 +46,12 @@ class Server final : public wire::resp::Host {
   engine::Engine& engine() noexcept;
 
   // Reads the configuration again. Limits, tokens and styles change; listeners, state
-  // and bounds need a restart.
-  Status reload() override;
+  // and bounds need a restart. `by`: who asked, for the log.
+  Status reload(std::string_view by);
+  Status reload() override { return reload("request"); }
+
+  // Opens the recording's file again, for whoever has moved it away.
+  Status reopen_recording();
 
   // Ends: drains for at most `patience`, closes what is left, writes the state. An error
   // says what could not be written.

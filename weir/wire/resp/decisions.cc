@@ -54,9 +54,20 @@ void flush_group(Run& run) {
     scratch.answers.emplace_back(std::in_place);
   }
   const std::span answers(scratch.answers.data(), scratch.requests.size());
-  run.session.service().engine->decide(scratch.requests, run.now, answers);
+  const Service& service = run.session.service();
+  service.engine->decide(scratch.requests, run.now, answers);
+  if (service.sink != nullptr) service.sink->record(scratch.requests, {}, run.now, answers);
   for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
   scratch.group.clear();
+}
+
+void record(const Run& run, const engine::Request& request, const Ask& ask,
+            const Result<Decision>& answer) {
+  engine::DecisionSink* const sink = run.session.service().sink;
+  if (sink == nullptr) return;
+  sink->record({&request, 1},
+               {ask.options.hold, ask.wait, ask.options.book_within, ask.options.up_to}, run.now,
+               {&answer, 1});
 }
 
 // An ask with options, by itself.
@@ -64,8 +75,9 @@ void run_ask(Run& run, const Ask& ask) {
   engine::Engine& engine = *run.session.service().engine;
   const engine::Request request = run.scratch.asks.request(ask);
   if (ask.wait.count() == 0) {
-    return write_answer(engine.acquire(request, ask.options, run.now), run.now,
-                        !ask.options.up_to.empty(), run.reply);
+    const Result<Decision> answer = engine.acquire(request, ask.options, run.now);
+    record(run, request, ask, answer);
+    return write_answer(answer, run.now, !ask.options.up_to.empty(), run.reply);
   }
   if (!ask.options.up_to.empty() || ask.options.book_within.count() != 0) {
     return run.reply.write_error(
@@ -74,6 +86,7 @@ void run_ask(Run& run, const Ask& ask) {
   }
   const Result<Decision> answer = run.session.wait(
       request, {.deadline = run.now + ask.wait, .hold = ask.options.hold}, run.now);
+  record(run, request, ask, answer);
   if (!run.session.is_waiting()) write_answer(answer, run.now, false, run.reply);
 }
 
@@ -193,6 +206,10 @@ std::size_t run_throttle(Run& run) {
     if (!taken) {
       write_error(taken.error(), run.reply);
       continue;
+    }
+    if (service.sink != nullptr) {
+      service.sink->record_ad_hoc({call->key, call->shape.den, call->shape.burst, call->quantity},
+                                  run.now, taken->step.allowed());
     }
     run.reply.write_integers(reply_of(*call, taken->step, taken->at, service.rounding).integers());
   }
