@@ -84,11 +84,6 @@ int run_serve(const ServeOptions& options) {
   for (const std::string& address : (*server)->addresses()) {
     log({LogLevel::kInfo, "listening", {{"address", address}}});
   }
-  for (const config::Address& address : (*server)->not_served()) {
-    log({LogLevel::kWarning,
-         "not-listening",
-         {{"address", address.text()}, {"reason", "this version serves RESP only"}}});
-  }
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
     if (signal == SIGTERM || signal == SIGINT) break;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <iterator>
@@ -127,6 +128,37 @@ TEST_F(LogTest, RecordsEachDecision) {
   EXPECT_EQ(lines[1].hold, std::chrono::seconds{5});
   EXPECT_EQ(lines[2].key, "user123");
   EXPECT_EQ(lines[2].burst, 16);
+}
+
+TEST_F(LogTest, RecordsWhatIsAskedOverHttp) {
+  const std::string file = dir / "decisions";
+  std::string both = kConfig;
+  both.replace(both.find("http: none"), 10, "http: '[::1]:0'");
+  serve(both + "record: " + file + "\n");
+  ASSERT_TRUE(eventually([&] { return !port_after("[::1]:").empty(); }));
+  const std::string url = "http://" + port_after("[::1]:") + "/v1/";
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return run_words(
+        {"curl", "-sg", "-d", body, "-H", "Content-Type: application/json", url + path});
+  };
+  post("acquire", R"({"attributes":{"client":"one"}})");
+  post("acquire", R"({"attributes":{"client":"two"},"hold":"5s"})");
+  post("acquire", R"({"attributes":{"worker":"three"},"wait":"1s"})");
+  post("acquire", R"({"attributes":{"worker":"three"},"wait":"1ms"})");
+  post("batch", R"({"requests":[{"attributes":{"client":"four"}},)"
+                R"({"attributes":{"client":"five"},"hold":"5s"}]})");
+  post("peek", R"({"attributes":{"client":"six"}})");
+  server->signal(SIGTERM);
+  ASSERT_EQ(server->wait(), kExitOk);
+  std::vector<server::Recorded> lines = recorded(file);
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.now < b.now; });
+  std::string seen;
+  for (const server::Recorded& line : lines) {
+    seen += line.attributes[0].second + ' ' + std::string(to_string(line.verdict)) + '\n';
+  }
+  EXPECT_EQ(seen,
+            "one allowed\ntwo allowed\nthree allowed\nthree denied\nfour allowed\nfive allowed\n");
 }
 
 TEST_F(LogTest, OpensItsRecordingAgainOnSighup) {

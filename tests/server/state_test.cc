@@ -38,13 +38,25 @@ std::int64_t number_after(const std::string& reply, const std::string& name) {
   return at == std::string::npos ? -1 : std::atoll(reply.c_str() + at + name.size());
 }
 
+// Whether `holds()` becomes true within half a minute.
+template <typename Condition>
+bool eventually(Condition&& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
 struct StateTest : ::testing::Test {
   StateTest() { keep_state_in(dir / "state"); }
 
   void keep_state_in(const std::filesystem::path& where) {
     state = where;
     std::ofstream(config()) << "listen: { resp: 'unix:" << socket()
-                            << "', http: none }\nstate: { dir: '" << state.string()
+                            << "', http: 'unix:" << http_socket() << "' }\nstate: { dir: '"
+                            << state.string()
                             << "', flush: 50ms }\n"
                                "limits:\n"
                                "  - { name: used, per: [client], window: { limit: 1000000000, "
@@ -55,6 +67,7 @@ struct StateTest : ::testing::Test {
 
   std::string config() const { return (dir / "weir.yaml").string(); }
   std::string socket() const { return (dir / "socket").string(); }
+  std::string http_socket() const { return (dir / "http").string(); }
   std::string file() const { return (state / "meters.db").string(); }
 
   std::unique_ptr<Process> launch(const std::vector<std::string>& more = {}) const {
@@ -66,12 +79,8 @@ struct StateTest : ::testing::Test {
   // Launches it and waits until it answers.
   void start(const std::vector<std::string>& more = {}) {
     process = launch(more);
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (std::chrono::steady_clock::now() < deadline) {
-      if (Client client("unix:" + socket()); client.is_connected()) return;
-      std::this_thread::sleep_for(5ms);
-    }
-    FAIL() << "the server does not answer; it said: " << process->said();
+    ASSERT_TRUE(eventually([&] { return client().is_connected(); }))
+        << "the server does not answer; it said: " << process->said();
   }
   void kill() {
     process->signal(SIGKILL);
@@ -87,13 +96,14 @@ struct StateTest : ::testing::Test {
   std::string info() const {
     return client().ask_until("INFO\r\n", "flush_error:") + " ";  // without the error's text
   }
+  std::string readiness() const {
+    return Client("unix:" + http_socket())
+        .ask_until("GET /readyz HTTP/1.0\r\n\r\n", "nothing like this");
+  }
   void wait_for_flush_after(std::int64_t wall) const {
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
     // The server's clock follows the wall's within a millisecond.
-    while (number_after(info(), "flushed_until_ns:") < wall + 5'000'000) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-      std::this_thread::sleep_for(5ms);
-    }
+    ASSERT_TRUE(
+        eventually([&] { return number_after(info(), "flushed_until_ns:") >= wall + 5'000'000; }));
   }
 
   std::int64_t used(const std::string& who) const {
@@ -257,18 +267,20 @@ TEST_F(StateTest, AFullDiskIsReportedAndDecidingGoesOn) {
   keep_state_in(disk.path() / "state");
   start();
   disk.fill(process->id());
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
   std::int64_t charged = 0;
-  while (number_after(info(), "failed_flushes:") < 3) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+  ASSERT_TRUE(eventually([&] {
     client().ask_until("WEIR.ACQUIRE client=a\r\n", "used\r\n:");
     charged += 1;
-  }
+    return number_after(info(), "failed_flushes:") >= 3;
+  }));
   EXPECT_EQ(used("a"), charged);
   EXPECT_THAT(client().ask_until("INFO\r\n", "make room"), HasSubstr(file()));
+  EXPECT_TRUE(eventually([&] { return readiness().find(" 503 ") != std::string::npos; }));
+  EXPECT_THAT(readiness(), AllOf(HasSubstr("state: "), HasSubstr(file()), HasSubstr("make room")));
 
   disk.make_room(process->id());
   wait_for_flush_after(wall_ns());
+  EXPECT_TRUE(eventually([&] { return readiness().find(" 200 ") != std::string::npos; }));
   kill();
   start();
   EXPECT_EQ(used("a"), charged);

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "weir/base/time.h"
+#include "weir/server/counter.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -71,6 +72,9 @@ class Loop {
   std::array<char, kInputBytes> input;
   std::string output;
   wire::resp::Scratch scratch;
+
+  Traffic resp_traffic;
+  Counter resp_commands;
 
  private:
   boost::asio::io_context context_{1};

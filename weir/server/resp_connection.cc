@@ -1,131 +1,64 @@
 #include "weir/server/resp_connection.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
+#include <utility>
 
 namespace weir::server {
-namespace {
-
-namespace asio = boost::asio;
-using Error = boost::system::error_code;
-
-// Kept for the next request or reply; a larger buffer is given back.
-constexpr std::size_t kKeptBytes = 512;
-
-void clear(std::string& buffer) {
-  buffer.clear();
-  if (buffer.capacity() > kKeptBytes) buffer.shrink_to_fit();
-}
-
-}  // namespace
 
 RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Service& service,
                                const ConnectionBounds& bounds, Clock& clock, std::uint64_t id,
                                Role role, std::function<void()> on_close)
-    : loop_(loop),
-      socket_(std::move(socket)),
-      bounds_(bounds),
-      clock_(clock),
+    : SocketConnection(loop, loop.resp_traffic, std::move(socket), bounds, clock,
+                       std::move(on_close)),
       session_(service, id, role,
                [this](const engine::Request& request, const engine::WaitOptions& options,
-                      Instant now) { return start_wait(request, options, now); }),
-      on_close_(std::move(on_close)),
-      active_at_(clock.now()),
-      begun_at_(active_at_) {}
+                      Instant now) { return start_wait(request, options, now); }) {}
 
-void RespConnection::start() {
-  Error error;
-  socket_.non_blocking(true, error);
-  loop_.add(shared_from_this());
-  wait_readable();
-}
-
-void RespConnection::wait_readable() {
-  if (is_reading_ || !is_open_) return;
-  is_reading_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const Error& error) {
-    self->is_reading_ = false;
-    if (!error) self->on_readable();
-  });
-}
-
-void RespConnection::on_readable() {
-  if (!is_open_) return;
-  Error error;
-  const std::size_t count = socket_.read_some(asio::buffer(loop_.input), error);
-  if (error == asio::error::would_block || error == asio::error::interrupted) {
-    return wait_readable();
-  }
-  if (error) return close();
-
-  const Instant now = clock_.now();
-  const std::string_view bytes(loop_.input.data(), count);
-  if (session_.is_waiting()) {
+void RespConnection::on_input(std::string_view bytes, Instant now) {
+  if (session_.is_waiting() || !unsent_.empty()) {
     // Later commands wait their turn; this far we look for the client going away.
-    if (unread_.empty()) begun_at_ = now;
+    needs_more_ = false;
     unread_.append(bytes);
-    if (unread_.size() < Loop::kInputBytes) wait_readable();
+    if (session_.is_waiting() && unread_.size() < Loop::kInputBytes) wait_readable();
     return;
   }
   if (unread_.empty()) {
-    run(bytes, now);
-  } else {
-    unread_.append(bytes);
-    const std::string whole = std::move(unread_);
-    unread_.clear();
-    run(whole, now);
+    begun_at_ = now;
+    return run(bytes, now);
   }
+  unread_.append(bytes);
+  go_on(now);
+}
+
+// Runs requests of which a part, or all, arrived earlier.
+void RespConnection::go_on(Instant now) {
+  const std::string whole = std::move(unread_);
+  unread_.clear();
+  run(whole, now);
 }
 
 // Runs the whole requests in `bytes` and keeps the rest.
 void RespConnection::run(std::string_view bytes, Instant now) {
+  loop_.scratch.commands = 0;
   const std::size_t done = session_.run(bytes, now, loop_.scratch, loop_.output);
-  if (done > 0 || unread_.empty()) begun_at_ = now;
-  if (done > 0) active_at_ = now;
+  loop_.resp_commands.add(loop_.scratch.commands);
+  if (loop_.scratch.commands > 0) {
+    begun_at_ = now;
+    active_at_ = now;
+  }
   unread_.assign(bytes.substr(done));
   if (unread_.empty()) clear(unread_);
+  needs_more_ = !session_.is_waiting();
   send(now);
+  if (is_open() && unsent_.size() > bounds_.output_bytes) close();
 }
 
-// Sends what the loop's output holds, or keeps what cannot be sent yet.
-void RespConnection::send(Instant now) {
-  std::string_view left = loop_.output;
-  while (unsent_.empty() && !left.empty()) {
-    Error error;
-    left.remove_prefix(socket_.write_some(asio::buffer(left.data(), left.size()), error));
-    if (error == asio::error::would_block) break;
-    if (error && error != asio::error::interrupted) {
-      loop_.output.clear();
-      return close();
-    }
+void RespConnection::on_sent(Instant now) {
+  if (session_.is_closing()) return close();
+  if (!session_.is_waiting()) {
+    if (!unread_.empty() && !needs_more_) return go_on(now);
+    if (is_draining_) return close();
   }
-  if (!left.empty()) {
-    if (unsent_.empty()) begun_at_ = now;
-    unsent_.append(left);
-  }
-  loop_.output.clear();
-  if (unsent_.size() > bounds_.output_bytes) return close();
-  if (!unsent_.empty()) return wait_writable();
-  if (session_.is_closing() || (is_draining_ && !session_.is_waiting())) return close();
   wait_readable();
-}
-
-void RespConnection::wait_writable() {
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const Error& error) {
-    if (error || !self->is_open_) return;
-    std::swap(self->loop_.output, self->unsent_);
-    clear(self->unsent_);
-    self->send(self->clock_.now());
-    if (self->is_open_ && self->unsent_.empty()) self->go_on();
-  });
-}
-
-// Runs requests that arrived while the connection was busy.
-void RespConnection::go_on() {
-  if (unread_.empty() || session_.is_waiting() || session_.is_closing()) return;
-  const std::string whole = std::move(unread_);
-  unread_.clear();
-  run(whole, clock_.now());
 }
 
 Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& request,
@@ -138,7 +71,8 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
                        // From whichever thread made room. A client that has left has no use for a
                        // hold.
                        loop.post([weak, answer, &engine, &clock] {
-                         if (const auto self = weak.lock(); self != nullptr && self->is_open_) {
+                         const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
+                         if (self != nullptr && self->is_open()) {
                            self->on_answer(answer);
                          } else if (answer && answer->hold) {
                            engine.cancel(answer->hold, clock.now());
@@ -150,9 +84,10 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
 void RespConnection::on_answer(const Result<Decision>& answer) {
   const Instant now = clock_.now();
   active_at_ = now;
+  begun_at_ = now;
+  needs_more_ = false;
   session_.resume(answer, now, loop_.output);
   send(now);
-  if (is_open_ && unsent_.empty()) go_on();
 }
 
 void RespConnection::check_time(Instant now) {
@@ -160,6 +95,8 @@ void RespConnection::check_time(Instant now) {
   if (is_slow && now - begun_at_ > bounds_.slow) return close();
   if (!session_.is_waiting() && now - active_at_ > bounds_.idle) close();
 }
+
+void RespConnection::on_end(Instant) { close(); }
 
 void RespConnection::drain() {
   is_draining_ = true;
@@ -173,17 +110,10 @@ void RespConnection::drain() {
   if (unsent_.empty()) close();
 }
 
-void RespConnection::close() {
-  if (!is_open_) return;
-  is_open_ = false;
-  const auto self = shared_from_this();
+void RespConnection::on_closed() {
   if (session_.is_waiting()) {
     session_.service().engine->cancel_wait(session_.ticket(), clock_.now());
   }
-  Error ignored;
-  socket_.close(ignored);
-  loop_.remove(self);
-  on_close_();
 }
 
 }  // namespace weir::server

@@ -23,6 +23,7 @@
 #include "weir/engine/engine.h"
 #include "weir/server/keeper.h"
 #include "weir/server/log.h"
+#include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -40,15 +41,16 @@ class Server final : public wire::resp::Host {
 
   // Where it listens, with the ports that were chosen for 0.
   std::vector<std::string> addresses() const;
-  // Addresses of the configuration for protocols that are not served yet.
-  std::vector<config::Address> not_served() const;
 
   engine::Engine& engine() noexcept;
+  // What /readyz tells. Once started the server is ready, until it stops or somebody
+  // says otherwise here.
+  Readiness& readiness() noexcept;
 
-  // Reads the configuration again. Limits, tokens and styles change; listeners, state
-  // and bounds need a restart. `by`: who asked, for the log.
-  Status reload(std::string_view by);
-  Status reload() override { return reload("request"); }
+  // Reads the configuration again. Limits and tokens change; listeners, state, styles and
+  // bounds need a restart. `by`: who asked, for the log.
+  Status reload(std::string_view by) noexcept;
+  Status reload() noexcept override { return reload("request"); }
 
   // Opens the recording's file again, for whoever has moved it away.
   Status reopen_recording();
@@ -62,6 +64,8 @@ class Server final : public wire::resp::Host {
 
   Role role_of(std::string_view token) const override;
   std::string info() const override;
+  // In the text format of Prometheus.
+  std::string metrics() const;
 
  private:
   struct Impl;

@@ -35,7 +35,10 @@ const Route* find_route(Exchange& exchange, std::string_view path) {
   std::string allow;
   for (const Route& route : routes()) {
     if (!matches(route, path, exchange.raw_parameter)) continue;
-    if (route.method == method) return &route;
+    if (route.method == method) {
+      exchange.answer.route = static_cast<std::size_t>(&route - routes().data());
+      return &route;
+    }
     allow += allow.empty() ? "" : ", ";
     allow += route.method == "GET" ? "GET, HEAD" : route.method;
   }
@@ -57,8 +60,8 @@ bool check_role(Exchange& exchange, const Route& route) {
   if (role == Role::kNobody) {
     exchange.fail(
         Problem::kUnauthenticated,
-        fmt::format("{} {} needs the role '{}', and the request says nothing of who sends "
-                    "it; send 'Authorization: Bearer …' with a token that has it",
+        fmt::format("{} {} needs the role '{}', and the request has no token that is known here; "
+                    "send 'Authorization: Bearer …' with a token that has it",
                     route.method, route.path, to_string(route.role)));
     exchange.answer.headers = "WWW-Authenticate: Bearer realm=\"weir\"\r\n";
   } else {
@@ -127,6 +130,8 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
   answer.body.clear();
   answer.is_stream = false;
   answer.ticket = 0;
+  answer.route = routes().size();
+  answer.hold = {};
   Exchange exchange{*this, call, now, answer, later};
   dispatch(exchange);
   if (call.method == "HEAD") {

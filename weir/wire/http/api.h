@@ -55,6 +55,8 @@ struct Answer {
   std::string body{};
   bool is_stream = false;    // server-sent events: keep sending Api::event()
   std::uint64_t ticket = 0;  // of a request that waits, for give_up()
+  std::size_t route = 0;     // its place in routes(); their number: none
+  HoldId hold{};             // that a wait ended with, to be cancelled if the client is gone
 };
 
 using Later = std::function<void(Answer)>;

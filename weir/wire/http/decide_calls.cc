@@ -48,9 +48,12 @@ void wait_for(Exchange& exchange, const Ask& ask) {
     return;
   }
   Api& api = exchange.api;
-  auto answer_later = [&api, later = exchange.later](const Result<Decision>& decision) {
+  auto answer_later = [&api, later = exchange.later,
+                       route = exchange.answer.route](const Result<Decision>& decision) {
     Answer answer;
+    answer.route = route;
     if (decision) {
+      answer.hold = decision->hold;
       api.answer_decision(*decision, false, api.host().now(), answer);
     } else {
       const Problem problem = problem_of(decision.error().code);

@@ -8,17 +8,19 @@
 namespace weir::wire::http {
 namespace {
 
-constexpr std::array<ProblemRow, 12> kProblems = {{
+constexpr std::array<ProblemRow, 14> kProblems = {{
     {Problem::kBadArgument, 400, "urn:weir:bad-argument", "Bad request"},
     {Problem::kUnauthenticated, 401, "urn:weir:unauthenticated", "Unauthorized"},
     {Problem::kForbidden, 403, "urn:weir:forbidden", "Forbidden"},
     {Problem::kNotFound, 404, "urn:weir:not-found", "Not found"},
     {Problem::kMethodNotAllowed, 405, "urn:weir:method-not-allowed", "Method not allowed"},
+    {Problem::kTimeout, 408, "urn:weir:timeout", "Request timeout"},
     {Problem::kConflict, 409, "urn:weir:conflict", "Conflict"},
     {Problem::kTooLarge, 413, "urn:weir:too-large", "Content too large"},
     {Problem::kTargetTooLong, 414, "urn:weir:target-too-long", "URI too long"},
     {Problem::kUnsupportedType, 415, "urn:weir:unsupported-type", "Unsupported media type"},
     {Problem::kBadConfiguration, 422, "urn:weir:bad-configuration", "Unprocessable content"},
+    {Problem::kHeaderTooLarge, 431, "urn:weir:header-too-large", "Request header fields too large"},
     {Problem::kExhausted, 503, "urn:weir:exhausted", "Service unavailable"},
     {Problem::kUnavailable, 503, "urn:weir:unavailable", "Service unavailable"},
 }};

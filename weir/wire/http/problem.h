@@ -24,11 +24,13 @@ enum class Problem : std::uint8_t {
   kForbidden,
   kNotFound,
   kMethodNotAllowed,
+  kTimeout,
   kConflict,
   kTooLarge,
   kTargetTooLong,
   kUnsupportedType,
   kBadConfiguration,
+  kHeaderTooLarge,
   kExhausted,
   kUnavailable,
 };

@@ -72,6 +72,7 @@ struct Scratch {
   std::vector<Result<Decision>> answers;
   std::vector<Result<ThrottleCall>> throttles;
   std::vector<engine::AdHocKey> keys;
+  std::size_t commands = 0;  // run since the server last set it to 0
 };
 
 class Session {

@@ -1,0 +1,234 @@
+#include "weir/server/http_connection.h"
+
+#include <utility>
+
+#include "weir/wire/http/problem.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::server {
+namespace {
+
+using wire::http::Afterwards;
+using wire::http::Answer;
+using wire::http::Problem;
+using wire::http::RequestReader;
+
+constexpr auto kEventEvery = std::chrono::seconds{1};
+
+}  // namespace
+
+HttpDesk::HttpDesk(Loop& the_loop, wire::http::Api& the_api, const Tokens& the_tokens,
+                   Clock& the_clock, const ConnectionBounds& the_bounds,
+                   const wire::http::RequestBounds& the_request_bounds)
+    : loop(the_loop),
+      api(the_api),
+      tokens(the_tokens),
+      clock(the_clock),
+      bounds(the_bounds),
+      request_bounds(the_request_bounds),
+      requests((wire::http::routes().size() + 1) * kClasses) {}
+
+void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
+  loop.post([this, connection, late = std::move(late)] {
+    const auto found = waiting.find(connection);
+    if (found != waiting.end()) {
+      found->second->on_answer(late);
+    } else if (late.hold) {
+      // A client that has left has no use for a hold.
+      api.engine().cancel(late.hold, clock.now());
+    }
+  });
+}
+
+HttpConnection::HttpConnection(HttpDesk& desk, Socket socket, std::uint64_t id,
+                               std::function<void()> on_close)
+    : SocketConnection(desk.loop, desk.traffic, std::move(socket), desk.bounds, desk.clock,
+                       std::move(on_close)),
+      desk_(desk),
+      reader_(desk.request_bounds),
+      id_(id) {}
+
+void HttpConnection::on_input(std::string_view bytes, Instant now) {
+  if (is_stream_ || is_closing_) return wait_readable();  // nobody reads it
+  if (is_waiting_ || !unsent_.empty()) {
+    // Later requests wait their turn; this far we look for the client going away.
+    needs_more_ = false;
+    unread_.append(bytes);
+    if (is_waiting_ && unread_.size() < Loop::kInputBytes) wait_readable();
+    return;
+  }
+  if (unread_.empty()) {
+    if (!reader_.is_midway()) begun_at_ = now;
+    return run(bytes, now);
+  }
+  unread_.append(bytes);
+  if (unread_.size() < needed_) return wait_readable();
+  go_on(now);
+}
+
+// Runs requests of which a part, or all, arrived earlier.
+void HttpConnection::go_on(Instant now) {
+  const std::string whole = std::move(unread_);
+  unread_.clear();
+  run(whole, now);
+}
+
+// Answers the whole requests in `bytes` and keeps the rest.
+void HttpConnection::run(std::string_view bytes, Instant now) {
+  needs_more_ = false;
+  needed_ = 0;
+  wire::http::HttpRequest request;
+  while (!bytes.empty() && !is_busy() && loop_.output.size() < bounds_.output_bytes) {
+    const RequestReader::Step step = reader_.read(bytes, request);
+    if (step.state == RequestReader::State::kBad) {
+      fail(step.problem, step.detail, now);
+      break;
+    }
+    bytes.remove_prefix(step.taken);
+    if (step.state == RequestReader::State::kWhole) {
+      begun_at_ = now;
+      active_at_ = now;
+      answer(request, bytes.empty(), now);
+      continue;
+    }
+    if (step.wants_continue) loop_.output += wire::http::kContinue;
+    needed_ = step.needed;
+    needs_more_ = step.taken == 0;
+    if (needs_more_) break;
+  }
+  if (!is_closing_) unread_.assign(bytes);
+  if (unread_.empty()) clear(unread_);
+  send(now);
+}
+
+void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last, Instant now) {
+  is_http_10_ = request.is_http_10;
+  keep_alive_ = request.keep_alive;
+  is_head_ = request.method == "HEAD";
+  const wire::http::Call call{.method = request.method,
+                              .target = request.target,
+                              .body = request.body,
+                              .content_type = request.content_type,
+                              .role = desk_.tokens.role_of(request.token)};
+  Answer& answer = desk_.answer;
+  // Two words, so that the function keeps them without allocating.
+  const bool answered = desk_.api.handle(call, now, answer, [desk = &desk_, id = id_](Answer late) {
+    desk->answer_later(id, std::move(late));
+  });
+  if (!answered) {
+    is_waiting_ = true;
+    ticket_ = answer.ticket;
+    waiting_route_ = answer.route;
+    desk_.waiting.emplace(id_, this);
+    return;
+  }
+  respond(answer, is_last, now);
+  if (answer.is_stream) {
+    is_stream_ = true;
+    next_event_at_ = now + kEventEvery;
+    loop_.output += desk_.api.event(++events_, now);
+  }
+}
+
+// `is_last`: nothing more has arrived.
+void HttpConnection::respond(const Answer& answer, bool is_last, Instant now) {
+  desk_.count(answer);
+  const bool stays = keep_alive_ && !answer.is_stream && !(is_draining_ && is_last);
+  append_response(loop_.output, answer, desk_.date.at(now),
+                  !stays        ? Afterwards::kClose
+                  : is_http_10_ ? Afterwards::kKeepAlive
+                                : Afterwards::kKeep,
+                  !is_head_);
+  if (!stays && !answer.is_stream) is_closing_ = true;
+}
+
+// Answers a request that cannot be read. Where the next one begins is not known.
+void HttpConnection::fail(Problem problem, std::string_view detail, Instant now) {
+  Answer answer{.status = wire::http::status_of(problem),
+                .content_type = wire::http::kProblemType,
+                .route = wire::http::routes().size()};
+  append_problem(answer.body, problem, detail);
+  keep_alive_ = false;
+  is_head_ = false;
+  respond(answer, true, now);
+  clear(unread_);
+}
+
+void HttpConnection::on_sent(Instant now) {
+  if (is_closing_ && is_draining_) return close();
+  if (is_closing_) {
+    // What the client is still sending is read and dropped: closing now would reset the
+    // connection, and the answer with it.
+    if (!std::exchange(is_lingering_, true)) {
+      begun_at_ = now;
+      shut_sending();
+    }
+    return wait_readable();
+  }
+  if (is_waiting_ || is_stream_) return wait_readable();
+  if (!unread_.empty() && !needs_more_) return go_on(now);
+  if (is_draining_) return close();
+  wait_readable();
+}
+
+void HttpConnection::on_answer(const Answer& answer) {
+  const auto self = shared_from_this();
+  const Instant now = clock_.now();
+  desk_.waiting.erase(id_);
+  is_waiting_ = false;
+  ticket_ = 0;
+  active_at_ = now;
+  begun_at_ = now;
+  respond(answer, unread_.empty(), now);
+  send(now);
+}
+
+void HttpConnection::send_event(Instant now) {
+  // A client that has not read the last one gets the next it has time for.
+  if (now < next_event_at_ || !unsent_.empty()) return;
+  next_event_at_ = now + kEventEvery;
+  loop_.output += desk_.api.event(++events_, now);
+  send(now);
+}
+
+void HttpConnection::check_time(Instant now) {
+  const bool is_partial = (!unread_.empty() || reader_.is_midway()) && !is_busy();
+  if ((is_partial || is_lingering_ || !unsent_.empty()) && now - begun_at_ > bounds_.slow) {
+    if (!is_partial || !unsent_.empty()) return close();
+    fail(Problem::kTimeout, "request: it did not arrive whole in time; send it at once", now);
+    return send(now);
+  }
+  if (is_stream_) return send_event(now);
+  if (!is_waiting_ && !is_partial && now - active_at_ > bounds_.idle) close();
+}
+
+void HttpConnection::on_end(Instant now) {
+  if (is_waiting_ || is_stream_ || is_closing_ || !unsent_.empty()) return close();
+  if (unread_.empty() && !reader_.is_midway()) return close();
+  fail(Problem::kBadArgument, "request: it ends before it is whole; send all of it", now);
+  send(now);
+}
+
+void HttpConnection::drain() {
+  is_draining_ = true;
+  if (is_waiting_) {
+    if (desk_.api.give_up(ticket_, clock_.now())) {
+      Answer answer{.status = wire::http::status_of(Problem::kUnavailable),
+                    .content_type = wire::http::kProblemType,
+                    .route = waiting_route_};
+      append_problem(answer.body, Problem::kUnavailable,
+                     "the server is stopping; ask again, here or elsewhere");
+      on_answer(answer);
+    }
+    return;
+  }
+  if (unsent_.empty()) close();
+}
+
+void HttpConnection::on_closed() {
+  if (!is_waiting_) return;
+  desk_.waiting.erase(id_);
+  desk_.api.give_up(ticket_, clock_.now());
+}
+
+}  // namespace weir::server

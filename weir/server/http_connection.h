@@ -1,0 +1,103 @@
+// HTTP connection: one client of HTTP/1.1.
+//
+// Answers in order, and all that was read at once in one write. A request that waits
+// holds back the later ones of its own connection only; meanwhile the socket is
+// watched, so that a client that leaves gives up its place. A stream of events is sent
+// from check_time(), which the server calls several times a second.
+//
+// Thread safety: none. Everything happens on the thread of its loop.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/server/counter.h"
+#include "weir/server/socket_connection.h"
+#include "weir/server/tokens.h"
+#include "weir/wire/http/api.h"
+#include "weir/wire/http/request_reader.h"
+#include "weir/wire/http/response.h"
+
+namespace weir::server {
+
+class HttpConnection;
+
+// What the HTTP connections of one loop share. Must outlive the engine's waiters.
+class HttpDesk {
+ public:
+  HttpDesk(Loop& loop, wire::http::Api& api, const Tokens& tokens, Clock& clock,
+           const ConnectionBounds& bounds, const wire::http::RequestBounds& request_bounds);
+
+  // The answer to a request that waited, from any thread.
+  void answer_later(std::uint64_t connection, wire::http::Answer answer);
+
+  // Status classes of each route, and of what had no route.
+  static constexpr std::size_t kClasses = 6;
+  void count(const wire::http::Answer& given) noexcept {
+    requests[given.route * kClasses + given.status / 100].add();
+  }
+
+  Loop& loop;
+  wire::http::Api& api;
+  const Tokens& tokens;
+  Clock& clock;
+  const ConnectionBounds& bounds;
+  const wire::http::RequestBounds& request_bounds;
+  Traffic traffic;
+  std::vector<Counter> requests;  // by route, then status class
+  // Lent to the connection that is being run.
+  wire::http::Answer answer;
+  wire::http::DateLine date;
+  // Connections with a request that waits, by number.
+  std::unordered_map<std::uint64_t, HttpConnection*> waiting;
+};
+
+class HttpConnection final : public SocketConnection {
+ public:
+  HttpConnection(HttpDesk& desk, Socket socket, std::uint64_t id, std::function<void()> on_close);
+
+  void check_time(Instant now) override;
+  void drain() override;
+  void on_answer(const wire::http::Answer& answer);
+
+ private:
+  void on_input(std::string_view bytes, Instant now) override;
+  void on_end(Instant now) override;
+  void on_sent(Instant now) override;
+  void on_closed() override;
+
+  void run(std::string_view bytes, Instant now);
+  void go_on(Instant now);
+  void answer(const wire::http::HttpRequest& request, bool is_last, Instant now);
+  void respond(const wire::http::Answer& answer, bool is_last, Instant now);
+  void fail(wire::http::Problem problem, std::string_view detail, Instant now);
+  void send_event(Instant now);
+  bool is_busy() const noexcept { return is_waiting_ || is_stream_ || is_closing_; }
+
+  HttpDesk& desk_;
+  wire::http::RequestReader reader_;
+  const std::uint64_t id_;
+  std::size_t needed_ = 0;    // bytes of a request that is arriving; 0: unknown
+  std::uint64_t ticket_ = 0;  // of the request that waits
+  std::size_t waiting_route_ = 0;
+  std::uint64_t events_ = 0;
+  Instant next_event_at_{};
+  bool needs_more_ = false;  // what is unread is no whole request
+  bool is_waiting_ = false;
+  bool is_stream_ = false;
+  bool is_closing_ = false;    // after what is being sent
+  bool is_lingering_ = false;  // said so; waits for the client to close
+  bool is_draining_ = false;
+  // Of the request that is being answered.
+  bool is_http_10_ = false;
+  bool keep_alive_ = false;
+  bool is_head_ = false;
+};
+
+}  // namespace weir::server

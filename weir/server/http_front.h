@@ -1,0 +1,50 @@
+// HTTP front: the interface of wire/http on the server's loops.
+//
+// Thread safety: what HttpHost and Api promise; a desk belongs to its loop.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/server/http_connection.h"
+#include "weir/server/server.h"
+
+namespace weir::server {
+
+// What the interface asks of the server.
+class HttpHost final : public wire::http::Host {
+ public:
+  HttpHost(Server& server, Clock& clock) noexcept : server_(server), clock_(clock) {}
+
+  Instant now() noexcept override { return clock_.now(); }
+  Status reload() noexcept override { return server_.reload(); }
+  std::string metrics() noexcept override { return server_.metrics(); }
+  bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
+
+ private:
+  Server& server_;
+  Clock& clock_;
+};
+
+class HttpFront {
+ public:
+  HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
+            const Tokens& tokens, Clock& clock, const ConnectionBounds& bounds,
+            const std::vector<std::unique_ptr<Loop>>& loops, engine::DecisionSink* sink);
+
+  HttpDesk& desk(const Loop& loop) noexcept;
+  const std::vector<std::unique_ptr<HttpDesk>>& desks() const noexcept { return desks_; }
+
+  // What a connection is told that is one too many.
+  static std::string too_many_connections(Instant now);
+
+ private:
+  HttpHost host_;
+  wire::http::Api api_;
+  const wire::http::RequestBounds request_bounds_;
+  std::vector<std::unique_ptr<HttpDesk>> desks_;
+};
+
+}  // namespace weir::server

@@ -1,0 +1,50 @@
+// Readiness: why requests should not be sent here, if anything.
+//
+// Each part of the server that can stand in the way says so under its own name, and
+// takes it back when it no longer does.
+//
+//   readiness.obstruct("state", "the disk is full: what is decided now is not kept");
+//   readiness.clear("state");
+//
+// Thread safety: every function may be called from any thread.
+
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weir::server {
+
+class Readiness {
+ public:
+  void obstruct(std::string part, std::string reason) {
+    const std::scoped_lock lock(lock_);
+    reasons_.insert_or_assign(std::move(part), std::move(reason));
+  }
+  void clear(std::string_view part) {
+    const std::scoped_lock lock(lock_);
+    if (const auto found = reasons_.find(part); found != reasons_.end()) reasons_.erase(found);
+  }
+
+  // If not ready, `why` is every part with its reason: `state: the disk is full; …`.
+  bool ready(std::string& why) const {
+    const std::scoped_lock lock(lock_);
+    why.clear();
+    for (const auto& [part, reason] : reasons_) {
+      if (!why.empty()) why += "; ";
+      why += part;
+      why += ": ";
+      why += reason;
+    }
+    return reasons_.empty();
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::map<std::string, std::string, std::less<>> reasons_;
+};
+
+}  // namespace weir::server

@@ -1,0 +1,113 @@
+#include "weir/server/socket_connection.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <utility>
+
+namespace weir::server {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorNumber = boost::system::error_code;
+
+// Kept for the next request or reply; a larger buffer is given back.
+constexpr std::size_t kKeptBytes = 512;
+
+}  // namespace
+
+SocketConnection::SocketConnection(Loop& loop, Traffic& traffic, Socket socket,
+                                   const ConnectionBounds& bounds, Clock& clock,
+                                   std::function<void()> on_close)
+    : loop_(loop),
+      bounds_(bounds),
+      clock_(clock),
+      active_at_(clock.now()),
+      begun_at_(active_at_),
+      traffic_(traffic),
+      socket_(std::move(socket)),
+      on_close_(std::move(on_close)) {}
+
+void SocketConnection::start() {
+  ErrorNumber error;
+  socket_.non_blocking(true, error);
+  loop_.add(shared_from_this());
+  traffic_.opened.add();
+  wait_readable();
+}
+
+void SocketConnection::wait_readable() {
+  if (is_reading_ || !is_open_) return;
+  is_reading_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorNumber& error) {
+    self->is_reading_ = false;
+    if (!error) self->on_readable();
+  });
+}
+
+void SocketConnection::on_readable() {
+  if (!is_open_) return;
+  ErrorNumber error;
+  const std::size_t count = socket_.read_some(asio::buffer(loop_.input), error);
+  if (error == asio::error::would_block || error == asio::error::interrupted) {
+    return wait_readable();
+  }
+  if (error == asio::error::eof) return on_end(clock_.now());
+  if (error) return close();
+  traffic_.bytes_in.add(count);
+  on_input({loop_.input.data(), count}, clock_.now());
+}
+
+void SocketConnection::send(Instant now) {
+  std::string_view left = loop_.output;
+  while (unsent_.empty() && !left.empty()) {
+    ErrorNumber error;
+    const std::size_t sent = socket_.write_some(asio::buffer(left.data(), left.size()), error);
+    traffic_.bytes_out.add(sent);
+    left.remove_prefix(sent);
+    if (error == asio::error::would_block) break;
+    if (error && error != asio::error::interrupted) {
+      loop_.output.clear();
+      return close();
+    }
+  }
+  if (!left.empty()) {
+    if (unsent_.empty()) begun_at_ = now;
+    unsent_.append(left);
+  }
+  loop_.output.clear();
+  if (unsent_.empty()) return on_sent(now);
+  wait_writable();
+}
+
+void SocketConnection::wait_writable() {
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorNumber& error) {
+    if (error || !self->is_open_) return;
+    std::swap(self->loop_.output, self->unsent_);
+    clear(self->unsent_);
+    self->send(self->clock_.now());
+  });
+}
+
+void SocketConnection::shut_sending() {
+  ErrorNumber ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+}
+
+void SocketConnection::close() {
+  if (!is_open_) return;
+  is_open_ = false;
+  const auto self = shared_from_this();
+  on_closed();
+  ErrorNumber ignored;
+  socket_.close(ignored);
+  loop_.remove(self);
+  traffic_.closed.add();
+  on_close_();
+}
+
+void SocketConnection::clear(std::string& buffer) {
+  buffer.clear();
+  if (buffer.capacity() > kKeptBytes) buffer.shrink_to_fit();
+}
+
+}  // namespace weir::server

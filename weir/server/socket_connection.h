@@ -1,0 +1,81 @@
+// Socket connection: what every protocol's connection does with its socket.
+//
+// Reads when the socket is readable, into the loop's buffer; sends what the loop's
+// output holds in one write. What has arrived in part (`unread_`) and what could not be
+// sent yet (`unsent_`) is kept here until it can go on; a client that does not read its
+// replies is not read either.
+//
+// Thread safety: none. Everything happens on the thread of its loop.
+
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weir/base/clock.h"
+#include "weir/server/loop.h"
+
+namespace weir::server {
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+// Of every connection.
+struct ConnectionBounds {
+  Duration idle{};  // without a request
+  Duration slow{};  // for a request to arrive whole, or a reply to be read
+  std::size_t output_bytes = std::size_t{1} << 20;  // unread replies
+};
+
+class SocketConnection : public Connection, public std::enable_shared_from_this<SocketConnection> {
+ public:
+  SocketConnection(Loop& loop, Traffic& traffic, Socket socket, const ConnectionBounds& bounds,
+                   Clock& clock, std::function<void()> on_close);
+
+  void start();
+
+ protected:
+  // Bytes have arrived. They lie in the loop's buffer.
+  virtual void on_input(std::string_view bytes, Instant now) = 0;
+  // The client sends no more.
+  virtual void on_end(Instant now) = 0;
+  // Everything that was to be sent has been.
+  virtual void on_sent(Instant now) = 0;
+  // It is closed now.
+  virtual void on_closed() = 0;
+
+  bool is_open() const noexcept { return is_open_; }
+  void wait_readable();
+  // Sends what the loop's output holds, or keeps what cannot be sent yet. Calls on_sent()
+  // before it returns, or later.
+  void send(Instant now);
+  // The client is told that nothing more comes, while what it sends can still be read.
+  void shut_sending();
+  void close();
+
+  // Empties a buffer and gives its memory back, unless it is small.
+  static void clear(std::string& buffer);
+
+  Loop& loop_;
+  const ConnectionBounds& bounds_;
+  Clock& clock_;
+  std::string unread_;  // the beginning of a request
+  std::string unsent_;  // replies the client has not taken
+  Instant active_at_;   // the last whole request, or reply sent
+  Instant begun_at_;    // when the unread or unsent bytes began
+
+ private:
+  void on_readable();
+  void wait_writable();
+
+  Traffic& traffic_;
+  Socket socket_;
+  std::function<void()> on_close_;
+  bool is_open_ = true;
+  bool is_reading_ = false;
+};
+
+}  // namespace weir::server

@@ -1,0 +1,59 @@
+// Tokens: who may do what, changed by a reload while connections ask.
+//
+// Where no tokens are set, everybody is an administrator: the configuration allows that
+// only on listeners that cannot be reached from outside.
+//
+// Thread safety: every function may be called from any thread.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/role.h"
+#include "weir/config/config.h"
+
+namespace weir::server {
+
+class Tokens {
+ public:
+  explicit Tokens(std::vector<config::AuthToken> tokens) { set(std::move(tokens)); }
+
+  void set(std::vector<config::AuthToken> tokens) {
+    const std::scoped_lock lock(lock_);
+    tokens_ = std::move(tokens);
+    is_open_.store(tokens_.empty(), std::memory_order_release);
+  }
+
+  // The role of whoever presents this token; empty: none.
+  Role role_of(std::string_view token) const {
+    if (is_open_.load(std::memory_order_acquire)) return Role::kAdmin;
+    if (token.empty()) return Role::kNobody;
+    const std::scoped_lock lock(lock_);
+    Role role = Role::kNobody;
+    for (const config::AuthToken& known : tokens_) {
+      if (is_same(token, known.token)) role = known.role;
+    }
+    return role;
+  }
+
+ private:
+  // Equal in a time that does not tell where they differ.
+  static bool is_same(std::string_view a, std::string_view b) {
+    unsigned difference = a.size() == b.size() ? 0 : 1;
+    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+      difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+    }
+    return difference == 0;
+  }
+
+  mutable std::mutex lock_;
+  std::vector<config::AuthToken> tokens_;
+  std::atomic<bool> is_open_{true};
+};
+
+}  // namespace weir::server

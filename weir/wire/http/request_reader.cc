@@ -1,0 +1,304 @@
+// The only file that knows Boost.Beast, whose parser does the work.
+
+#include "weir/wire/http/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <cstdint>
+#include <utility>
+
+namespace weir::wire::http {
+namespace {
+
+namespace beast = boost::beast;
+using BeastError = beast::error_code;
+using BeastText = beast::string_view;
+using Step = RequestReader::Step;
+using State = RequestReader::State;
+
+constexpr std::string_view kBearer = "Bearer ";
+
+std::string_view text_of(BeastText text) { return {text.data(), text.size()}; }
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+bool is_same_word(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+// What a proxy is asked names the server as well: `http://host/path` is `/path`.
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (target.starts_with('/') || !target.starts_with(kScheme)) return target;
+  const std::size_t slash = target.find('/', kScheme.size());
+  return slash == std::string_view::npos ? "/" : target.substr(slash);
+}
+
+// Keeps of a request what the interface reads.
+class Parser final : public beast::http::basic_parser<true> {
+ public:
+  explicit Parser(const RequestBounds& bounds) {
+    // Beast counts the request line and the fields apart; read() adds them up.
+    header_limit(static_cast<std::uint32_t>(
+        std::min<std::size_t>(bounds.header_bytes, std::numeric_limits<std::uint32_t>::max())));
+    body_limit(bounds.body_bytes);
+  }
+
+  // Fields that Beast leaves to its users to look at; empty: they are in order.
+  std::string_view objection() const noexcept { return objection_; }
+  std::string_view objection_at_end_of_header() const noexcept {
+    if (!objection_.empty()) return objection_;
+    if (has_encoding_ && !chunked()) {
+      return "header: Transfer-Encoding must end in 'chunked' and occur once; send the body "
+             "chunked, or with a Content-Length";
+    }
+    if (has_encoding_ && is_http_10_) {
+      return "header: HTTP/1.0 knows no Transfer-Encoding; send a Content-Length";
+    }
+    if (hosts_ == 0 && !is_http_10_) return "header: Host is missing; send it once";
+    return {};
+  }
+  bool wants_continue() const noexcept { return wants_continue_ && !is_http_10_; }
+  std::string_view chunks() const noexcept { return chunks_; }
+
+  void fill(HttpRequest& request, std::string_view body) const {
+    request.method = method_;
+    request.target = target_;
+    request.body = body;
+    request.content_type = content_type_;
+    request.token = token_;
+    request.is_http_10 = is_http_10_;
+    request.keep_alive = keep_alive();
+  }
+
+  // The header lies elsewhere now.
+  void rebase(const char* from, const char* to) {
+    for (std::string_view* view : {&method_, &target_, &content_type_, &token_}) {
+      if (!view->empty()) *view = {to + (view->data() - from), view->size()};
+    }
+  }
+
+ private:
+  void on_request_impl(beast::http::verb, BeastText method, BeastText target, int version,
+                       BeastError&) override {
+    method_ = text_of(method);
+    target_ = path_of(text_of(target));
+    is_http_10_ = version == 10;
+  }
+  void on_response_impl(int, BeastText, int, BeastError&) override {}
+  void on_field_impl(beast::http::field field, BeastText name, BeastText value,
+                     BeastError& error) override {
+    if (is_header_done()) return;  // a trailer says nothing that is read
+    using Field = beast::http::field;
+    // A folded value lies in Beast's own memory, or on another line than its name.
+    const char* const after_name = name.data() + name.size();
+    if (!value.empty() && (value.data() < after_name || value.data() > after_name + kGapBytesMax ||
+                           std::find(after_name, value.data(), '\n') != value.data())) {
+      return object("header: a line begins with a space; write each field on one line", error);
+    }
+    switch (field) {
+      case Field::host:
+        if (++hosts_ > 1) return object("header: Host is there twice; send it once", error);
+        break;
+      case Field::content_type:
+        content_type_ = text_of(value);
+        break;
+      case Field::authorization:
+        if (std::exchange(has_authorization_, true)) {
+          return object("header: Authorization is there twice; send it once", error);
+        }
+        if (is_same_word(text_of(value).substr(0, kBearer.size()), kBearer)) {
+          token_ = text_of(value).substr(kBearer.size());
+        }
+        break;
+      case Field::expect:
+        wants_continue_ = is_same_word(text_of(value), "100-continue");
+        break;
+      case Field::transfer_encoding:
+        has_encoding_ = true;
+        break;
+      default:
+        break;
+    }
+  }
+  void on_header_impl(BeastError&) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, BeastError&) override {}
+  std::size_t on_body_impl(BeastText body, BeastError&) override { return body.size(); }
+  void on_chunk_header_impl(std::uint64_t, BeastText, BeastError&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, BeastText body, BeastError&) override {
+    chunks_.append(body.data(), body.size());
+    return body.size();
+  }
+  void on_finish_impl(BeastError&) override {}
+
+  void object(std::string_view why, BeastError& error) {
+    objection_ = why;
+    error = beast::http::error::bad_field;
+  }
+
+  // More white space than this in front of a value is as odd as a fold.
+  static constexpr std::ptrdiff_t kGapBytesMax = 256;
+
+  std::string_view method_{};
+  std::string_view target_{};
+  std::string_view content_type_{};
+  std::string_view token_{};
+  std::string_view objection_{};
+  std::string chunks_{};  // a chunked body so far
+  unsigned hosts_ = 0;
+  bool is_http_10_ = false;
+  bool has_authorization_ = false;
+  bool has_encoding_ = false;
+  bool wants_continue_ = false;
+};
+
+std::string_view detail_of(const BeastError& found) {
+  using beast::http::error;
+  struct Row {
+    beast::http::error code;
+    std::string_view detail;
+  };
+  static constexpr std::array<Row, 11> kRows = {{
+      {error::bad_method,
+       "request line: the method is not a word; write 'POST /v1/acquire "
+       "HTTP/1.1'"},
+      {error::bad_target,
+       "request line: the target has a byte that may not stand there; write it "
+       "as %XX"},
+      {error::bad_version,
+       "request line: it does not end in HTTP/1.0 or HTTP/1.1; write 'POST /v1/acquire HTTP/1.1'"},
+      {error::bad_field, "header: the name of a field is not a word; write 'Name: value'"},
+      {error::bad_value,
+       "header: the value of a field has a byte that may not stand there, or its "
+       "line does not end in CR LF; write 'Name: value'"},
+      {error::bad_line_ending, "header: a line does not end in CR LF; end it so"},
+      {error::bad_content_length,
+       "header: Content-Length is not a number, or comes with a Transfer-Encoding; send one of "
+       "them, once"},
+      {error::multiple_content_length,
+       "header: there are two Content-Length that differ; send it once"},
+      {error::bad_transfer_encoding,
+       "header: Transfer-Encoding is there twice, or with a Content-Length; send one of them, "
+       "once"},
+      {error::bad_chunk,
+       "body: a chunk does not begin with its length in hexadecimal, or does not "
+       "end in CR LF; check the chunked encoding"},
+      {error::bad_chunk_extension, "body: the extension of a chunk is malformed; leave it out"},
+  }};
+  for (const Row& row : kRows) {
+    if (found == row.code) return row.detail;
+  }
+  return "request: it is not HTTP/1.1; write 'POST /v1/acquire HTTP/1.1', header lines, an empty "
+         "line";
+}
+
+Step bad(Problem problem, std::string detail) {
+  return {.state = State::kBad, .problem = problem, .detail = std::move(detail)};
+}
+Step too_large_header(const RequestBounds& bounds) {
+  return bad(Problem::kHeaderTooLarge,
+             fmt::format("header: it is longer than {} bytes; send fewer fields, or raise "
+                         "bounds.header_bytes",
+                         bounds.header_bytes));
+}
+Step too_large_body(const RequestBounds& bounds) {
+  return bad(Problem::kTooLarge,
+             fmt::format("body: it is longer than {} bytes; send less, or raise "
+                         "bounds.request_bytes",
+                         bounds.body_bytes));
+}
+Step bad(const BeastError& error, const Parser& parser, const RequestBounds& bounds) {
+  if (error == beast::http::error::header_limit) return too_large_header(bounds);
+  if (error == beast::http::error::body_limit) return too_large_body(bounds);
+  const std::string_view objection = parser.objection();
+  return bad(Problem::kBadArgument, std::string(objection.empty() ? detail_of(error) : objection));
+}
+
+std::size_t put(Parser& parser, std::string_view bytes, BeastError& error) {
+  return parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
+}
+
+bool is_failure(const BeastError& error) { return error && error != beast::http::error::need_more; }
+
+}  // namespace
+
+struct RequestReader::Chunked {
+  Parser parser;
+  std::string header;
+};
+
+RequestReader::RequestReader(const RequestBounds& bounds) noexcept : bounds_(bounds) {}
+RequestReader::~RequestReader() = default;
+
+RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& request) {
+  if (chunked_ != nullptr) {
+    if (chunked_->parser.is_done())
+      chunked_.reset();  // answered meanwhile
+    else
+      return read_chunks(bytes, request);
+  }
+  // Some clients end a body with a line end that belongs to nothing.
+  if (bytes[0] == '\r' && bytes.substr(0, 2) == "\r\n") return {.taken = 2};
+
+  Parser parser(bounds_);
+  BeastError error;
+  const std::size_t header_bytes = put(parser, bytes, error);
+  if (is_failure(error)) return bad(error, parser, bounds_);
+  if (!parser.is_header_done()) {
+    if (bytes.size() >= bounds_.header_bytes) return too_large_header(bounds_);
+    return {};
+  }
+  if (header_bytes > bounds_.header_bytes) return too_large_header(bounds_);
+  if (const std::string_view why = parser.objection_at_end_of_header(); !why.empty()) {
+    return bad(Problem::kBadArgument, std::string(why));
+  }
+  if (!parser.chunked()) {
+    // The bound has been checked, so the sum does not overflow.
+    const std::size_t length = static_cast<std::size_t>(parser.content_length().value_or(0));
+    if (bytes.size() - header_bytes < length) {
+      return {.needed = header_bytes + length,
+              .wants_continue = parser.wants_continue() && bytes.size() == header_bytes &&
+                                !std::exchange(told_to_continue_, true)};
+    }
+    told_to_continue_ = false;
+    parser.fill(request, bytes.substr(header_bytes, length));
+    return {.state = State::kWhole, .taken = header_bytes + length};
+  }
+
+  auto chunked = std::make_unique<Chunked>(
+      Chunked{std::move(parser), std::string(bytes.substr(0, header_bytes))});
+  chunked->parser.rebase(bytes.data(), chunked->header.data());
+  chunked->parser.eager(true);
+  chunked_ = std::move(chunked);
+  bytes.remove_prefix(header_bytes);
+  Step step;
+  if (bytes.empty()) {
+    step.wants_continue = chunked_->parser.wants_continue();
+  } else {
+    step = read_chunks(bytes, request);
+  }
+  step.taken += header_bytes;
+  return step;
+}
+
+RequestReader::Step RequestReader::read_chunks(std::string_view bytes, HttpRequest& request) {
+  Parser& parser = chunked_->parser;
+  BeastError error;
+  const std::size_t taken = put(parser, bytes, error);
+  if (is_failure(error)) return bad(error, parser, bounds_);
+  if (!parser.is_done()) {
+    // What is left is the beginning of a chunk's first line, or of the trailer.
+    if (bytes.size() - taken > bounds_.header_bytes) return too_large_header(bounds_);
+    return {.taken = taken};
+  }
+  parser.fill(request, parser.chunks());
+  return {.state = State::kWhole, .taken = taken};
+}
+
+}  // namespace weir::wire::http
