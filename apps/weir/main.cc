@@ -1,34 +1,221 @@
-// The command line: flags, wiring, exit codes.
-//
-// Exit codes: 0 done, 1 something failed, 2 wrong usage.
+// The command line: commands, options, wiring. Exit codes are in exit.h.
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "apps/weir/ask.h"
+#include "apps/weir/check.h"
+#include "apps/weir/completion.h"
 #include "apps/weir/demo.h"
+#include "apps/weir/exit.h"
+#include "apps/weir/holds.h"
+#include "apps/weir/keys.h"
 #include "apps/weir/serve.h"
+#include "apps/weir/tour.h"
+#include "apps/weir/version.h"
+#include "weir/base/in_quotes.h"
 
-int main(int argc, char** argv) {
+namespace weir::app {
+namespace {
+
+// What was given, and the exit code of the command that ran.
+struct Given {
+  std::string path = "weir.yaml";
+  ServeOptions serve;
+  AskOptions ask;
+  HoldOptions hold;
+  KeyOptions key;
+  DemoOptions demo;
+  std::string shell = "bash";
+  bool json = false;
+  int code = kExitOk;
+};
+
+CLI::App* add(CLI::App& app, const std::string& name, const std::string& does,
+              const std::string& example) {
+  CLI::App* command = app.add_subcommand(name, does);
+  command->footer("Example:\n  " + example);
+  return command;
+}
+
+void add_json(CLI::App* command, bool& json) {
+  command->add_flag("--json", json, "Print one JSON object");
+}
+
+void add_server(CLI::App* command, ServerChoice& server) {
+  command
+      ->add_option("--server", server.address,
+                   "Where the server listens: 127.0.0.1:6380, [::1]:6380 or unix:/path")
+      ->type_name("ADDRESS")
+      ->envname("WEIR_SERVER")
+      ->capture_default_str();
+  command->add_option("--token", server.token, "Who asks, where the server wants to know")
+      ->type_name("TOKEN")
+      ->envname("WEIR_TOKEN");
+}
+
+void add_local(CLI::App& app, Given& given) {
+  CLI::App* serve = add(app, "serve", "Serve the limits of a configuration",
+                        "weir serve examples/serve/weir.yaml");
+  serve->add_option("config", given.serve.path, "The configuration")
+      ->type_name("FILE")
+      ->capture_default_str();
+  serve->add_flag("--start-empty", given.serve.start_empty,
+                  "Move a state file aside and begin with nothing used");
+  serve->add_option("--log-format", given.serve.log.format, "How the log is written, on stderr")
+      ->check(CLI::IsMember({"logfmt", "json"}))
+      ->capture_default_str();
+  serve->add_option("--log-level", given.serve.log.level, "What is less important is left out")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  serve->callback([&given] { given.code = run_serve(given.serve); });
+
+  CLI::App* check = add(app, "check", "Show a configuration's mistakes, or its meaning",
+                        "weir check examples/serve/weir.yaml");
+  check->add_option("config", given.path, "The configuration")
+      ->type_name("FILE")
+      ->capture_default_str();
+  check->callback([&given] { given.code = run_check(given.path); });
+
+  add(app, "tour", "Show, in a few seconds of pretended time, what weir decides", "weir tour")
+      ->callback([&given] { given.code = run_tour(); });
+
+  CLI::App* version = add(app, "version", "Show which build this is", "weir version --json");
+  add_json(version, given.json);
+  version->callback([&given] { given.code = run_version(given.json); });
+
+  CLI::App* completion =
+      add(app, "completion", "Print a script that completes weir's commands in a shell",
+          "source <(weir completion bash)");
+  completion->add_option("shell", given.shell, "The shell")
+      ->check(CLI::IsMember({"bash"}))
+      ->required();
+  completion->callback([&app, &given] {
+    fmt::print("{}", bash_completion(app));
+    given.code = kExitOk;
+  });
+}
+
+void add_ask(CLI::App& app, Given& given) {
+  AskOptions& ask = given.ask;
+  CLI::App* command = add(app, "ask", "Ask a running server for one decision",
+                          "weir ask client=acme operation=put --cost tokens=1200 --wait 5s");
+  command->add_option("attributes", ask.attributes, "Who asks, for what")->type_name("NAME=VALUE");
+  command->add_option("--cost", ask.costs, "What it costs; may be repeated")
+      ->type_name("UNIT=AMOUNT")
+      ->expected(1);
+  CLI::Option* peek = command->add_flag("--peek", ask.peek, "Say what would be, charging nothing");
+  const auto add_duration = [&](const char* name, std::string& into, const char* does) {
+    return command->add_option(name, into, does)->type_name("DURATION")->excludes(peek);
+  };
+  CLI::Option* wait =
+      add_duration("--wait", ask.wait, "Wait so long for it to fit, first come, first served");
+  add_duration("--hold", ask.hold, "Keep a hold so long, to settle, cancel or renew");
+  add_duration("--book", ask.book, "Accept a start so far in the future")->excludes(wait);
+  command->add_option("--up-to", ask.up_to, "Take as much of this unit's cost as there is")
+      ->type_name("UNIT")
+      ->excludes(peek)
+      ->excludes(wait);
+  add_server(command, ask.server);
+  add_json(command, ask.json);
+  command->callback([&given] { given.code = run_ask(given.ask); });
+}
+
+void add_holds(CLI::App& app, Given& given) {
+  HoldOptions& hold = given.hold;
+  const auto add_hold = [&](const char* name, const char* does, const char* example,
+                            int (*run)(const HoldOptions&)) {
+    CLI::App* command = add(app, name, does, example);
+    command->add_option("hold", hold.hold, "As a decision named it")->required()->type_name("HOLD");
+    add_server(command, hold.server);
+    add_json(command, hold.json);
+    command->callback([&given, run] { given.code = run(given.hold); });
+    return command;
+  };
+  add_hold("settle", "End a hold with what was really used",
+           "weir settle 00c0ffee00c0ffee-42 tokens=800", run_settle)
+      ->add_option("costs", hold.costs, "What was used; what is not named stays as charged")
+      ->type_name("UNIT=AMOUNT");
+  add_hold("cancel", "End a hold and give everything back", "weir cancel 00c0ffee00c0ffee-42",
+           run_cancel);
+  add_hold("renew", "Let a hold last longer", "weir renew 00c0ffee00c0ffee-42 60s", run_renew)
+      ->add_option("duration", hold.duration, "How long from now")
+      ->required()
+      ->type_name("DURATION");
+}
+
+void add_keys(CLI::App& app, Given& given) {
+  KeyOptions& key = given.key;
+  const auto add_key = [&](const char* name, const char* does, const char* example,
+                           int (*run)(const KeyOptions&)) {
+    CLI::App* command = add(app, name, does, example);
+    command->add_option("limit", key.limit, "The limit's name")->required()->type_name("LIMIT");
+    command->add_option("key", key.key, "The attributes of one key")->type_name("NAME=VALUE");
+    add_server(command, key.server);
+    add_json(command, key.json);
+    command->callback([&given, run] { given.code = run(given.key); });
+  };
+  add_key("inspect", "Show what one key of a limit has left, or its heaviest keys",
+          "weir inspect per-client client=acme", run_inspect);
+  add_key("reset", "Forget what one key of a limit has used", "weir reset per-client client=acme",
+          run_reset);
+}
+
+void add_demo(CLI::App& app, Given& given) {
+  DemoOptions& demo = given.demo;
+  CLI::App* command = add(app, "demo", "Send traffic to a running server, to have something to see",
+                          "weir demo client=20 worker=4 --rate 200 --duration 1m");
+  command
+      ->add_option("attributes", demo.attributes,
+                   "Attributes and how many different values of each to use")
+      ->type_name("NAME=COUNT")
+      ->capture_default_str();
+  command->add_option("--cost", demo.costs, "What each request costs; may be repeated")
+      ->type_name("UNIT=AMOUNT")
+      ->expected(1);
+  command->add_option("--rate", demo.rate, "Requests a second")
+      ->check(CLI::Range(std::int64_t{1}, kDemoRateMax))
+      ->capture_default_str();
+  command->add_option("--duration", demo.duration, "How long; ctrl-C ends it earlier")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  command->add_option("--waiters", demo.waiters, "Connections whose requests wait")
+      ->check(CLI::Range(0, kDemoWaitersMax))
+      ->capture_default_str();
+  add_server(command, demo.server);
+  add_json(command, demo.json);
+  command->callback([&given] { given.code = run_demo(given.demo); });
+}
+
+int run(int argc, char** argv) {
   CLI::App app{"weir: may this piece of work start now, and if not, when?", "weir"};
   app.set_version_flag("--version", "weir " WEIR_VERSION);
   app.require_subcommand(1);
-  std::string path = "weir.yaml";
-  CLI::App* serve = app.add_subcommand("serve", "Serve the limits of a configuration");
-  serve->add_option("config", path, "The configuration")->capture_default_str();
-  bool start_empty = false;
-  serve->add_flag("--start-empty", start_empty,
-                  "Move a state file aside and begin with nothing used");
-  CLI::App* check = app.add_subcommand("check", "Show a configuration's mistakes, or its meaning");
-  check->add_option("config", path, "The configuration")->capture_default_str();
-  const CLI::App* demo =
-      app.add_subcommand("demo", "Show, in a few seconds of pretended time, what weir decides");
+  app.footer(
+      "Exit codes: 0 done or allowed, 1 failed, 2 wrong usage, 3 denied for now, 4 never,\n"
+      "5 the server cannot be reached or does not let you in.");
+  Given given;
+  add_local(app, given);
+  add_ask(app, given);
+  add_holds(app, given);
+  add_keys(app, given);
+  add_demo(app, given);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      fmt::print(stderr, "weir: {} is not a command; `weir --help` lists them\n",
+                 in_quotes(argv[1]));
+      return kExitUsage;
+    }
+    return app.exit(problem) == 0 ? kExitOk : kExitUsage;
   }
-  if (serve->parsed()) return weir::app::run_serve(path, start_empty);
-  if (check->parsed()) return weir::app::run_check(path);
-  if (demo->parsed()) return weir::app::run_demo();
-  return 2;
+  return given.code;
 }
+
+}  // namespace
+}  // namespace weir::app
+
+int main(int argc, char** argv) { return weir::app::run(argc, argv); }

@@ -4,11 +4,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <string>
 
+#include "apps/weir/exit.h"
 #include "weir/base/clock.h"
 #include "weir/config/config.h"
 #include "weir/server/server.h"
@@ -16,19 +17,10 @@
 namespace weir::app {
 namespace {
 
+using server::LogLevel;
+
 constexpr auto kPatience = std::chrono::seconds{5};  // for replies to be read at the end
 constexpr timespec kLookEvery{1, 0};                 // at the configuration file
-
-// One line of the log: when, and what happened.
-void say(const std::string& what) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  tm parts{};
-  ::gmtime_r(&now.tv_sec, &parts);
-  fmt::print(stderr, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z {}\n", parts.tm_year + 1900,
-             parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-             now.tv_nsec / 1'000'000, what);
-}
 
 // What tells two versions of a file apart.
 struct FileMark {
@@ -47,40 +39,19 @@ struct FileMark {
   }
 };
 
-void reload(server::Server& server, const std::string& path, std::string_view why) {
-  const Status status = server.reload();
-  if (status) {
-    say(fmt::format("reloaded {}: {}", path, why));
-  } else {
-    say(fmt::format("kept the old rules, {} has mistakes:\n{}", path, status.error().message));
-  }
-}
-
 }  // namespace
 
-int run_check(const std::string& path) {
-  const Result<config::Config> config = config::load(path);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().message);
-    return 1;
-  }
-  fmt::print("{}", config::describe(*config));
-  return 0;
-}
-
-int run_serve(const std::string& path, bool start_empty) {
+int run_serve(const ServeOptions& options) {
+  const std::string& path = options.path;
+  const server::Log log = make_log(options.log);
+  const auto refuse = [&](const Error& error) {
+    fmt::print(stderr, "{}\n", error.message);
+    log({LogLevel::kError, "start-refused", {{"config", path}}});
+    return kExitFailed;
+  };
   FileMark mark = FileMark::of(path);
   Result<config::Config> config = config::load(path);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().message);
-    return 1;
-  }
-  // Nobody may believe that decisions are recorded when they are not.
-  if (!config->record.empty()) {
-    fmt::print(stderr, "{}: 'record' is set, but this version records nothing; leave it out\n",
-               path);
-    return 1;
-  }
+  if (!config) return refuse(config.error());
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -91,21 +62,27 @@ int run_serve(const std::string& path, bool start_empty) {
 
   SystemClock clock;
   const std::string state_dir = config->state ? config->state->dir : "";
+  const std::string record = config->record;
   Result<std::unique_ptr<server::Server>> server = server::Server::start(
-      std::move(*config), clock, start_empty ? server::StartEmpty::kYes : server::StartEmpty::kNo);
-  if (!server) {
-    fmt::print(stderr, "{}\n", server.error().message);
-    return 1;
-  }
+      std::move(*config), clock,
+      options.start_empty ? server::StartEmpty::kYes : server::StartEmpty::kNo, log);
+  if (!server) return refuse(server.error());
+  log({LogLevel::kInfo,
+       "start",
+       {{"version", WEIR_VERSION}, {"config", path}, {"pid", std::to_string(::getpid())}}});
   if (!state_dir.empty()) {
     const engine::RestoreReport& report = (*server)->restored();
-    say(fmt::format(
-        "state in {}: brought back {} meters and {} holds; {} meters of limits that are "
-        "gone, {} holds expired",
-        state_dir, report.meters, report.holds, report.skipped, report.expired));
+    log({LogLevel::kInfo,
+         "state",
+         {{"dir", state_dir},
+          {"meters", std::to_string(report.meters)},
+          {"holds", std::to_string(report.holds)},
+          {"skipped", std::to_string(report.skipped)},
+          {"expired", std::to_string(report.expired)}}});
   }
+  if (!record.empty()) log({LogLevel::kInfo, "record", {{"file", record}}});
   for (const std::string& address : (*server)->addresses()) {
-    say(fmt::format("listening on {}", address));
+    log({LogLevel::kInfo, "listening", {{"address", address}}});
   }
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
@@ -114,16 +91,22 @@ int run_serve(const std::string& path, bool start_empty) {
     const bool changed = !(now == mark) && now.inode != 0;
     if (signal == SIGHUP || changed) {
       mark = now;
-      reload(**server, path, signal == SIGHUP ? "SIGHUP" : "the file changed");
+      // Refused or not, the server says so in the log.
+      static_cast<void>((*server)->reload(signal == SIGHUP ? "SIGHUP" : "file change").ok());
+    }
+    if (signal == SIGHUP) {
+      if (const Status status = (*server)->reopen_recording(); !status) {
+        log({LogLevel::kError, "record-refused", {{"error", status.error().message}}});
+      }
     }
   }
-  say("stopping");
+  log({LogLevel::kInfo, "stopping"});
   if (const Status status = (*server)->stop(kPatience); !status) {
-    say(fmt::format("stopped, but what changed last is lost: {}", status.error().message));
-    return 1;
+    log({LogLevel::kError, "stop", {{"lost", status.error().message}}});
+    return kExitFailed;
   }
-  say("stopped");
-  return 0;
+  log({LogLevel::kInfo, "stop"});
+  return kExitOk;
 }
 
 }  // namespace weir::app

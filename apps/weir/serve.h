@@ -4,12 +4,17 @@
 
 #include <string>
 
+#include "apps/weir/log.h"
+
 namespace weir::app {
 
-// Runs until SIGTERM or SIGINT. Returns the exit code.
-int run_serve(const std::string& path, bool start_empty);
+struct ServeOptions {
+  std::string path = "weir.yaml";
+  bool start_empty = false;
+  LogOptions log{};
+};
 
-// `weir check`: prints every mistake of a configuration, or what it means.
-int run_check(const std::string& path);
+// Runs until SIGTERM or SIGINT. Returns the exit code.
+int run_serve(const ServeOptions& options);
 
 }  // namespace weir::app

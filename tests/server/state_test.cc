@@ -208,7 +208,7 @@ TEST_F(StateTest, AStopForgetsNothing) {
   ASSERT_GT(load->answered_at.size(), 0u);
   start();
   EXPECT_EQ(used("load"), static_cast<std::int64_t>(load->answered_at.size()));
-  EXPECT_THAT(process->said(), HasSubstr("brought back 1 meters"));
+  EXPECT_THAT(process->said(), HasSubstr("event=state dir=" + state.string() + " meters=1 "));
 }
 
 TEST_F(StateTest, TwoServersDoNotShareADirectory) {

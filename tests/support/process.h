@@ -1,4 +1,4 @@
-// A program that a test runs, and what it says to its standard error.
+// A program that a test runs, and what it prints and says to its standard error.
 
 #pragma once
 
@@ -24,12 +24,13 @@ class Process {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    const std::string said = said_file();
+    const std::string said = (dir_ / "said").string();
+    const std::string printed = (dir_ / "printed").string();
     id_ = ::fork();
     if (id_ == 0) {
-      const int file = ::open(said.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
-      ::dup2(file, STDERR_FILENO);
-      ::execv(arguments[0], arguments.data());
+      redirect(said, STDERR_FILENO);
+      redirect(printed, STDOUT_FILENO);
+      ::execvp(arguments[0], arguments.data());
       ::_exit(127);
     }
   }
@@ -53,13 +54,20 @@ class Process {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  std::string said() const {
-    std::ifstream in(said_file());
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  // So far.
+  std::string said() const { return contents("said"); }
+  std::string printed() const { return contents("printed"); }
 
  private:
-  std::string said_file() const { return (dir_ / "said").string(); }
+  static void redirect(const std::string& path, int to) {
+    const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    ::dup2(file, to);
+    ::close(file);
+  }
+  std::string contents(const char* name) const {
+    std::ifstream in(dir_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
 
   TemporaryDirectory dir_;
   pid_t id_ = -1;

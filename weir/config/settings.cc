@@ -204,7 +204,7 @@ constexpr Key<Draft> kTopKeys[] = {
      "Bounds of the server and the engine; the values below are the defaults."},
     {"threads", in_config<count_at<&Config::threads, 1, kThreadsMax, Config>>, "2",
      "Event loops, 1 to 256. Default: one per core."},
-    {"record", in_config<text_at<&Config::record, Config>>, "./decisions.jsonl",
+    {"record", in_config<text_at<&Config::record, Config>>, "./decisions.rec",
      "File that decisions are written to. Left out: none."},
     {"attributes", read_attributes, "[region]",
      "Attributes that requests may carry though no limit reads them."},

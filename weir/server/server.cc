@@ -12,6 +12,7 @@
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
+#include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/tokens.h"
 
@@ -81,6 +82,21 @@ struct Server::Impl {
     socket.shutdown(Socket::shutdown_send, ignored);
   }
 
+  void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
+    if (log) log({level, event, std::move(fields)});
+  }
+  // Says when a part of the world begins to fail and when it works again.
+  void watch(std::string_view part, std::string& known, std::string trouble) const {
+    if (trouble.empty() != known.empty()) {
+      if (trouble.empty()) {
+        say(LogLevel::kInfo, "outage-over", {{"part", std::string(part)}});
+      } else {
+        say(LogLevel::kError, "outage", {{"part", std::string(part)}, {"error", trouble}});
+      }
+    }
+    known = std::move(trouble);
+  }
+
   // --- time: on the first loop
   void arm_engine_timer(Instant at) {
     if (at == kForever) return;
@@ -94,6 +110,7 @@ struct Server::Impl {
   }
   void look_after_state() {
     std::string trouble = keeper.trouble();
+    watch("state", state_trouble, trouble);
     if (trouble.empty()) {
       readiness.clear("state");
     } else {
@@ -106,6 +123,7 @@ struct Server::Impl {
       if (error) return;
       engine->advance(clock.now());
       look_after_state();
+      if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -122,8 +140,10 @@ struct Server::Impl {
                config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
                                                           : wire::resp::Seconds::kDragonfly,
                {.bulk_bytes_max = config.bounds.request_bytes,
-                .request_bytes_max = std::max(config.bounds.request_bytes, std::size_t{1} << 20)}};
-    http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops);
+                .request_bytes_max = std::max(config.bounds.request_bytes, std::size_t{1} << 20)},
+               recorder.get()};
+    http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
+                                       recorder.get());
     engine->set_wakeup(
         [this](Instant at) { loops[0]->post([this, at] { arm_engine_timer(at); }); });
     loops[0]->post([this] { tick(); });
@@ -131,6 +151,10 @@ struct Server::Impl {
     for (auto& loop : loops) loop->start();
   }
 
+  std::string path() const {
+    const std::scoped_lock lock(config_lock);
+    return config.path;
+  }
   Status reload();
 
   Status stop(Duration patience) {
@@ -150,7 +174,10 @@ struct Server::Impl {
     engine->set_wakeup(nullptr);
     for (auto& loop : loops) loop->stop();
     listeners.remove_files();
-    return keeper.end();  // after the last decision
+    // After the last decision.
+    Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
+    Status kept = keeper.end();
+    return kept ? std::move(recorded) : std::move(kept);
   }
 
   mutable std::mutex config_lock;
@@ -159,6 +186,9 @@ struct Server::Impl {
   std::unique_ptr<engine::Engine> engine;
   Keeper keeper;  // after the engine it reads
   engine::RestoreReport restored;
+  std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
+  Log log;
+  std::string state_trouble, record_trouble;  // as last said
   wire::resp::Service service;
   ConnectionBounds bounds;
   Tokens tokens;
@@ -180,7 +210,7 @@ struct Server::Impl {
 };
 
 Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock,
-                                              StartEmpty start_empty) {
+                                              StartEmpty start_empty, Log log) {
   Result<Keeper> keeper = Keeper::open(config, start_empty);
   if (!keeper) return std::move(keeper).error();
   Result<std::unique_ptr<engine::Engine>> engine =
@@ -192,6 +222,12 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
+  impl.log = std::move(log);
+  if (!impl.config.record.empty()) {
+    Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
+    if (!recorder) return std::move(recorder).error();
+    impl.recorder = std::move(*recorder);
+  }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
     Status status = listeners.listen(address, Protocol::kResp);
@@ -220,19 +256,25 @@ engine::Engine& Server::engine() noexcept { return *impl_->engine; }
 Status Server::stop(Duration patience) { return impl_->stop(patience); }
 const engine::RestoreReport& Server::restored() const noexcept { return impl_->restored; }
 
-Status Server::reload() noexcept {
+Status Server::reload(std::string_view by) noexcept {
   Status status = impl_->reload();
   (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
+  const std::string path = impl_->path();
+  if (status) {
+    impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
+  } else {
+    impl_->say(LogLevel::kError, "reload-refused",
+               {{"config", path}, {"by", std::string(by)}, {"mistakes", status.error().message}});
+  }
   return status;
 }
 
+Status Server::reopen_recording() {
+  return impl_->recorder == nullptr ? Status{Done{}} : impl_->recorder->reopen();
+}
+
 Status Server::Impl::reload() {
-  std::string path;
-  {
-    const std::scoped_lock lock(config_lock);
-    path = config.path;
-  }
-  Result<config::Config> next = config::load(path);
+  Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   const std::scoped_lock lock(config_lock);

@@ -22,6 +22,7 @@
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
 #include "weir/server/keeper.h"
+#include "weir/server/log.h"
 #include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
@@ -32,7 +33,8 @@ class Server final : public wire::resp::Host {
   // Brings back the state, binds the listeners and starts the loops. State that cannot
   // be used and an address that is taken are errors.
   static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock,
-                                               StartEmpty start_empty = StartEmpty::kNo);
+                                               StartEmpty start_empty = StartEmpty::kNo,
+                                               Log log = {});
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -46,8 +48,12 @@ class Server final : public wire::resp::Host {
   Readiness& readiness() noexcept;
 
   // Reads the configuration again. Limits and tokens change; listeners, state, styles and
-  // bounds need a restart.
-  Status reload() noexcept override;
+  // bounds need a restart. `by`: who asked, for the log.
+  Status reload(std::string_view by) noexcept;
+  Status reload() noexcept override { return reload("request"); }
+
+  // Opens the recording's file again, for whoever has moved it away.
+  Status reopen_recording();
 
   // Ends: drains for at most `patience`, closes what is left, writes the state. An error
   // says what could not be written.

@@ -292,6 +292,15 @@ TEST_F(SessionTest, ReloadsAndResets) {
   EXPECT_EQ(host.reloads, 1);
 }
 
+TEST_F(SessionTest, ShowsTheHeaviestKeys) {
+  // Keys are sampled, so one is asked for often enough to be seen.
+  for (int i = 0; i < 1000; ++i) say("WEIR.ACQUIRE client=a\r\n");
+  EXPECT_TRUE(say("WEIR.HEAVIEST per-client\r\n").starts_with("*2\r\n$8\r\nclient=a\r\n:"));
+  EXPECT_EQ(say("WEIR.HEAVIEST running 100\r\n"), "*0\r\n");
+  EXPECT_TRUE(say("WEIR.HEAVIEST per-client 101\r\n").starts_with("-BADARG the number of keys"));
+  EXPECT_TRUE(say("WEIR.HEAVIEST rubbish\r\n").starts_with("-NOTFOUND limit 'rubbish'"));
+}
+
 // A command cut anywhere gives the same replies.
 TEST_F(SessionTest, DoesNotCareHowBytesAreCut) {
   const std::string bytes =

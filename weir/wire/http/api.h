@@ -32,6 +32,7 @@
 #include "weir/base/result.h"
 #include "weir/base/role.h"
 #include "weir/base/time.h"
+#include "weir/engine/decision_sink.h"
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
@@ -62,7 +63,8 @@ using Later = std::function<void(Answer)>;
 
 struct Settings {
   HeaderStyle headers = HeaderStyle::kIetf;
-  std::size_t batch_max = 1000;  // requests in one POST /v1/batch
+  std::size_t batch_max = 1000;          // requests in one POST /v1/batch
+  engine::DecisionSink* sink = nullptr;  // none: decisions are not recorded
 };
 
 // What the server supplies. Called from the threads that call the Api.

@@ -24,6 +24,14 @@ void answer_result(Exchange& exchange, const Result<Decision>& decision, bool up
   }
 }
 
+void record(const Exchange& exchange, const Ask& ask, const Result<Decision>& answer) {
+  engine::DecisionSink* const sink = exchange.api.settings().sink;
+  if (sink == nullptr) return;
+  const engine::Request request = ask.request();
+  sink->record({&request, 1}, {ask.hold, ask.wait, ask.book_within, ask.up_to}, exchange.now,
+               {&answer, 1});
+}
+
 engine::AcquireOptions options_of(const Ask& ask) {
   return {.hold = ask.hold, .up_to = std::string(ask.up_to), .book_within = ask.book_within};
 }
@@ -58,6 +66,7 @@ void wait_for(Exchange& exchange, const Ask& ask) {
   const engine::WaitOptions options{.deadline = exchange.now + ask.wait, .hold = ask.hold};
   Result<engine::WaitStart> start =
       api.engine().wait(ask.request(), options, exchange.now, std::move(answer_later));
+  if (start && api.settings().sink != nullptr) record(exchange, ask, start->decision);
   if (!start) {
     exchange.fail(start.error());
   } else if (start->ticket != 0) {
@@ -88,6 +97,9 @@ std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
   while (answers.size() < requests.size()) answers.emplace_back(std::in_place);
   const std::span<Result<Decision>> used = std::span(answers).first(requests.size());
   exchange.api.engine().decide(requests, exchange.now, used);
+  if (engine::DecisionSink* const sink = exchange.api.settings().sink) {
+    sink->record(requests, {}, exchange.now, used);
+  }
   for (const Result<Decision>& decision : used) {
     append_item(exchange.answer.body, decision, false, exchange.now);
   }
@@ -100,9 +112,10 @@ void decide_one(Exchange& exchange, const Ask& ask) {
                 exchange.now);
     return;
   }
-  append_item(exchange.answer.body,
-              exchange.api.engine().acquire(ask.request(), options_of(ask), exchange.now),
-              !ask.up_to.empty(), exchange.now);
+  const Result<Decision> answer =
+      exchange.api.engine().acquire(ask.request(), options_of(ask), exchange.now);
+  record(exchange, ask, answer);
+  append_item(exchange.answer.body, answer, !ask.up_to.empty(), exchange.now);
 }
 
 }  // namespace
@@ -114,12 +127,15 @@ void acquire(Exchange& exchange) {
   if (!ask) {
     exchange.fail(ask.error());
   } else if (ask->is_plain()) {
-    answer_result(exchange, engine.decide(ask->request(), exchange.now), false);
+    const Result<Decision> answer = engine.decide(ask->request(), exchange.now);
+    record(exchange, *ask, answer);
+    answer_result(exchange, answer, false);
   } else if (ask->wait.count() > 0) {
     wait_for(exchange, *ask);
   } else {
-    answer_result(exchange, engine.acquire(ask->request(), options_of(*ask), exchange.now),
-                  !ask->up_to.empty());
+    const Result<Decision> answer = engine.acquire(ask->request(), options_of(*ask), exchange.now);
+    record(exchange, *ask, answer);
+    answer_result(exchange, answer, !ask->up_to.empty());
   }
 }
 

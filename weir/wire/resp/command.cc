@@ -31,6 +31,8 @@ constexpr std::array kCommands = {
             "Let a hold last this long from now."},
     Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [name=value ...]",
             "Show what one key of a limit has left."},
+    Command{"WEIR.HEAVIEST", 2, 3, Role::kObserve, kOneByOne, run_heaviest, "limit [count]",
+            "Show the keys that asked most of a limit."},
     Command{"WEIR.RESET", 2, -1, Role::kAdmin, kOneByOne, run_reset, "limit [name=value ...]",
             "Forget what one key of a limit has used."},
     Command{"WEIR.RELOAD", 1, 1, Role::kAdmin, kOneByOne, run_reload, "",

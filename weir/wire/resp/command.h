@@ -69,6 +69,7 @@ std::size_t run_settle(Run& run);
 std::size_t run_cancel(Run& run);
 std::size_t run_renew(Run& run);
 std::size_t run_inspect(Run& run);
+std::size_t run_heaviest(Run& run);
 std::size_t run_reset(Run& run);
 std::size_t run_reload(Run& run);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weir/base/hold_text.h"
+#include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/resp/command.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::size_t kAnswersAtOnce = 16;
+constexpr std::int64_t kHeaviestMax = 100;  // keys in one reply
+constexpr std::int64_t kHeaviestUsual = 10;
 
 std::string_view code_of(ErrorCode code) {
   switch (code) {
@@ -89,6 +92,7 @@ void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, 
 // Decides the asks of `scratch.group` together, a few at a time: answers are large, and
 // are written out while they are still near.
 void flush_group(Run& run) {
+  const Service& service = run.session.service();
   Scratch& scratch = run.scratch;
   scratch.requests.clear();
   for (const Ask& ask : scratch.group) scratch.requests.push_back(scratch.asks.request(ask));
@@ -97,10 +101,20 @@ void flush_group(Run& run) {
   for (std::span<const engine::Request> left = scratch.requests; !left.empty();) {
     const std::size_t count = std::min(left.size(), kAnswersAtOnce);
     const std::span answers(scratch.answers.data(), count);
-    run.session.service().engine->decide(left.first(count), run.now, answers);
+    service.engine->decide(left.first(count), run.now, answers);
+    if (service.sink != nullptr) service.sink->record(left.first(count), {}, run.now, answers);
     for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
     left = left.subspan(count);
   }
+}
+
+void record(const Run& run, const engine::Request& request, const Ask& ask,
+            const Result<Decision>& answer) {
+  engine::DecisionSink* const sink = run.session.service().sink;
+  if (sink == nullptr) return;
+  sink->record({&request, 1},
+               {ask.options.hold, ask.wait, ask.options.book_within, ask.options.up_to}, run.now,
+               {&answer, 1});
 }
 
 // An ask with options, by itself.
@@ -108,8 +122,9 @@ void run_ask(Run& run, const Ask& ask) {
   engine::Engine& engine = *run.session.service().engine;
   const engine::Request request = run.scratch.asks.request(ask);
   if (ask.wait.count() == 0) {
-    return write_answer(engine.acquire(request, ask.options, run.now), run.now,
-                        !ask.options.up_to.empty(), run.reply);
+    const Result<Decision> answer = engine.acquire(request, ask.options, run.now);
+    record(run, request, ask, answer);
+    return write_answer(answer, run.now, !ask.options.up_to.empty(), run.reply);
   }
   if (!ask.options.up_to.empty() || ask.options.book_within.count() != 0) {
     return run.reply.write_error(
@@ -118,6 +133,7 @@ void run_ask(Run& run, const Ask& ask) {
   }
   const Result<Decision> answer = run.session.wait(
       request, {.deadline = run.now + ask.wait, .hold = ask.options.hold}, run.now);
+  record(run, request, ask, answer);
   if (!run.session.is_waiting()) write_answer(answer, run.now, false, run.reply);
 }
 
@@ -218,6 +234,10 @@ std::size_t run_throttle(Run& run) {
       write_error(taken.error(), run.reply);
       continue;
     }
+    if (service.sink != nullptr) {
+      service.sink->record_ad_hoc({call->key, call->shape.den, call->shape.burst, call->quantity},
+                                  run.now, taken->step.allowed());
+    }
     run.reply.write_integers(reply_of(*call, taken->step, taken->at, service.rounding).integers());
   }
   return run.group.size();
@@ -282,6 +302,32 @@ std::size_t run_inspect(Run& run) {
   run.reply.write_boolean(found->overridden);
   run.reply.write_bulk("waiters");
   run.reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  return 1;
+}
+
+std::size_t run_heaviest(Run& run) {
+  const Words arguments = run.arguments(0);
+  engine::Engine& engine = *run.session.service().engine;
+  Result<std::int64_t> count = kHeaviestUsual;
+  if (arguments.size() > 1) {
+    count = engine::parse_count("the number of keys", arguments[1], 1, kHeaviestMax);
+  }
+  if (!count) {
+    write_error(count.error(), run.reply);
+  } else if (engine.rules()->find(arguments[0]) == nullptr) {
+    write_error(
+        {ErrorCode::kNotFound, fmt::format("limit {}: there is no such limit; correct the name",
+                                           in_quotes(arguments[0]))},
+        run.reply);
+  } else {
+    const std::vector<engine::HeavyKey> keys =
+        engine.heaviest(arguments[0], static_cast<std::size_t>(*count));
+    run.reply.begin_map(keys.size());
+    for (const engine::HeavyKey& heavy : keys) {
+      run.reply.write_bulk(heavy.key);
+      run.reply.write_integer(heavy.units);
+    }
+  }
   return 1;
 }
 

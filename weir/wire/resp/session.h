@@ -23,6 +23,7 @@
 #include "weir/base/result.h"
 #include "weir/base/role.h"
 #include "weir/base/time.h"
+#include "weir/engine/decision_sink.h"
 #include "weir/engine/engine.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply.h"
@@ -51,6 +52,7 @@ struct Service {
   Host* host = nullptr;
   Seconds rounding = Seconds::kCell;
   ParserBounds bounds{};
+  engine::DecisionSink* sink = nullptr;  // none: decisions are not recorded
 };
 
 // What one event loop lends to the session it is running.

@@ -1,0 +1,176 @@
+// Commands other than questions: demo, serve, check, tour, version, completion.
+
+#include <gmock/gmock.h>
+
+#include <boost/json.hpp>
+
+#include "apps/weir/exit.h"
+#include "tests/app/support.h"
+
+namespace weir::app {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Commands : AppTest {
+  // What bash offers after these words, the last of them begun.
+  std::string completed(const std::string& words, int place) {
+    const std::string script = dir / "completion";
+    std::ofstream(script) << run_words(weir({"completion", "bash"})).out;
+    const Ran ran = run_words({"bash", "-c",
+                               "source " + script + "; COMP_WORDS=(" + words + "); COMP_CWORD=" +
+                                   std::to_string(place) + "; _weir; echo \"${COMPREPLY[*]}\""});
+    EXPECT_EQ(ran.err, "");
+    return ran.out;
+  }
+};
+
+// --- demo
+
+TEST_F(Commands, DemoSendsTrafficAndSumsItUp) {
+  serve(kConfig);
+  const Ran ran = run({"demo", "client=3", "worker=3", "--rate", "500", "--duration", "600ms"});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_THAT(ran.out, StartsWith("sent "));
+  EXPECT_EQ(ran.out.find('\r'), std::string::npos) << "no progress where nobody looks";
+  EXPECT_THAT(run({"inspect", "per-client", "client=1"}).out,
+              ::testing::Not(StartsWith("3 of 3 left")));
+  for (const char* worker : {"1", "2", "3"}) {
+    EXPECT_THAT(run({"inspect", "running", std::string("worker=") + worker}).out,
+                StartsWith("1 of 1 left"));
+  }
+}
+
+TEST_F(Commands, DemoSumsUpInJson) {
+  serve(kConfig);
+  const Ran ran = run(
+      {"demo", "client=3", "--rate", "1000", "--duration", "300ms", "--waiters", "0", "--json"});
+  ASSERT_EQ(ran.code, kExitOk) << ran.err;
+  const boost::json::value sum = boost::json::parse(ran.out);
+  EXPECT_EQ(sum.at("allowed").as_int64(), 9);
+  EXPECT_EQ(sum.at("sent").as_int64(), sum.at("allowed").as_int64() + sum.at("denied").as_int64());
+}
+
+TEST_F(Commands, DemoEndsCleanlyWhenInterrupted) {
+  serve(kConfig);
+  Process demo(weir({"demo", "worker=1", "--duration", "1h", "--server", address}));
+  ASSERT_TRUE(eventually([&] {
+    return run({"inspect", "running", "worker=1"}).out.find("0 of 1 left") != std::string::npos;
+  }));
+  demo.signal(SIGINT);
+  EXPECT_EQ(demo.wait(), kExitOk);
+  EXPECT_THAT(demo.printed(), StartsWith("sent "));
+  EXPECT_THAT(run({"inspect", "running", "worker=1"}).out, StartsWith("1 of 1 left"));
+}
+
+TEST_F(Commands, DemoShowsItsProgressOnATerminal) {
+  serve(kConfig);
+  const Ran ran = run_words(
+      {"script", "-qec", std::string(WEIR_PROGRAM) + " demo --duration 1500ms --server " + address,
+       "/dev/null"});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_THAT(ran.out, StartsWith("\rsent "));
+  EXPECT_THAT(ran.out, HasSubstr(", waiting "));
+}
+
+TEST_F(Commands, DemoSaysWhatFailed) {
+  serve(kConfig);
+  const Ran ran = run({"demo", "--cost", "apples=1", "--duration", "100ms"});
+  EXPECT_EQ(ran.code, kExitFailed);
+  EXPECT_THAT(ran.out, HasSubstr("the first failure: BADARG unit 'apples' is unknown"));
+}
+
+TEST_F(Commands, DemoHasBounds) {
+  const auto code = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"demo", "--server", "127.0.0.1:1"});
+    return run_words(weir(std::move(words))).code;
+  };
+  EXPECT_EQ(code({"--rate", "100000"}), kExitUnreachable);
+  EXPECT_EQ(code({"--rate", "100001"}), kExitUsage);
+  EXPECT_EQ(code({"--rate", "0"}), kExitUsage);
+  EXPECT_EQ(code({"--waiters", "64"}), kExitUnreachable);
+  EXPECT_EQ(code({"--waiters", "65"}), kExitUsage);
+  EXPECT_EQ(code({"--duration", "24h"}), kExitUnreachable);
+  EXPECT_EQ(code({"--duration", "24h1ns"}), kExitUsage);
+  EXPECT_EQ(code({"client=1000000"}), kExitUnreachable);
+  EXPECT_EQ(code({"client=1000001"}), kExitUsage);
+  EXPECT_EQ(code({"client"}), kExitUsage);
+}
+
+// --- serve and check
+
+TEST_F(Commands, ServeEndsCleanlyOnEitherSignal) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    serve(kConfig);
+    server->signal(signal);
+    EXPECT_EQ(server->wait(), kExitOk);
+  }
+}
+
+TEST_F(Commands, CheckAndServeRefuseAConfigurationWithMistakes) {
+  write("limits: [ { name: broken } ]\n");
+  for (const char* command : {"check", "serve"}) {
+    const Ran ran = run_words(weir({command, path()}));
+    EXPECT_EQ(ran.code, kExitFailed);
+    EXPECT_THAT(ran.err, HasSubstr("weir.yaml:1:"));
+  }
+}
+
+TEST_F(Commands, CheckShowsWhatAConfigurationMeans) {
+  write(kConfig);
+  const Ran ran = run_words(weir({"check", path()}));
+  EXPECT_EQ(ran.code, kExitOk);
+  EXPECT_THAT(ran.out, HasSubstr("per-client"));
+}
+
+// --- the rest
+
+TEST_F(Commands, TourIsTheSameEveryTime) {
+  const Ran first = run_words(weir({"tour"}));
+  EXPECT_EQ(first.code, kExitOk);
+  EXPECT_THAT(first.out, HasSubstr("Four limits, one atomic decision"));
+  EXPECT_EQ(run_words(weir({"tour"})).out, first.out);
+}
+
+TEST_F(Commands, VersionSaysWhichBuildThisIs) {
+  const Ran plain = run_words(weir({"version"}));
+  EXPECT_THAT(plain.out, StartsWith("weir " WEIR_EXPECTED_VERSION " ("));
+  const boost::json::value json = boost::json::parse(run_words(weir({"version", "--json"})).out);
+  EXPECT_EQ(json.at("version").as_string(), WEIR_EXPECTED_VERSION);
+  EXPECT_FALSE(json.at("compiler").as_string().empty());
+  EXPECT_FALSE(json.at("build").as_string().empty());
+}
+
+TEST_F(Commands, EveryCommandHasHelpWithAnExampleAndARowInTheReference) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/cli.md");
+  const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
+  for (const std::string command : {"serve", "check", "tour", "version", "completion", "ask",
+                                    "settle", "cancel", "renew", "inspect", "reset", "demo"}) {
+    const Ran ran = run_words(weir({command, "--help"}));
+    EXPECT_EQ(ran.code, kExitOk);
+    EXPECT_THAT(ran.out, HasSubstr("Example:\n"));
+    EXPECT_THAT(ran.out, HasSubstr("weir " + command));
+    EXPECT_THAT(page, HasSubstr("| `weir " + command));
+    EXPECT_THAT(completed("weir ''", 1), HasSubstr(command));
+  }
+}
+
+TEST_F(Commands, CompletionOffersCommandsOptionsChoicesAndFiles) {
+  EXPECT_EQ(completed("weir as", 1), "ask\n");
+  EXPECT_EQ(completed("weir ask --w", 2), "--wait\n");
+  EXPECT_EQ(completed("weir ask client=a --js", 3), "--json\n");
+  EXPECT_EQ(completed("weir ask --wait ''", 3), "\n");
+  EXPECT_EQ(completed("weir completion b", 2), "bash\n");
+  write(kConfig);
+  EXPECT_EQ(completed("weir serve " + dir.path().string() + "/we", 2), path() + "\n");
+}
+
+TEST_F(Commands, CompletionKnowsOneShell) {
+  const Ran ran = run_words(weir({"completion", "fish"}));
+  EXPECT_EQ(ran.code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("{bash}"));
+}
+
+}  // namespace
+}  // namespace weir::app
