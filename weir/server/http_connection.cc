@@ -109,7 +109,8 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .target = request.target,
                               .body = request.body,
                               .content_type = request.content_type,
-                              .role = desk_.tokens.role_of(request.token)};
+                              .role = desk_.tokens.role_of(request.token),
+                              .fields = std::span(request.fields).first(request.field_count)};
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.
   const bool answered = desk_.api.handle(call, now, answer, [desk = &desk_, id = id_](Answer late) {
