@@ -204,8 +204,9 @@ void HttpConnection::check_time(Instant now) {
 }
 
 void HttpConnection::on_end(Instant now) {
-  if (is_waiting_ || is_stream_ || is_closing_ || !unsent_.empty()) return close();
-  if (unread_.empty() && !reader_.is_midway()) return close();
+  if (is_waiting_ || is_stream_) return close();
+  if (!unsent_.empty()) return;  // the end is found again when that has been sent
+  if (is_closing_ || (unread_.empty() && !reader_.is_midway())) return close();
   fail(Problem::kBadArgument, "request: it ends before it is whole; send all of it", now);
   send(now);
 }

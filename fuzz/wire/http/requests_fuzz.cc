@@ -37,8 +37,7 @@ bool read_all(RequestReader& reader, std::string& unread, std::string& out) {
     if (step.taken > unread.size()) std::abort();
     if (step.state == RequestReader::State::kBad) {
       if (step.detail.empty()) std::abort();
-      out += "bad";
-      return false;
+      return false;  // in pieces it may take a few bytes more until that is seen
     }
     if (step.state == RequestReader::State::kWhole) note(request, out);
     if (step.state == RequestReader::State::kPartial && step.taken == 0) break;

@@ -102,6 +102,25 @@ TEST(RequestReader, RefusesAChunkLineOrTrailerWithoutEnd) {
   }
 }
 
+// Beast asserts when it is shown `0 CR LF` and then `0 CR LF` and one byte more.
+TEST(RequestReader, ReadsALastChunkThatComesByteByByte) {
+  RequestReader reader(kBounds);
+  HttpRequest request;
+  std::string unread = "POST / HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(reader.read(unread, request).taken, unread.size());
+  unread.clear();
+  for (const char byte : std::string_view("0\r\n\r")) {
+    unread += byte;
+    for (int i = 0; i < 2; ++i) {
+      const auto step = reader.read(unread, request);
+      ASSERT_EQ(step.state, State::kPartial);
+      ASSERT_EQ(step.taken, 0u);
+    }
+  }
+  unread += '\n';
+  EXPECT_EQ(reader.read(unread, request).state, State::kWhole);
+}
+
 TEST(RequestReader, SaysWhatIsWrong) {
   RequestReader reader(kBounds);
   HttpRequest request;
