@@ -18,6 +18,16 @@ struct Case {
 
 // --- durations
 
+TEST(Span, MayBeNothingWhereADurationMayNot) {
+  for (const std::string_view text : {"0s", "0ns", "0h0m"}) {
+    ASSERT_TRUE(parse_span("wait", text)) << text;
+    EXPECT_EQ(parse_span("wait", text)->count(), 0) << text;
+    EXPECT_FALSE(parse_duration("wait", text)) << text;
+  }
+  EXPECT_EQ(*parse_span("wait", "1m30s"), *parse_duration("wait", "90s"));
+  EXPECT_FALSE(parse_span("wait", "0"));
+}
+
 TEST(ParseDuration, ReadsEveryUnitAndAddsParts) {
   const std::vector<Case> cases = {
       {"1ns", 1},

@@ -53,6 +53,9 @@ class Client {
     socket_ = -1;
   }
 
+  // Closes one half: the other side reads an end, and can still answer.
+  void stop_sending() { ::shutdown(socket_, SHUT_WR); }
+
   // False: the other side has closed, or takes no more.
   bool send(std::string_view bytes, bool wait = true) {
     while (!bytes.empty()) {

@@ -2,28 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <thread>
 
-#include "tests/server/client.h"
+#include "tests/server/support.h"
 
 namespace weir::server {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::string_view kPing = "PING\r\n";
 constexpr std::string_view kPong = "+PONG\r\n";
-
-constexpr std::string_view kLimits = R"(
-limits:
-  - { name: per-client, per: [client], window: { limit: 1000000, every: 1d } }
-  - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
-)";
 
 // The hold that a decision names.
 std::string hold_in(const std::string& reply) {
@@ -31,47 +20,6 @@ std::string hold_in(const std::string& reply) {
   const std::size_t begin = reply.find("\r\n", length) + 2;
   return reply.substr(begin, reply.find("\r\n", begin) - begin);
 }
-
-struct ServerTest : ::testing::Test {
-  ServerTest() {
-    dir = std::filesystem::temp_directory_path() /
-          ("weir-server-" + std::to_string(::getpid()) + "-" +
-           ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(dir);
-  }
-  ~ServerTest() override {
-    server.reset();
-    std::filesystem::remove_all(dir);
-  }
-
-  // Starts with these settings in front of the usual limits.
-  void start(const std::string& settings = "listen: { resp: 127.0.0.1:0, http: none }\n",
-             std::string_view limits = kLimits) {
-    write(settings + std::string(limits));
-    auto config = config::load(path());
-    ASSERT_TRUE(config) << config.error().message;
-    auto started = Server::start(std::move(*config), clock);
-    ASSERT_TRUE(started) << started.error().message;
-    server = std::move(*started);
-  }
-  std::string path() const { return dir / "weir.yaml"; }
-  void write(const std::string& text) const { std::ofstream(path()) << text; }
-  std::string address() const { return server->addresses()[0]; }
-
-  // Waits until `holds()`, for a few seconds at most.
-  template <typename Condition>
-  static bool eventually(Condition&& holds) {
-    for (int i = 0; i < 1000; ++i) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(5ms);
-    }
-    return false;
-  }
-
-  SystemClock clock;
-  std::filesystem::path dir;
-  std::unique_ptr<Server> server;
-};
 
 TEST_F(ServerTest, AnswersOverEveryKindOfSocket) {
   start("listen: { resp: [127.0.0.1:0, '[::1]:0', 'unix:" + (dir / "socket").string() +
@@ -277,22 +225,6 @@ TEST_F(ServerTest, TakesOverASocketFileThatNobodyListensAt) {
 }
 
 // --- real clients
-
-// What a command prints, and how it ends.
-struct Ran {
-  std::string output;
-  int status;
-};
-Ran run(const std::string& command) {
-  Ran ran;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  char bytes[4096];
-  while (const std::size_t read = std::fread(bytes, 1, sizeof bytes, pipe)) {
-    ran.output.append(bytes, read);
-  }
-  ran.status = ::pclose(pipe);
-  return ran;
-}
 
 struct RealClients : ServerTest {
   std::string port() const { return address().substr(address().rfind(':') + 1); }

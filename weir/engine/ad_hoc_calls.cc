@@ -17,7 +17,16 @@ Result<AdHocStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& sh
   if (cost < -kTermMax || cost > kTermMax) {
     return bad_argument("the cost must be between -2^62 and 2^62; write a smaller one");
   }
-  Table& table = impl_->table;
+  Result<AdHocStep> answer = impl_->take_ad_hoc(key, shape, cost, now);
+  if (answer) {
+    const Verdict verdict = answer->step.allowed() ? Verdict::kAllowed : Verdict::kDenied;
+    impl_->local().tallies.add(kAdHocTally, static_cast<std::size_t>(verdict));
+  }
+  return answer;
+}
+
+Result<AdHocStep> Engine::Impl::take_ad_hoc(AdHocKey key, const meter::BucketShape& shape,
+                                            std::int64_t cost, Instant now) {
   Shard& shard = table.shard_of(key.print);
   const std::scoped_lock lock(shard);
   Slot* slot = table.find(shard, key.print);
@@ -31,7 +40,7 @@ Result<AdHocStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& sh
                 : meter::BucketStep{{Verdict::kAllowed, at, 0},
                                     meter::give_back(shape, before, at, -cost)};
   if (!step.allowed() || cost == 0) return AdHocStep{step, at};
-  if (slot == nullptr) slot = table.insert(shard, key.print, impl_->ad_hoc_row, words, at);
+  if (slot == nullptr) slot = table.insert(shard, key.print, ad_hoc_row, words, at);
   if (slot == nullptr) {
     return Error{ErrorCode::kExhausted,
                  "the table is full, so a new key is refused; raise keys_max, or let it evict"};

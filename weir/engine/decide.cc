@@ -105,6 +105,7 @@ void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>&
     const Print key = with_value(rules.secret, {}, request.attributes[0].value);
     const PlanItem item{limit, print_for(limit->seed, key), 1, 1};
     if (decide_one(item, rules.generation, now, *answer)) [[likely]] {
+      mine.tallies.add(limit->tally, static_cast<std::size_t>(answer->verdict));
       return sample(mine, rules, {&item, 1}, request);
     }
   }
@@ -123,7 +124,7 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
     }
     sample(mine, rules, plan.limits(), request);
     if (&asked == &kPlainOptions && mode == Mode::kCharge && decide_directly(plan, now, *answer)) {
-      return;
+      return count(mine, plan, *answer);
     }
   } while (!decide(plan, request, asked, mode, now, answer));
 }
@@ -150,6 +151,9 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
   if (attempted == Attempted::kMetWaiters) [[unlikely]] {
     const std::scoped_lock lock(room.lock);
     attempted = attempt_once(plan, request, asked, mode, now, true, answer);
+  }
+  if (mode == Mode::kCharge && attempted == Attempted::kDone && answer.ok()) {
+    count(local(), plan, *answer);
   }
   if (answer.ok() && answer->hold) announce();
   return attempted != Attempted::kStale;
@@ -307,7 +311,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   const bool booked = !attempt.passes() && !queued_behind && asked.book_within.count() > 0 &&
                       attempt.find_booking(attempt.now() + asked.book_within);
   if (mode == Mode::kPeek || !(attempt.passes() || booked)) {
-    if (mode == Mode::kCharge) attempt.start_fresh_tickers();
+    if (mode != Mode::kPeek) attempt.start_fresh_tickers();
     attempt.report(decision);
     return Done{};
   }
@@ -356,7 +360,10 @@ Result<Decision> Engine::peek(const Request& request, Instant now) noexcept {
 Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
   Prepared::Impl& ready = *prepared.impl_;
-  if (impl_->decide_directly(ready.plan, now, *answer)) return answer;
+  if (impl_->decide_directly(ready.plan, now, *answer)) {
+    Impl::count(impl_->local(), ready.plan, *answer);
+    return answer;
+  }
   while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now,
                         answer)) {
     ready.active = impl_->current_shared();
@@ -406,7 +413,10 @@ void Engine::decide(std::span<const Request> requests, Instant now,
       if (!planned[i]) continue;
       Result<Decision>& answer = answers[first + i];
       const Request& request = requests[first + i];
-      if (impl_->decide_directly(plans[i], now, *answer)) continue;
+      if (impl_->decide_directly(plans[i], now, *answer)) {
+        Impl::count(mine, plans[i], *answer);
+        continue;
+      }
       if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {
         impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
       }

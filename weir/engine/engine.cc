@@ -64,6 +64,7 @@ Local& Engine::Impl::find_local() {
       if (other.use_count() > 1) return false;
       const std::scoped_lock sketch_lock(other->lock);  // the count orders nothing
       departed.merge(other->heavy);
+      other->tallies.add_to(departed_tallies);
       return true;
     });
     locals.push_back(mine);
@@ -123,6 +124,7 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     limit.seed = seed_for(secret, rule.name);
     limit.is_simple = rule.is_simple;
     limit.shadow = rule.shadow;
+    limit.tally = tally_of(rule.name);
     if (rule.gate != nullptr) {
       limit.owned_seat = seat_of(rule.gate);
       limit.seat = limit.owned_seat.get();

@@ -101,6 +101,22 @@ struct Inspection {
   std::size_t waiters = 0;
 };
 
+// How often a limit decided, since the engine was made. A request that is admitted counts
+// at every limit it met; one that is refused, at those that refused it.
+struct LimitCounts {
+  std::string limit;
+  std::uint64_t allowed = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t never = 0;
+  std::uint64_t overloaded = 0;     // a queue was full
+  std::uint64_t shadow_denied = 0;  // would have been refused
+};
+struct Counts {
+  std::vector<LimitCounts> limits;  // those in force, in the order of the rules
+  std::uint64_t ad_hoc_allowed = 0;
+  std::uint64_t ad_hoc_denied = 0;
+};
+
 struct HeavyKey {
   std::string key;         // `client=acme env=prod`
   std::int64_t units = 0;  // asked for, estimated from samples
@@ -202,6 +218,9 @@ class Engine {
 
   // The keys that asked most of a limit, heaviest first, at most `count`.
   std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) noexcept;
+
+  // What was decided so far. Peeks are not counted, waits when they end.
+  Counts counts() const noexcept;
 
   // State that outlives the process (state.h). Collecting is for one caller at a time,
   // of an engine made with `durable`; it locks one shard, or the holds, for a bounded

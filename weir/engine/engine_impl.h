@@ -26,6 +26,7 @@
 #include "weir/engine/plan.h"
 #include "weir/engine/rows.h"
 #include "weir/engine/table.h"
+#include "weir/engine/tallies.h"
 #include "weir/engine/wait_room.h"
 
 namespace weir::engine {
@@ -39,6 +40,7 @@ struct Local {
   std::shared_ptr<const Active> active;  // the thread's own: no other one reads it
   Outlines outlines;
   std::uint32_t until_sample;
+  Tallies tallies;
   std::mutex lock;  // of the sketch
   HeavyKeys heavy;
   std::atomic<bool> is_gone{false};  // the engine
@@ -65,7 +67,11 @@ struct Engine::Impl {
   explicit Impl(const EngineOptions& given);
   ~Impl();
 
-  enum class Mode : std::uint8_t { kCharge, kPeek };
+  enum class Mode : std::uint8_t {
+    kCharge,
+    kTry,  // charge, but the answer is not the last word: it is not counted
+    kPeek,
+  };
 
   // --- rules and threads (engine.cc)
   Local& local() { return last_used.engine == id ? *last_used.local : find_local(); }
@@ -95,6 +101,13 @@ struct Engine::Impl {
   }
   void take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
                    const Request& request);
+
+  // Counts a decision at the limits that made it (tally_calls.cc).
+  static void count(Local& mine, const Plan& plan, const Decision& decision);
+  // The same, some time after the plan was made.
+  void count(const Decision& decision);
+  // Requires rules_lock.
+  std::uint32_t tally_of(std::string_view limit);
 
   // --- one key (key_calls.cc)
   struct KeyedLimit {
@@ -138,6 +151,9 @@ struct Engine::Impl {
   Status resolve(Attempt& attempt, const Plan& plan, const Request& request,
                  const AcquireOptions& asked, Mode mode, std::uint64_t ticket, Decision& decision);
 
+  Result<AdHocStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape, std::int64_t cost,
+                                Instant now);  // ad_hoc_calls.cc
+
   // --- holds (hold_calls.cc)
   Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void expire_holds(Instant now);
@@ -163,7 +179,7 @@ struct Engine::Impl {
   void serve_gates(const std::vector<Print>& prints, Instant now);
   void serve_due(Instant now);
   void serve_everybody(Instant now);
-  static void deliver(const Answers& answers);
+  void deliver(const Answers& answers);
 
   // --- state that outlives the process (state_calls.cc)
   Result<RestoreReport> restore(const MeterChanges& meters, Instant now);
@@ -194,10 +210,12 @@ struct Engine::Impl {
   std::atomic<std::uint64_t> generation{0};
   std::uint64_t next_seat_order = 1;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string_view> overridden;  // print to limit
+  std::map<std::string, std::uint32_t, std::less<>> tally_places;
 
   std::mutex locals_lock;
   std::vector<std::shared_ptr<Local>> locals;
   HeavyKeys departed;  // of threads that have ended
+  TallySums departed_tallies;
 
   std::mutex wakeup_lock;
   std::function<void(Instant)> wakeup;
@@ -206,6 +224,11 @@ struct Engine::Impl {
 
   std::atomic<std::size_t> sweep_shard{0};
 };
+
+// Places in tallies that are no limit's: ad-hoc buckets, and limits beyond the bound.
+constexpr std::uint32_t kAdHocTally = 0;
+constexpr std::uint32_t kOtherTally = 1;
+constexpr std::uint32_t kTalliesMax = 65'536;
 
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
 

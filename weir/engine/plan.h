@@ -47,6 +47,7 @@ struct alignas(64) ActiveLimit {
   bool is_log = false;
   bool is_slots = false;
   bool shadow = false;
+  std::uint32_t tally = 0;  // its place in tallies
   const Rule* rule = nullptr;
   GateSeat* seat = nullptr;   // of a gate
   std::string_view name;      // interned: outlives the rule set

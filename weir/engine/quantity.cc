@@ -122,7 +122,7 @@ std::optional<std::int64_t> scaled(const Decimal& decimal, std::int64_t scale) {
 
 }  // namespace
 
-Result<Duration> parse_duration(std::string_view what, std::string_view text) {
+Result<Duration> parse_span(std::string_view what, std::string_view text) {
   std::int64_t total_ns = 0;
   std::string_view rest = text;
   if (text.empty()) return not_a_duration(what, text);
@@ -140,10 +140,15 @@ Result<Duration> parse_duration(std::string_view what, std::string_view text) {
   if (total_ns > kTermMax) {
     return wrong(what, text, "at most 2^62 ns (146 years); write a shorter duration");
   }
-  if (total_ns == 0) {
+  return Duration{total_ns};
+}
+
+Result<Duration> parse_duration(std::string_view what, std::string_view text) {
+  Result<Duration> span = parse_span(what, text);
+  if (span && span->count() == 0) {
     return wrong(what, text, "longer than 0; write a duration such as '1s' or '15m'");
   }
-  return Duration{total_ns};
+  return span;
 }
 
 Result<std::int64_t> parse_amount(std::string_view what, std::string_view text, UnitScale scale) {

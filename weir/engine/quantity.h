@@ -30,6 +30,8 @@ struct Rate {
 // From 1 ns to 2^62 ns. Parts add up, in any order; a decimal fraction must come
 // to whole nanoseconds.
 Result<Duration> parse_duration(std::string_view what, std::string_view text);
+// The same from 0 ns.
+Result<Duration> parse_span(std::string_view what, std::string_view text);
 
 // From 0 to 2^62, after scaling. In a unit of millionths `0.64` is 640,000, and
 // at most six decimal places are read.

@@ -20,9 +20,12 @@ Result<WaitStart> Engine::wait(const Request& request, const WaitOptions& option
 Result<WaitStart> Engine::Impl::wait(const Request& request, const WaitOptions& asked, Instant now,
                                      WaitCallback callback) {
   Result<Decision> answer(std::in_place);
-  acquire(request, {.hold = asked.hold}, Mode::kCharge, now, answer);
+  acquire(request, {.hold = asked.hold}, Mode::kTry, now, answer);
   if (!answer) return std::move(answer).error();
-  if (answer->verdict != Verdict::kDenied) return WaitStart{*answer, 0};
+  if (answer->verdict != Verdict::kDenied) {
+    count(*answer);
+    return WaitStart{*answer, 0};
+  }
 
   auto waiter = std::make_unique<Waiter>(request);
   waiter->options = asked;
@@ -38,6 +41,7 @@ Result<WaitStart> Engine::Impl::wait(const Request& request, const WaitOptions& 
     }
   }
   if (!answer) return std::move(answer).error();
+  if (ticket == 0) count(*answer);
   announce();
   return WaitStart{*answer, ticket};
 }
@@ -185,6 +189,7 @@ void Engine::Impl::serve_everybody(Instant now) {
 
 void Engine::Impl::deliver(const Answers& answers) {
   for (const auto& [callback, answer] : answers) {
+    if (answer) count(*answer);
     if (callback) callback(answer);
   }
 }
@@ -202,7 +207,7 @@ bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
     }
   }
   impl_->announce();
-  Impl::deliver(answers);
+  impl_->deliver(answers);
   return found;
 }
 

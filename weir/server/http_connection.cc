@@ -109,7 +109,8 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .target = request.target,
                               .body = request.body,
                               .content_type = request.content_type,
-                              .role = desk_.tokens.role_of(request.token)};
+                              .role = desk_.tokens.role_of(request.token),
+                              .fields = std::span(request.fields).first(request.field_count)};
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.
   const bool answered = desk_.api.handle(call, now, answer, [desk = &desk_, id = id_](Answer late) {
@@ -203,8 +204,9 @@ void HttpConnection::check_time(Instant now) {
 }
 
 void HttpConnection::on_end(Instant now) {
-  if (is_waiting_ || is_stream_ || is_closing_ || !unsent_.empty()) return close();
-  if (unread_.empty() && !reader_.is_midway()) return close();
+  if (is_waiting_ || is_stream_) return close();
+  if (!unsent_.empty()) return;  // the end is found again when that has been sent
+  if (is_closing_ || (unread_.empty() && !reader_.is_midway())) return close();
   fail(Problem::kBadArgument, "request: it ends before it is whole; send all of it", now);
   send(now);
 }

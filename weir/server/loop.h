@@ -21,6 +21,7 @@
 
 #include "weir/base/time.h"
 #include "weir/server/counter.h"
+#include "weir/server/metrics.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::server {
@@ -75,6 +76,7 @@ class Loop {
 
   Traffic resp_traffic;
   Counter resp_commands;
+  BatchTimes batch_times;
 
  private:
   boost::asio::io_context context_{1};

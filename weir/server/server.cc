@@ -14,6 +14,7 @@
 #include "weir/server/loop.h"
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
+#include "weir/server/server_metrics.h"
 #include "weir/server/tokens.h"
 
 namespace weir::server {
@@ -286,7 +287,16 @@ Status Server::Impl::reload() {
 
 Role Server::role_of(std::string_view token) const { return impl_->tokens.role_of(token); }
 
-std::string Server::metrics() const { return {}; }
+std::string Server::metrics() const {
+  return server_metrics({.engine = *impl_->engine,
+                         .loops = impl_->loops,
+                         .http = *impl_->http,
+                         .readiness = impl_->readiness,
+                         .clock = impl_->clock,
+                         .refused = impl_->refused.load(),
+                         .reloads = impl_->reloads.load(),
+                         .failed_reloads = impl_->failed_reloads.load()});
+}
 
 std::string Server::info() const {
   const engine::Engine& engine = *impl_->engine;

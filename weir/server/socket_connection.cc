@@ -54,7 +54,12 @@ void SocketConnection::on_readable() {
   if (error == asio::error::eof) return on_end(clock_.now());
   if (error) return close();
   traffic_.bytes_in.add(count);
-  on_input({loop_.input.data(), count}, clock_.now());
+  // The connection may be gone afterwards.
+  Loop& loop = loop_;
+  Clock& clock = clock_;
+  const Instant now = clock.now();
+  on_input({loop.input.data(), count}, now);
+  loop.batch_times.add(clock.now() - now);
 }
 
 void SocketConnection::send(Instant now) {

@@ -99,7 +99,7 @@ TEST(AskBody, RefusesWrongTypes) {
       {R"({"costs":{"tokens":"7"}})", "costs.tokens is a text"},
       {R"({"costs":{"tokens":{}}})", "costs.tokens is an object"},
       {R"({"hold":true})", "hold is true or false"},
-      {R"({"hold":"1.5s"})", "hold is '1.5s'"},
+      {R"({"hold":"1.5x"})", "hold is '1.5x'"},
       {R"({"hold":-1})", "hold is -1"},
       {R"({"wait":9223372036855})", "wait is 9223372036855"},
       {R"({"up_to":7})", "up_to is a number"},

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,12 @@
 
 namespace weir::wire::http {
 
+// A field of the header whose name begins with `Weir-`, in any case.
+struct Field {
+  std::string_view name;
+  std::string_view value;
+};
+
 // A request as the server read it. Everything is a view and need only live as long as
 // the call of handle().
 struct Call {
@@ -46,6 +53,7 @@ struct Call {
   std::string_view body{};
   std::string_view content_type{};
   Role role = Role::kNobody;
+  std::span<const Field> fields{};
 };
 
 struct Answer {

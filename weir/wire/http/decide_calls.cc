@@ -1,9 +1,11 @@
 // Acquire, peek and batch: questions that end in a decision.
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"
@@ -77,6 +79,17 @@ void wait_for(Exchange& exchange, const Ask& ask) {
   }
 }
 
+constexpr std::string_view kAttributePrefix = "weir-attribute-";
+constexpr std::string_view kCostPrefix = "weir-cost-";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  return out;
+}
+
 void append_item(std::string& out, const Result<Decision>& decision, bool up_to, Instant now) {
   if (out.back() != '[') out += ',';
   if (decision) {
@@ -147,6 +160,51 @@ void peek(Exchange& exchange) {
     return;
   }
   answer_result(exchange, exchange.api.engine().peek(ask->request(), exchange.now), false);
+}
+
+// A proxy can send a client's text in a header without having to escape it: nothing
+// but the end of the line ends it.
+void authorize(Exchange& exchange) {
+  Ask ask;
+  std::vector<std::string> names(exchange.call.fields.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Field& field = exchange.call.fields[i];
+    names[i] = lower(field.name);
+    const std::string_view name = names[i];
+    if (name.starts_with(kAttributePrefix)) {
+      ask.attributes.push_back({name.substr(kAttributePrefix.size()), field.value});
+      continue;
+    }
+    engine::Cost cost{name.substr(std::min(kCostPrefix.size(), name.size())), 0};
+    if (!name.starts_with(kCostPrefix)) {
+      exchange.fail(Problem::kBadArgument,
+                    fmt::format("header: '{}' is unknown; known are Weir-Attribute-… and "
+                                "Weir-Cost-…; correct the name, or leave it out",
+                                field.name.substr(0, 64)));
+      return;
+    }
+    const Result<std::int64_t> amount = engine::parse_count(
+        fmt::format("header: '{}'", field.name.substr(0, 64)), field.value, 0, kTermMax);
+    if (!amount) {
+      exchange.fail(amount.error());
+      return;
+    }
+    cost.amount = *amount;
+    ask.costs.push_back(cost);
+  }
+  unsigned deny = 0;
+  if (exchange.query.has("deny")) {
+    const Result<std::string_view> status = exchange.query.one("deny");
+    if (!status || (*status != "401" && *status != "403")) {
+      exchange.fail(Problem::kBadArgument,
+                    "query: 'deny' must be 401 or 403, once; leave it out for the usual statuses");
+      return;
+    }
+    deny = *status == "401" ? 401 : 403;
+  }
+  const Result<Decision> decision = exchange.api.engine().decide(ask.request(), exchange.now);
+  answer_result(exchange, decision, false);
+  if (decision && !decision->allowed() && deny != 0) exchange.answer.status = deny;
 }
 
 void batch(Exchange& exchange) {

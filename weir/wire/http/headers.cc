@@ -206,14 +206,21 @@ std::int64_t seconds_until(Instant at, Instant now) noexcept {
 }
 
 void append_field_string(std::string& out, std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
   out += '"';
-  for (const char c : text) {
-    if (c < ' ' || c > '~') {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
-      continue;
+  while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), is_plain);
+    const auto plain = static_cast<std::size_t>(end - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    if (text[0] == '"' || text[0] == '\\') {
+      out += '\\';
+      out += text[0];
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(text[0]));
     }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    text.remove_prefix(1);
   }
   out += '"';
 }

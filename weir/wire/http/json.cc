@@ -6,6 +6,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "weir/engine/quantity.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::wire::http {
@@ -248,7 +249,7 @@ bool Reader::duration(const What& what, Duration& value) {
   if (peek() == '"') {
     std::string_view written;
     if (!text(what, written)) return false;
-    const std::optional<Duration> read = read_duration(written);
+    const Result<Duration> read = engine::parse_span("duration", written);
     if (!read) {
       return wrong(what, fmt::format("'{}'", written.substr(0, kShownBytesMax)), kExpected,
                    kExample);

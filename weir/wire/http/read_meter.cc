@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/engine/quantity.h"
 #include "weir/wire/http/meter_text.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/text.h"
@@ -114,7 +115,7 @@ Result<MeterSpec> ticker_of(const Parameters& given) {
 }
 
 Result<MeterSpec> window_of(const Parameters& given) {
-  const std::optional<Duration> every = read_duration(given.every);
+  const Result<Duration> every = engine::parse_span("every", given.every);
   if (!every) return bad_word("every", given.every, "a duration such as 1m or 500ms");
   return MeterSpec{engine::WindowSpec{*given.limit, *every}};
 }

@@ -19,11 +19,13 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "weir/wire/http/api.h"
 #include "weir/wire/http/problem.h"
 
 namespace weir::wire::http {
@@ -33,9 +35,13 @@ struct RequestBounds {
   std::size_t body_bytes = 65'536;
 };
 
+constexpr std::size_t kFieldsMax = 32;  // whose name begins with `Weir-`
+
 // Views into the bytes given to read(), or into the reader; they hold until the next
 // call or until those bytes are gone.
 struct HttpRequest {
+  HttpRequest() noexcept {}  // leaves the fields beyond field_count unwritten
+
   std::string_view method{};
   std::string_view target{};  // always in the form `/path?query`, or `*`
   std::string_view body{};
@@ -43,6 +49,10 @@ struct HttpRequest {
   std::string_view token{};  // of `Authorization: Bearer`
   bool is_http_10 = false;
   bool keep_alive = false;
+  std::size_t field_count = 0;
+  union {
+    std::array<Field, kFieldsMax> fields;  // those for us
+  };
 };
 
 class RequestReader {

@@ -15,6 +15,10 @@ constexpr std::array<QueryParameter, 1> kKeyQuery = {{
     {"key", false, true, "The values of the limit's key, in the order of its 'per'."},
 }};
 
+constexpr std::array<QueryParameter, 1> kAuthorizeQuery = {{
+    {"deny", false, false, "The status of a refusal instead of the usual one: 401 or 403."},
+}};
+
 constexpr Route with_names(Route route) {
   for (std::size_t i = 0; i < route.query.size(); ++i) route.names[i] = route.query[i].name;
   return route;
@@ -29,6 +33,10 @@ constexpr std::array kRoutes = {
           "Decide many requests in order, in one go.", "Batch", "Decisions"},
     Route{"POST", "/v1/peek", Role::kObserve, peek, "peek",
           "Tell what a request would be answered, charging nothing.", "Request", "Decision"},
+    with_names({"GET", "/v1/authorize", Role::kDecide, authorize, "authorize",
+                "Decide and charge as acquire does, for a proxy: attributes and costs come in "
+                "headers.",
+                "", "Decision", kAuthorizeQuery}),
     Route{"POST", "/v1/settle", Role::kDecide, settle, "settle",
           "End a hold with the actual costs.", "Settlement", "State"},
     Route{"POST", "/v1/cancel", Role::kDecide, cancel, "cancel",

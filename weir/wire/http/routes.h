@@ -56,6 +56,7 @@ bool matches(const Route& route, std::string_view path, std::string_view& parame
 void acquire(Exchange& exchange);  // decide_calls.cc
 void peek(Exchange& exchange);
 void batch(Exchange& exchange);
+void authorize(Exchange& exchange);
 void settle(Exchange& exchange);  // hold_calls.cc
 void cancel(Exchange& exchange);
 void renew(Exchange& exchange);

@@ -8,23 +8,10 @@
 #include <cstring>
 #include <iterator>
 
+#include "weir/engine/quantity.h"
+
 namespace weir::wire::http {
 namespace {
-
-struct DurationUnit {
-  std::string_view name;
-  std::int64_t ns;
-};
-
-constexpr std::array<DurationUnit, 7> kDurationUnits = {{{"d", 86'400'000'000'000},
-                                                         {"h", 3'600'000'000'000},
-                                                         {"m", 60'000'000'000},
-                                                         {"s", 1'000'000'000},
-                                                         {"ms", 1'000'000},
-                                                         {"us", 1'000},
-                                                         {"ns", 1}}};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 struct Sequence {
   std::size_t size;  // bytes looked at; at least 1
@@ -162,39 +149,9 @@ void append_instant_ns(std::string& out, Instant at) {
 }
 
 void append_duration(std::string& out, Duration span) {
-  std::int64_t left_ns = span.count();
   out += '"';
-  if (left_ns == 0) out += "0s";
-  for (const DurationUnit& unit : kDurationUnits) {
-    if (left_ns < unit.ns) continue;
-    append_int(out, left_ns / unit.ns);
-    out += unit.name;
-    left_ns %= unit.ns;
-  }
+  out += engine::duration_text(span);
   out += '"';
-}
-
-std::optional<Duration> read_duration(std::string_view text) noexcept {
-  if (text.empty()) return std::nullopt;
-  Wide total_ns = 0;
-  std::size_t next_unit = 0;
-  while (!text.empty()) {
-    std::int64_t count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc{} || !is_digit(text[0])) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    std::size_t letters = 0;
-    while (letters < text.size() && !is_digit(text[letters])) ++letters;
-    const std::string_view name = text.substr(0, letters);
-    text.remove_prefix(letters);
-    while (next_unit < kDurationUnits.size() && kDurationUnits[next_unit].name != name) ++next_unit;
-    if (next_unit == kDurationUnits.size()) return std::nullopt;
-    // Seven products of 2^63 and 2^47 fit in 128 bits.
-    total_ns += Wide{count} * kDurationUnits[next_unit].ns;
-    ++next_unit;
-  }
-  if (total_ns >= Wide{kForever.ns}) return std::nullopt;
-  return Duration{static_cast<std::int64_t>(total_ns)};
 }
 
 }  // namespace weir::wire::http

@@ -1,11 +1,11 @@
-// Text: how strings, numbers, instants and durations are written in JSON and read back.
+// Text: how strings, numbers, instants and durations are written in JSON.
 //
 // Everything is appended to a string the caller keeps, so a connection that reuses
 // its buffers allocates nothing. Whatever the bytes, what is written is valid JSON:
 // control characters are escaped, and bytes that are not UTF-8 become U+FFFD.
 //
 // A duration is written as a sum of whole units, largest first: `1m30s`, `500ms`.
-// Reading takes exactly that form, so what was written reads back as the same.
+// weir/engine/quantity.h reads it back.
 //
 // Thread safety: none needed. Every function here is pure.
 
@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,9 +37,5 @@ void append_instant_ns(std::string& out, Instant at);
 
 // In quotes: "1m30s". Requires span >= 0.
 void append_duration(std::string& out, Duration span);
-
-// Units d h m s ms us ns, each at most once and the larger first. Nothing if `text`
-// is not of that form or does not fit in 63 bits of nanoseconds.
-std::optional<Duration> read_duration(std::string_view text) noexcept;
 
 }  // namespace weir::wire::http

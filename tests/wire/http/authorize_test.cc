@@ -1,0 +1,62 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/wire/http/support.h"
+
+namespace weir::wire::http {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Authorize : ::testing::Test {
+  Answer ask(const std::vector<Field>& fields, std::string_view target = "/v1/authorize") {
+    Answer answer;
+    Call call{.method = "GET", .target = target, .role = Role::kDecide, .fields = fields};
+    EXPECT_TRUE(desk.api.handle(call, desk.clock.now(), answer, nullptr));
+    return answer;
+  }
+
+  Desk desk{three_per_second()};
+};
+
+TEST_F(Authorize, TakesAttributesFromHeadersAndCharges) {
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "a=b&c,\"d\""}}).status, 200u);
+  EXPECT_EQ(ask({{"weir-ATTRIBUTE-client", "a=b&c,\"d\""}}).status, 200u);
+  const Answer refused = ask({{"Weir-Attribute-Client", "a=b&c,\"d\""}});
+  EXPECT_EQ(refused.status, 429u);
+  EXPECT_THAT(refused.headers, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "another"}}).status, 200u);
+}
+
+TEST_F(Authorize, TakesCostsFromHeaders) {
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "a"}, {"Weir-Cost-Requests", "2"}}).status, 200u);
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "a"}}).status, 429u);
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "a"}, {"Weir-Cost-Requests", "3"}}).status, 422u);
+  for (const std::string_view wrong : {"", "-1", "1.5", "x", "9223372036854775808"}) {
+    EXPECT_EQ(ask({{"Weir-Cost-Requests", wrong}}).status, 400u) << wrong;
+  }
+}
+
+TEST_F(Authorize, GivesARefusalTheStatusThatIsAskedFor) {
+  const std::vector<Field> never = {{"Weir-Attribute-Client", "a"}, {"Weir-Cost-Requests", "3"}};
+  EXPECT_EQ(ask(never, "/v1/authorize?deny=403").status, 403u);
+  EXPECT_EQ(ask(never, "/v1/authorize?deny=401").status, 401u);
+  EXPECT_EQ(text_at(ask(never, "/v1/authorize?deny=401"), "verdict"), "never");
+  EXPECT_EQ(ask({{"Weir-Attribute-Client", "a"}}, "/v1/authorize?deny=403").status, 200u);
+  for (const std::string_view wrong : {"?deny=200", "?deny=", "?deny=403&deny=401"}) {
+    EXPECT_EQ(ask(never, "/v1/authorize" + std::string(wrong)).status, 400u) << wrong;
+  }
+}
+
+TEST_F(Authorize, RefusesHeadersThatItDoesNotKnow) {
+  const Answer answer = ask({{"Weir-Atribute-Client", "a"}});
+  EXPECT_EQ(answer.status, 400u);
+  EXPECT_THAT(detail(answer), HasSubstr("'Weir-Atribute-Client' is unknown"));
+  EXPECT_EQ(ask({{"Weir-", "a"}}).status, 400u);
+}
+
+}  // namespace
+}  // namespace weir::wire::http

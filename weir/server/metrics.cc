@@ -1,0 +1,153 @@
+#include "weir/server/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "weir/base/assert.h"
+
+namespace weir::server {
+namespace {
+
+constexpr std::array kRows = {
+    MetricRow{"weir_build_info", "gauge", "version", "Always 1; the version is a label."},
+    MetricRow{"weir_ready", "gauge", "", "Whether /readyz says so: 1 or 0."},
+    MetricRow{"weir_decisions_total", "counter", "limit, outcome",
+              "Decisions at each limit: allowed, denied, never or overloaded."},
+    MetricRow{"weir_shadow_denials_total", "counter", "limit",
+              "Requests that a limit in shadow would have refused."},
+    MetricRow{"weir_throttle_decisions_total", "counter", "outcome",
+              "Answers to CL.THROTTLE: allowed or denied."},
+    MetricRow{"weir_waiting", "gauge", "", "Requests that wait."},
+    MetricRow{"weir_holds", "gauge", "", "Holds that have not ended."},
+    MetricRow{"weir_keys", "gauge", "", "Keys with a meter."},
+    MetricRow{"weir_table_bytes", "gauge", "", "Memory of the table of meters."},
+    MetricRow{"weir_connections", "gauge", "protocol", "Open connections."},
+    MetricRow{"weir_connections_total", "counter", "protocol", "Connections taken so far."},
+    MetricRow{"weir_connections_refused_total", "counter", "",
+              "Connections refused because there were as many as bounds.connections."},
+    MetricRow{"weir_requests_total", "counter", "protocol", "Requests and commands answered."},
+    MetricRow{
+        "weir_http_answers_total", "counter", "route, status",
+        "Answers over HTTP by route and class of status; route none: there is no such route."},
+    MetricRow{"weir_received_bytes_total", "counter", "protocol", "Bytes read from clients."},
+    MetricRow{"weir_sent_bytes_total", "counter", "protocol", "Bytes written to clients."},
+    MetricRow{"weir_batch_seconds", "histogram", "",
+              "Time from having read a batch of requests to having written the answers."},
+    MetricRow{"weir_reloads_total", "counter", "result",
+              "Times the configuration was read again: done, or failed with the old one kept."},
+    MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
+    MetricRow{"weir_clock_last_step_seconds", "gauge", "",
+              "By how much the wall clock was set the last time; forward is positive."},
+};
+
+void append_label(std::string& out, std::string_view label, std::string_view is) {
+  if (!out.empty()) out += ',';
+  out += label;
+  out += "=\"";
+  for (const char c : is) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+std::string seconds_text(std::int64_t ns) {
+  const bool is_negative = ns < 0;
+  const std::uint64_t size = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(ns)
+                                         : static_cast<std::uint64_t>(ns);
+  return fmt::format("{}{}.{:09}", is_negative ? "-" : "", size / 1'000'000'000,
+                     size % 1'000'000'000);
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_rows() noexcept { return kRows; }
+
+void MetricsText::begin(std::string_view name) {
+  const auto row = std::find_if(kRows.begin(), kRows.end(),
+                                [&](const MetricRow& each) { return each.name == name; });
+  WEIR_ASSERT(row != kRows.end());
+  name_ = row->name;
+  fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name_, row->help, name_,
+                 row->type);
+}
+
+void MetricsText::line(std::string_view suffix, std::string_view labels, std::string_view value) {
+  text_ += name_;
+  text_ += suffix;
+  if (!labels.empty()) {
+    text_ += '{';
+    text_ += labels;
+    text_ += '}';
+  }
+  text_ += ' ';
+  text_ += value;
+  text_ += '\n';
+}
+
+void MetricsText::value(std::uint64_t value) { line("", "", fmt::format_int(value).c_str()); }
+
+void MetricsText::value(std::string_view label, std::string_view is, std::uint64_t value) {
+  std::string labels;
+  append_label(labels, label, is);
+  line("", labels, fmt::format_int(value).c_str());
+}
+
+void MetricsText::value(std::string_view label, std::string_view is, std::string_view second_label,
+                        std::string_view second_is, std::uint64_t value) {
+  std::string labels;
+  append_label(labels, label, is);
+  append_label(labels, second_label, second_is);
+  line("", labels, fmt::format_int(value).c_str());
+}
+
+void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }
+
+void MetricsText::histogram(std::span<const BatchTimes* const> loops) {
+  std::uint64_t count = 0;
+  std::uint64_t sum_ns = 0;
+  for (std::size_t i = 0; i <= BatchTimes::kBoundsNs.size(); ++i) {
+    for (const BatchTimes* loop : loops) count += loop->buckets[i].value();
+    const bool is_last = i == BatchTimes::kBoundsNs.size();
+    std::string labels;
+    append_label(labels, "le", is_last ? "+Inf" : seconds_text(BatchTimes::kBoundsNs[i]));
+    line("_bucket", labels, fmt::format_int(count).c_str());
+  }
+  for (const BatchTimes* loop : loops) sum_ns += loop->sum_ns.value();
+  line("_sum", "", seconds_text(static_cast<std::int64_t>(sum_ns)));
+  line("_count", "", fmt::format_int(count).c_str());
+}
+
+void write_engine(MetricsText& out, const engine::Engine& engine) {
+  const engine::Counts counts = engine.counts();
+  out.begin("weir_decisions_total");
+  for (const engine::LimitCounts& limit : counts.limits) {
+    out.value("limit", limit.limit, "outcome", "allowed", limit.allowed);
+    out.value("limit", limit.limit, "outcome", "denied", limit.denied);
+    out.value("limit", limit.limit, "outcome", "never", limit.never);
+    out.value("limit", limit.limit, "outcome", "overloaded", limit.overloaded);
+  }
+  out.begin("weir_shadow_denials_total");
+  for (const engine::LimitCounts& limit : counts.limits) {
+    out.value("limit", limit.limit, limit.shadow_denied);
+  }
+  out.begin("weir_throttle_decisions_total");
+  out.value("outcome", "allowed", counts.ad_hoc_allowed);
+  out.value("outcome", "denied", counts.ad_hoc_denied);
+  out.begin("weir_waiting");
+  out.value(engine.waiters());
+  out.begin("weir_holds");
+  out.value(engine.holds());
+  out.begin("weir_keys");
+  out.value(engine.keys());
+  out.begin("weir_table_bytes");
+  out.value(engine.table_bytes());
+}
+
+}  // namespace weir::server

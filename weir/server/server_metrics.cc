@@ -1,0 +1,93 @@
+// What the server itself counts, for GET /metrics.
+
+#include "weir/server/server_metrics.h"
+
+#include "weir/server/http_front.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::server {
+namespace {
+
+constexpr std::array<std::string_view, HttpDesk::kClasses> kStatusClasses = {"",    "1xx", "2xx",
+                                                                             "3xx", "4xx", "5xx"};
+
+struct Total {
+  std::uint64_t opened = 0;
+  std::uint64_t closed = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+
+  void add(const Traffic& traffic) {
+    // Closed first: a connection that closes meanwhile must not count as minus one.
+    closed += traffic.closed.value();
+    opened += traffic.opened.value();
+    bytes_in += traffic.bytes_in.value();
+    bytes_out += traffic.bytes_out.value();
+  }
+};
+
+void write_protocols(MetricsText& out, std::string_view name, std::uint64_t resp,
+                     std::uint64_t http) {
+  out.begin(name);
+  out.value("protocol", "resp", resp);
+  out.value("protocol", "http", http);
+}
+
+}  // namespace
+
+std::string server_metrics(const MetricSources& from) {
+  Total resp;
+  Total http;
+  std::uint64_t commands = 0;
+  std::vector<const BatchTimes*> batches;
+  for (const auto& loop : from.loops) {
+    resp.add(loop->resp_traffic);
+    commands += loop->resp_commands.value();
+    batches.push_back(&loop->batch_times);
+  }
+  std::vector<std::uint64_t> answers((wire::http::routes().size() + 1) * HttpDesk::kClasses);
+  std::uint64_t requests = 0;
+  for (const auto& desk : from.http.desks()) {
+    http.add(desk->traffic);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      answers[i] += desk->requests[i].value();
+      requests += desk->requests[i].value();
+    }
+  }
+
+  MetricsText out;
+  out.begin("weir_build_info");
+  out.value("version", WEIR_VERSION, 1);
+  out.begin("weir_ready");
+  std::string why;
+  out.value(from.readiness.ready(why) ? 1 : 0);
+  write_engine(out, from.engine);
+  write_protocols(out, "weir_connections", resp.opened - resp.closed, http.opened - http.closed);
+  write_protocols(out, "weir_connections_total", resp.opened, http.opened);
+  out.begin("weir_connections_refused_total");
+  out.value(from.refused);
+  write_protocols(out, "weir_requests_total", commands, requests);
+  out.begin("weir_http_answers_total");
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i] == 0) continue;
+    const std::size_t route = i / HttpDesk::kClasses;
+    out.value("route",
+              route < wire::http::routes().size() ? wire::http::routes()[route].name : "none",
+              "status", kStatusClasses[i % HttpDesk::kClasses], answers[i]);
+  }
+  write_protocols(out, "weir_received_bytes_total", resp.bytes_in, http.bytes_in);
+  write_protocols(out, "weir_sent_bytes_total", resp.bytes_out, http.bytes_out);
+  out.begin("weir_batch_seconds");
+  out.histogram(batches);
+  out.begin("weir_reloads_total");
+  out.value("result", "done", from.reloads);
+  out.value("result", "failed", from.failed_reloads);
+  const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
+  out.begin("weir_clock_steps_total");
+  out.value(clock != nullptr ? clock->steps() : 0);
+  out.begin("weir_clock_last_step_seconds");
+  out.seconds(clock != nullptr ? clock->last_step() : Duration{0});
+  return std::move(out).take();
+}
+
+}  // namespace weir::server

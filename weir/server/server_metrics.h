@@ -1,0 +1,32 @@
+// Server metrics: the whole text of GET /metrics.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/engine/engine.h"
+#include "weir/server/loop.h"
+#include "weir/server/readiness.h"
+
+namespace weir::server {
+
+class HttpFront;
+
+struct MetricSources {
+  const engine::Engine& engine;
+  const std::vector<std::unique_ptr<Loop>>& loops;
+  const HttpFront& http;
+  const Readiness& readiness;
+  const Clock& clock;
+  std::uint64_t refused = 0;  // connections
+  std::uint64_t reloads = 0;
+  std::uint64_t failed_reloads = 0;
+};
+
+std::string server_metrics(const MetricSources& from);
+
+}  // namespace weir::server
