@@ -231,8 +231,9 @@ std::vector<Policy> Account::policies() const {
   return book_.policies();
 }
 
-AccountView Account::view(Instant now) const {
+AccountView Account::view(Instant now) {
   const std::scoped_lock lock(lock_);
+  book_.expire_all(now);
   AccountView view;
   Published published = published_;
   published.advance(now);

@@ -138,7 +138,7 @@ class Account {
   Status change(std::vector<Policy> policies, Instant now);
 
   std::vector<Policy> policies() const;
-  AccountView view(Instant now) const;
+  AccountView view(Instant now);
 
   // For a gate, which holds the lock from check to charge.
   void lock() { lock_.lock(); }

@@ -124,7 +124,7 @@ Offer Book::offer(const Costs& costs, Instant from) const {
 }
 
 Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant expires) {
-  if (entries_.size() >= kReservationsMax) {
+  if (!has_room()) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("{} reservations are remembered since the oldest that is outstanding, "
                              "as many as an account keeps; commit or release some",
@@ -136,18 +136,19 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   advance(frontier_, frontier_at_, at);
   apply(frontier_, entries_.back());
   ++outstanding_;
-  next_expiry_ = earlier_of(next_expiry_, expires);
   return first_number_ + entries_.size() - 1;
 }
 
-Book::Entry* Book::active(std::uint64_t number, Instant now) {
+Book::Entry* Book::find(std::uint64_t number, Instant now) {
   expire(now);
   if (number < first_number_ || number - first_number_ >= entries_.size()) return nullptr;
-  return &entries_[static_cast<std::size_t>(number - first_number_)];
+  Entry& entry = entries_[static_cast<std::size_t>(number - first_number_)];
+  let_expire(entry, now);
+  return &entry;
 }
 
 HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
-  Entry* entry = active(number, now);
+  Entry* entry = find(number, now);
   if (entry == nullptr) return HoldState::kGone;
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kSettled;
@@ -161,7 +162,7 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual,
 }
 
 HoldState Book::release(std::uint64_t number, Instant now) {
-  Entry* entry = active(number, now);
+  Entry* entry = find(number, now);
   if (entry == nullptr) return HoldState::kGone;
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kCancelled;
@@ -171,18 +172,21 @@ HoldState Book::release(std::uint64_t number, Instant now) {
   return HoldState::kCancelled;
 }
 
+void Book::let_expire(Entry& entry, Instant now) {
+  if (entry.state != HoldState::kActive || entry.expires > now) return;
+  entry.state = HoldState::kGone;
+  --outstanding_;
+}
+
 void Book::expire(Instant now) {
-  if (now < next_expiry_) return;
-  next_expiry_ = kForever;
-  for (Entry& entry : entries_) {
-    if (entry.state != HoldState::kActive) continue;
-    if (entry.expires > now) {
-      next_expiry_ = earlier_of(next_expiry_, entry.expires);
-      continue;
-    }
-    entry.state = HoldState::kGone;
-    --outstanding_;
+  while (!entries_.empty() && entries_.front().expires <= now) {
+    let_expire(entries_.front(), now);
+    fold();
   }
+}
+
+void Book::expire_all(Instant now) {
+  for (Entry& entry : entries_) let_expire(entry, now);
   fold();
 }
 
@@ -249,7 +253,6 @@ Book::Levels Book::levels_without_outstanding(Instant now) const {
 // Starts the book anew from `levels` at `now`, under the same reservations. What is
 // final is in the levels already, and so is what was learnt.
 void Book::anchor_at(Instant now, Levels levels) {
-  expire(now);
   anchor_ = std::move(levels);
   anchor_at_ = now;
   for (Entry& entry : entries_) {
@@ -266,7 +269,7 @@ void Book::anchor_at(Instant now, Levels levels) {
 void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
   WEIR_ASSERT(left_micro.size() == policies_.size());
   const Instant at = later_of(now, anchor_at_);
-  expire(at);
+  expire_all(at);
   Levels levels = levels_without_outstanding(at);
   for (std::size_t i = 0; i < policies_.size(); ++i) {
     if (!left_micro[i]) continue;
@@ -278,7 +281,7 @@ void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Inst
 void Book::change(std::vector<Policy> policies, Instant now) {
   WEIR_ASSERT(policies.size() <= kPoliciesMax);
   const Instant at = later_of(now, anchor_at_);
-  expire(at);
+  expire_all(at);
   const Levels before = levels_without_outstanding(at);
   const std::vector<Policy> former = std::exchange(policies_, std::move(policies));
   Levels levels;

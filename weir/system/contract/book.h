@@ -104,8 +104,12 @@ class Book {
   engine::HoldState commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now);
   engine::HoldState release(std::uint64_t number, Instant now);
   // Lets reservations whose time has come be final, as they were granted: their
-  // work may have been done.
+  // work may have been done. The oldest ones, which is cheap; or all of them.
   void expire(Instant now);
+  void expire_all(Instant now);
+
+  // Whether grant() can take one more.
+  bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
 
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
@@ -149,7 +153,8 @@ class Book {
   using Levels = std::vector<Wide>;
 
   Wide cap_fs(std::size_t policy) const;
-  Entry* active(std::uint64_t number, Instant now);
+  Entry* find(std::uint64_t number, Instant now);
+  void let_expire(Entry& entry, Instant now);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
@@ -170,7 +175,6 @@ class Book {
   std::deque<Entry> entries_;  // by number, and so by start
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
-  Instant next_expiry_ = kForever;  // may be early
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;

@@ -12,7 +12,8 @@
 namespace weir::system::contract {
 namespace {
 
-constexpr int kDigitsMax = 18;        // significant ones; 10^18 < 2^60
+constexpr int kDigitsMax = 24;  // significant ones; 10^24 < 2^80
+constexpr int kWholeDigitsMax = 19;
 constexpr std::size_t kTextMax = 64;  // bytes of a decimal
 
 Error wrong(std::string_view what, std::string_view text, std::string_view expected) {
@@ -77,9 +78,9 @@ Result<Fraction> parse_decimal(std::string_view what, std::string_view text) {
   if (at != text.size()) return not_a_number();
   if (digits.dropped) digits.number += 1;
   if (digits.number == 0) return Fraction{};
-  // Up to 18 digits and 18 zeros: both terms stay below 2^127.
-  if (digits.significant + digits.power > kDigitsMax + 1) {
-    return wrong(what, text, "at most 10^18; write less");
+  // So a whole number is below 10^19, and both terms of a fraction stay below 2^127.
+  if (digits.significant + digits.power > kWholeDigitsMax) {
+    return wrong(what, text, "below 10^19; write less");
   }
   if (digits.power >= 0) return Fraction{digits.number * power_of_ten(digits.power), 1};
   if (digits.power < -36) return Fraction{1, power_of_ten(36)};  // not 0, and rounded up anyway
@@ -98,21 +99,24 @@ Result<Fraction> decimal_of(std::string_view what, double value) {
 }
 
 Result<std::int64_t> micro_of(std::string_view what, const Fraction& fraction, Rounding rounding) {
-  // Beyond this the product might not fit, and the quotient does not.
-  if (fraction.num / fraction.den > Wide{kCostMicroMax} / kMicro) {
+  Wide micro = Wide{kCostMicroMax} + 1;
+  // Beyond this the product might not fit, and is too large anyway.
+  if (fraction.num / fraction.den <= Wide{kCostMicroMax} / kMicro) {
+    micro = fraction.num / fraction.den;
+    Wide left = fraction.num % fraction.den;
+    // Digit by digit: the remainder is below den <= 2^123, so ten times it fits.
+    for (Wide scale = 1; scale < kMicro; scale *= 10) {
+      left *= 10;
+      micro = micro * 10 + left / fraction.den;
+      left %= fraction.den;
+    }
+    if (left != 0 && rounding == Rounding::kUp) micro += 1;
+  }
+  if (micro > kCostMicroMax) {
     return bad_argument(fmt::format(
         "{} is above 2^62 millionths, but it must be less; write what is really used", what));
   }
-  // Digit by digit: the remainder is below den <= 2^123, so ten times it fits.
-  const Wide whole = fraction.num / fraction.den * kMicro;
-  Wide left = fraction.num % fraction.den;
-  Wide part = 0;
-  for (int step = 0; step < 6; ++step) {
-    left *= 10;
-    part = part * 10 + left / fraction.den;
-    left %= fraction.den;
-  }
-  return static_cast<std::int64_t>(whole + part + (left != 0 && rounding == Rounding::kUp ? 1 : 0));
+  return static_cast<std::int64_t>(micro);
 }
 
 Result<std::int64_t> parse_micro(std::string_view what, std::string_view text) {

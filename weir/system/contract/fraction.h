@@ -19,13 +19,13 @@ namespace weir::system::contract {
 
 struct Fraction {
   Wide num = 0;
-  Wide den = 1;  // at least 1
+  Wide den = 1;  // from 1 to 2^123
 
   friend constexpr bool operator==(const Fraction&, const Fraction&) = default;  // as written
 };
 
-// Reads a decimal from 0 to 10^18, with an exponent or without. Of more than 18
-// digits the 18th is rounded up. `what` names it in the error.
+// Reads a decimal from 0 to 10^19, with an exponent or without. Of more than 24
+// digits the 24th is rounded up. `what` names it in the error.
 Result<Fraction> parse_decimal(std::string_view what, std::string_view text);
 
 // The shortest decimal that reads back as `value`: what a JSON document meant by

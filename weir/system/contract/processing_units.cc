@@ -64,14 +64,10 @@ std::optional<Error> check_count(std::string_view what, std::int64_t found, std:
 }
 
 bool has_image(Api api) { return api != Api::kCatalog && api != Api::kByocWrite; }
-bool has_tiles(Api api) {
-  return api == Api::kBatch || api == Api::kBatchV2 || api == Api::kBatchStatistical;
-}
 
 std::optional<Error> check_image(const Work& work) {
-  const auto most = static_cast<std::int64_t>(has_tiles(work.api) ? kTilesMax : 1);
   if (auto error = check_count("the number of tiles", static_cast<std::int64_t>(work.tiles.size()),
-                               1, most)) {
+                               1, static_cast<std::int64_t>(kTilesMax))) {
     return error;
   }
   for (const Tile& tile : work.tiles) {

@@ -65,7 +65,7 @@ struct AnnouncedCosts {
 
 struct Work {
   Api api = Api::kProcess;
-  std::vector<Tile> tiles{};  // one, except for batches
+  std::vector<Tile> tiles{};  // of a batch; otherwise one
   std::vector<std::string> bands{};
   Output output = Output::kInt16;
   std::int64_t samples = 1;
