@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/weir/demo.h"
+#include "apps/weir/pu.h"
 #include "apps/weir/serve.h"
 
 int main(int argc, char** argv) {
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   check->add_option("config", path, "The configuration")->capture_default_str();
   const CLI::App* demo =
       app.add_subcommand("demo", "Show, in a few seconds of pretended time, what weir decides");
+  const auto run_pu = weir::app::add_pu(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -27,5 +29,6 @@ int main(int argc, char** argv) {
   if (serve->parsed()) return weir::app::run_serve(path);
   if (check->parsed()) return weir::app::run_check(path);
   if (demo->parsed()) return weir::app::run_demo();
+  if (app.got_subcommand("pu")) return run_pu();
   return 2;
 }
