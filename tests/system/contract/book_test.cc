@@ -239,6 +239,16 @@ TEST(Book, LearnsFromRefusalsAlone) {
   EXPECT_EQ(book.offer({}, kStart).start, kStart + 3398ms);
 }
 
+TEST(Book, ForgetsAWaitWhenTheServiceReportsAndNotWhenPoliciesChange) {
+  Book book({}, 0s, kStart);
+  book.lower({}, 30s, std::nullopt, kStart);
+  book.change({requests_per(5, 10s)}, kStart);
+  EXPECT_EQ(book.offer({}, kStart).start, kStart + 30s);
+  const std::optional<std::int64_t> left[] = {kMicro};
+  book.refresh(left, kStart);
+  EXPECT_EQ(book.offer({}, kStart).start, kStart);
+}
+
 TEST(Book, DoesNotBelieveARetryAfterOfYears) {
   Book book({}, 0s, kStart);
   book.lower({}, 1000000h, std::nullopt, kStart);

@@ -261,7 +261,6 @@ void Book::anchor_at(Instant now, Levels levels) {
     entry.start = earlier_of(entry.start, now);
   }
   lowerings_.clear();
-  not_before_ = Instant{};
   fold();
   touch();
 }
@@ -275,6 +274,7 @@ void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Inst
     if (!left_micro[i]) continue;
     levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), cap_fs(i));
   }
+  not_before_ = Instant{};  // the service has spoken
   anchor_at(at, std::move(levels));
 }
 
