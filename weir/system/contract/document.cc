@@ -115,7 +115,7 @@ Result<std::string> text_of(const json::value& value, std::string_view where, st
 }
 
 Result<Duration> read_period(std::string_view text, std::string_view where) {
-  const Result<Duration> period = parse_period(text);
+  Result<Duration> period = parse_period(text);
   if (!period) return mistake("bad_period", where, period.error().message);
   if (period->count() < 0) {
     return mistake("bad_period", where,
@@ -396,7 +396,7 @@ Result<AccessToken> read_access_token(std::string_view text) {
   if (!lasts) return lasts.error();
   const Result<std::int64_t> seconds = whole_number(**lasts, "expires_in");
   if (!seconds) return seconds.error();
-  if (*seconds < 1 || *seconds > 366 * 86'400 || token_text->empty()) {
+  if (*seconds < 1 || *seconds > std::int64_t{366} * 86'400 || token_text->empty()) {
     return mistake("wrong_type", "the token",
                    "must not be empty and must last between a second and a year");
   }

@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, Output>, 4> kOutputs = {
      {"float32", Output::kFloat32},
      {"octet", Output::kOctet}}};
 
-constexpr std::int64_t kUnitPixels = 512 * 512;
+constexpr std::int64_t kUnitPixels = std::int64_t{512} * 512;
 constexpr std::int64_t kLargePixels = 10'000;  // from here on batches and async are cheaper
 
 template <typename Table>
