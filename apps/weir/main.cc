@@ -12,6 +12,7 @@
 #include "apps/weir/exit.h"
 #include "apps/weir/holds.h"
 #include "apps/weir/keys.h"
+#include "apps/weir/pu.h"
 #include "apps/weir/serve.h"
 #include "apps/weir/tour.h"
 #include "apps/weir/version.h"
@@ -189,6 +190,12 @@ void add_demo(CLI::App& app, Given& given) {
   command->callback([&given] { given.code = run_demo(given.demo); });
 }
 
+void add_systems(CLI::App& app, Given& given) {
+  CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
+                     "weir pu --size 512x512 --bands B02,B03,B04");
+  pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"weir: may this piece of work start now, and if not, when?", "weir"};
   app.set_version_flag("--version", "weir " WEIR_VERSION);
@@ -202,6 +209,7 @@ int run(int argc, char** argv) {
   add_holds(app, given);
   add_keys(app, given);
   add_demo(app, given);
+  add_systems(app, given);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

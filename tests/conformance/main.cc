@@ -15,11 +15,20 @@ using weir::conformance::OptionalCases;
 
 constexpr std::array kFamilies = {
     Family{"compute/rate", weir::conformance::run_compute_rate},
+    Family{"contract/apply_static", weir::conformance::run_contract_apply_static},
+    Family{"contract/apply_timed", weir::conformance::run_contract_apply_timed},
+    Family{"contract/contract", weir::conformance::run_contract_contract},
+    Family{"contract/fill", weir::conformance::run_contract_fill},
+    Family{"contract/period", weir::conformance::run_contract_period},
+    Family{"contract/pu_published", weir::conformance::run_contract_pu_published},
+    Family{"contract/reserve", weir::conformance::run_contract_reserve},
+    Family{"contract/server", weir::conformance::run_contract_server},
     Family{"sampling/window", weir::conformance::run_sampling_window},
 };
 
 constexpr std::array kOptionalCases = {
     OptionalCases{"compute", "kind", "merge_registries"},
+    OptionalCases{"contract", "kind", "interval"},  // of stepwise filling
     OptionalCases{"pool", "variant", "refund"},
 };
 

@@ -44,6 +44,14 @@ Totals run_directory(const std::string& directory, std::span<const Family> famil
 
 // --- The families, one function each, by system.
 Failure run_compute_rate(const boost::json::object& recorded);
+Failure run_contract_apply_static(const boost::json::object& recorded);
+Failure run_contract_apply_timed(const boost::json::object& recorded);
+Failure run_contract_contract(const boost::json::object& recorded);
+Failure run_contract_fill(const boost::json::object& recorded);
+Failure run_contract_period(const boost::json::object& recorded);
+Failure run_contract_pu_published(const boost::json::object& recorded);
+Failure run_contract_reserve(const boost::json::object& recorded);
+Failure run_contract_server(const boost::json::object& recorded);
 Failure run_sampling_window(const boost::json::object& recorded);
 
 }  // namespace weir::conformance

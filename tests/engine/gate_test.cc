@@ -154,6 +154,89 @@ TEST_F(GateTest, CannotBeBookedAhead) {
   EXPECT_EQ(gate->used, 1);
 }
 
+// A turnstile that takes charges at instants to come and marks each one.
+struct BookableTurnstile final : Gate {
+  meter::Check check(const Request&, Instant now, std::int64_t) override {
+    if (now < open_at) return {Verdict::kDenied, open_at, 1};
+    return {Verdict::kAllowed, now, 0};
+  }
+  Instant fits_from(const Request&, Instant from, std::int64_t) const override {
+    return later_of(from, open_at);
+  }
+  void charge(const Request&, Instant now, std::int64_t) override {
+    EXPECT_TRUE(is_locked);
+    charged_at = now;
+    ++charges;
+  }
+  void give_back(Instant, Instant, std::int64_t, bool) override { ADD_FAILURE(); }
+  bool can_book() const override { return true; }
+  std::uint64_t mark() const override { return charges; }
+  void end(Instant, const HoldEnd& hold) override {
+    EXPECT_TRUE(is_locked);
+    ends.push_back(hold);
+    actual = hold.actual.empty() ? 0 : hold.actual[0].amount;
+  }
+  void lock() override { is_locked = true; }
+  void unlock() override { is_locked = false; }
+  std::int64_t available(Instant) override { return 9; }
+  std::int64_t capacity() const override { return 9; }
+
+  Instant open_at = kStart;
+  Instant charged_at{};
+  std::uint64_t charges = 0;
+  std::int64_t actual = 0;
+  std::vector<HoldEnd> ends;
+  bool is_locked = false;
+};
+
+struct BookableGateTest : ::testing::Test {
+  RuleSetSpec spec{.limits = {{.name = "bucket", .meter = BucketSpec{1, 10s}}}};
+  std::shared_ptr<BookableTurnstile> gate = std::make_shared<BookableTurnstile>();
+  std::unique_ptr<Engine> engine;
+  void SetUp() override {
+    spec.limits.push_back({.name = "gate", .meter = gate});
+    engine = engine_of(spec);
+  }
+};
+
+TEST_F(BookableGateTest, IsBookedWithABucketAtTheLaterStart) {
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 10s);
+  EXPECT_EQ(gate->charged_at, kStart + 10s);
+  gate->open_at = kStart + 25s;
+  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 25s);
+  EXPECT_EQ(gate->charged_at, kStart + 25s);
+  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 35s);
+}
+
+TEST_F(BookableGateTest, IsNotBookedLaterThanAskedFor) {
+  gate->open_at = kStart + 25s;
+  EXPECT_FALSE(engine->acquire(Ask(), {.book_within = 24s}, kStart)->allowed());
+  EXPECT_EQ(gate->charges, 0u);
+}
+
+TEST_F(BookableGateTest, IsToldWhichChargeAHoldEndsAndHow) {
+  spec.limits.erase(spec.limits.begin());
+  engine = engine_of(spec);
+  const auto first = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  const auto second = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->acquire(Ask(), {.hold = 1min}, kStart)->allowed());
+  engine->cancel(second->hold, kStart);
+  const Cost actual[] = {{kRequests, 5}};
+  ASSERT_TRUE(engine->settle(first->hold, actual, kStart));
+  EXPECT_EQ(gate->actual, 5);
+  engine->advance(kStart + 1min);
+  ASSERT_EQ(gate->ends.size(), 3u);
+  EXPECT_EQ(gate->ends[0].mark, 2u);
+  EXPECT_EQ(gate->ends[0].how, Ending::kCancelled);
+  EXPECT_EQ(gate->ends[1].mark, 1u);
+  EXPECT_EQ(gate->ends[1].how, Ending::kSettled);
+  EXPECT_EQ(gate->ends[1].amount, -4);
+  EXPECT_EQ(gate->ends[2].mark, 3u);
+  EXPECT_EQ(gate->ends[2].how, Ending::kExpired);
+  EXPECT_FALSE(gate->is_locked);
+}
+
 TEST_F(GateTest, IsNeverEnforcedInShadow) {
   use({});
   spec.limits.back().shadow = true;

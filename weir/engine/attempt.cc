@@ -46,14 +46,14 @@ Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t
       now_(shards_.at_least(now)),
       start_(now_),
       ruling_(now_) {
-  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
+  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock(); });
   // Before any look-up: an old plan must not convert meters back to its rules.
   stale_ = generation.load(std::memory_order_acquire) != plan_.generation;
   for (std::size_t i = 0; !stale_ && i < plan_.count; ++i) look_up(i);
 }
 
 Attempt::~Attempt() {
-  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.unlock(); });
+  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.unlock(); });
 }
 
 void Attempt::look_up(std::size_t i) noexcept {
@@ -62,6 +62,7 @@ void Attempt::look_up(std::size_t i) noexcept {
   item.shape = &planned(i).limit->shape;
   item.slot = nullptr;
   item.is_self_contained = false;
+  item.mark = 0;
   if (seat(i) != nullptr) return;
   item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
@@ -153,20 +154,34 @@ void Attempt::settle_earliest() noexcept {
   ruling_.earliest = kForever;
 }
 
+// The first start from `from` on that item `i` alone would take; kForever: none.
+Instant Attempt::bookable_from(std::size_t i, Instant from) const noexcept {
+  const Item& item = items_[i];
+  if (planned(i).limit->shadow) return kForever;
+  if (const GateSeat* gate = seat(i)) {
+    return gate->gate->can_book() ? gate->gate->fits_from(request_, from, item.cost) : kForever;
+  }
+  const auto* bucket = std::get_if<meter::BucketShape>(item.shape);
+  if (bucket == nullptr) return kForever;
+  const meter::BucketStep step =
+      meter::book(*bucket, std::bit_cast<meter::BucketState>(item.words), from, item.cost);
+  return step.allowed() ? step.check.earliest : kForever;
+}
+
+// A bucket that takes a start takes every later one; a gate may close again, so the
+// start is moved until all agree.
 bool Attempt::find_booking(Instant latest) noexcept {
   Instant start = now_;
-  for (std::size_t i = 0; i < plan_.count; ++i) {
-    const auto* bucket = std::get_if<meter::BucketShape>(items_[i].shape);
-    if (bucket == nullptr || seat(i) != nullptr || planned(i).limit->shadow) return false;
-    const meter::BucketStep step = meter::book(
-        *bucket, std::bit_cast<meter::BucketState>(items_[i].words), now_, items_[i].cost);
-    if (!step.allowed()) return false;
-    start = later_of(start, step.check.earliest);
+  for (int round = 0; round < kEarliestRounds; ++round) {
+    const Instant agreed = start;
+    for (std::size_t i = 0; i < plan_.count; ++i) start = later_of(start, bookable_from(i, start));
+    if (start == kForever || start > latest) return false;
+    if (start != agreed) continue;
+    start_ = start;
+    booked_ = true;
+    return true;
   }
-  if (start > latest) return false;
-  start_ = start;
-  booked_ = true;
-  return true;
+  return false;
 }
 
 Slot* Attempt::slot_for(std::size_t i) {
@@ -226,6 +241,7 @@ void Attempt::charge_item(std::size_t i) noexcept {
   if (!item.check.allowed() && !booked_) return;  // a shadow that would have refused
   if (GateSeat* gate = seat(i)) {
     gate->gate->charge(request_, start_, item.cost);
+    item.mark = gate->gate->mark();
     return;
   }
   if (item.cost == 0) return;
@@ -268,8 +284,8 @@ HoldCharges Attempt::charges() const {
     if (!items_[i].check.allowed() && !booked_) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
-                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era,
-                       item.limit->is_slots});
+                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era, item.limit->is_slots,
+                       items_[i].mark});
   }
   return charges;
 }

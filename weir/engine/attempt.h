@@ -129,7 +129,8 @@ class Attempt {
   Instant earliest() const noexcept { return ruling_.earliest; }
 
   // Finds the first start up to `latest` at which all limits fit, if all of them
-  // can be booked ahead: buckets, none in shadow. After check(), instead of passes().
+  // can be booked ahead: buckets and gates that say so, none in shadow. After check(),
+  // instead of passes().
   bool find_booking(Instant latest) noexcept;
 
   // Takes the costs, at now() or at the start that find_booking() found. An error
@@ -166,6 +167,7 @@ class Attempt {
     std::int64_t cost;
     meter::Check check;
     Instant charged_at;
+    std::uint64_t mark;  // of a gate's charge
   };
 
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
@@ -180,6 +182,7 @@ class Attempt {
   std::int64_t available(std::size_t i) const noexcept;
   void judge() noexcept;
   void settle_earliest() noexcept;
+  Instant bookable_from(std::size_t i, Instant from) const noexcept;
 
   Table& table_;
   const Rows& rows_;

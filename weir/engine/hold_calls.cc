@@ -21,6 +21,11 @@ std::int64_t actual_amount(const HoldCharge& charge, std::span<const Cost> actua
   return charge.amount;
 }
 
+Ending ending_of(HoldState as) {
+  if (as == HoldState::kSettled) return Ending::kSettled;
+  return as == HoldState::kCancelled ? Ending::kCancelled : Ending::kExpired;
+}
+
 // A unit is known if the rules know it, or the hold was charged in it.
 std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
                                   std::span<const Cost> actual) {
@@ -88,8 +93,8 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
       if (give_back(charge, back, now)) waited_for.push_back(charge.print);
       continue;
     }
-    const std::scoped_lock lock(charge.seat->lock);
-    charge.seat->gate->give_back(now, charge.charged_at, back, true);
+    const std::scoped_lock lock(*charge.seat);
+    charge.seat->gate->end(now, {ending_of(as), charge.charged_at, back, charge.mark, actual});
     if (charge.seat->has_waiters) waited_for.push_back(charge.print);
   }
   return waited_for;

@@ -29,9 +29,18 @@ namespace weir::engine {
 // A gate of one of the systems, with what the engine needs to lock it in order
 // and to queue at it.
 struct GateSeat {
+  void lock() {
+    seat_lock.lock();
+    gate->lock();
+  }
+  void unlock() {
+    gate->unlock();
+    seat_lock.unlock();
+  }
+
   std::shared_ptr<Gate> gate;
   std::uint64_t order = 0;  // gates are locked in this order, after all shards
-  std::mutex lock;
+  std::mutex seat_lock;
   bool has_waiters = false;
 };
 

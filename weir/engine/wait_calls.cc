@@ -115,7 +115,7 @@ void Engine::Impl::leave_places(Waiter& waiter, std::set<std::uint64_t>& next) {
 void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
   const bool last = room.leave_place(waiter, held.print);
   if (held.seat != nullptr) {
-    const std::scoped_lock lock(held.seat->lock);
+    const std::scoped_lock lock(held.seat->seat_lock);
     held.seat->has_waiters = !last;
     return;
   }

@@ -1,0 +1,194 @@
+#include "weir/system/contract/account.h"
+
+#include "tests/system/contract/support.h"
+#include "weir/system/contract/accounts.h"
+
+namespace weir::system::contract {
+namespace {
+
+TEST(Account, ReservesAStartAndStatesWhatItDebited) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = *parse_costs("", "0.0000001")}, kStart);
+  EXPECT_EQ(reserved.verdict, Verdict::kAllowed);
+  EXPECT_EQ(reserved.start, kStart);
+  EXPECT_EQ(reserved.debited, (Costs{kMicro, 1}));
+  EXPECT_EQ(reserved.expires, kStart + 10min);
+  EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro - 1);
+}
+
+TEST(Account, ReservesNothingThatWouldStartTooLate) {
+  const auto account = account_of({requests_per(1, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->reserve({}, kStart));
+  const Reserved late = *account->reserve({.deadline = kStart + 10s - 1ns}, kStart);
+  EXPECT_EQ(late.verdict, Verdict::kDenied);
+  EXPECT_EQ(late.start, kStart + 10s);
+  EXPECT_EQ(late.debited, (Costs{0, 0}));
+  EXPECT_EQ(account->reserve({.max_delay = 9s}, kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(account->reserve({.max_delay = 0s}, kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(account->view(kStart).outstanding, 1u);
+  EXPECT_EQ(account->reserve({.deadline = kStart + 10s, .max_delay = 10s}, kStart)->verdict,
+            Verdict::kAllowed);
+}
+
+TEST(Account, SaysNeverAndWhy) {
+  const auto account = account_of({units_per(10, 10s), requests_per(1, 0s)});
+  const Reserved never = *account->reserve({.costs = units(11)}, kStart);
+  EXPECT_EQ(never.verdict, Verdict::kNever);
+  EXPECT_EQ(never.never, Never::kExceedsCapacity);
+  EXPECT_EQ(never.binding, units_per(10, 10s));
+  ASSERT_TRUE(account->reserve({}, kStart));
+  EXPECT_EQ(account->reserve({}, kStart)->never, Never::kExhausted);
+}
+
+TEST(Account, DebitsNothingForCostsThatCannotBeMeant) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  for (const Costs& costs : {Costs{kMicro, -1}, Costs{-1, 0}, Costs{kMicro, kCostMicroMax + 1}}) {
+    EXPECT_EQ(account->reserve({.costs = costs}, kStart).error().code, ErrorCode::kBadArgument);
+    EXPECT_FALSE(account->consume(costs, kStart));
+    EXPECT_FALSE(account->feedback({.costs = costs}, kStart));
+    EXPECT_FALSE(account->commit({account->owner(), 1}, costs, kStart));
+  }
+  EXPECT_FALSE(account->reserve({}, Instant{-1}));
+  EXPECT_FALSE(account->reserve({.hold = -1s}, kStart));
+  EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro);
+  EXPECT_EQ(account->view(kStart).outstanding, 0u);
+}
+
+TEST(Account, CommitsAndReleasesItsOwnReservations) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = units(10)}, kStart);
+  EXPECT_EQ(*account->commit(reserved.reservation, units(4), kStart), HoldState::kSettled);
+  EXPECT_EQ(left_of(*account, 0, kStart), 6 * kMicro);
+  EXPECT_EQ(account->release({account->owner() + 1, 1}, kStart), HoldState::kGone);
+  const Reserved other = *account->reserve({.costs = units(6)}, kStart);
+  EXPECT_EQ(account->release(other.reservation, kStart), HoldState::kCancelled);
+  EXPECT_EQ(left_of(*account, 0, kStart), 6 * kMicro);
+}
+
+TEST(Account, RefusesAsAServiceAllOrNothing) {
+  const auto service = service_of({requests_per(2, 2s), units_per(10, 10s)});
+  ASSERT_FALSE(service->consume(units(10), kStart)->refusal);
+  const Consumed refused = *service->consume(units(1), kStart);
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_EQ(refused.refusal->code, RefusalCode::kExceeded);
+  EXPECT_EQ(refused.refusal->worst, 1u);
+  EXPECT_EQ(*refused.refusal->wait_ns, 1'000'000'000);
+  EXPECT_EQ(refused.debited, (Costs{0, 0}));
+  EXPECT_EQ(left_of(*service, 0, kStart), kMicro);  // the request was not debited either
+}
+
+TEST(Account, ChargesUnitsFinallyOnlyOnSuccess) {
+  const auto service = service_of({requests_per(2, 2s), units_per(10, 10s)});
+  const Consumed consumed = *service->consume(units(10), kStart);
+  // The work failed: it costs a request, and no units.
+  ASSERT_TRUE(service->commit(consumed.reservation, units(0), kStart));
+  EXPECT_EQ(left_of(*service, 0, kStart), kMicro);
+  EXPECT_EQ(left_of(*service, 1, kStart), 10 * kMicro);
+}
+
+TEST(Account, SendsWhoConsumesBehindThoseWhoReserved) {
+  const auto service = service_of({requests_per(1, 10s), units_per(10, 10s)});
+  ASSERT_TRUE(service->reserve({.costs = units(10)}, kStart));
+  ASSERT_TRUE(service->reserve({.costs = units(10)}, kStart));  // after 10 s
+  EXPECT_EQ(*service->consume(units(1), kStart)->refusal->wait_ns, 20'000'000'000);
+}
+
+TEST(Account, LowersItsValuesWhenAWorkerMeetsARefusal) {
+  const auto account = account_of({requests_per(10, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({}, kStart);
+  ASSERT_TRUE(
+      account->feedback({.reservation = reserved.reservation, .retry_after = 800ms}, kStart));
+  EXPECT_EQ(account->reserve({}, kStart)->start, kStart + 800ms);
+  EXPECT_EQ(account->view(kStart).refusals_met, 1u);
+  EXPECT_FALSE(account->feedback({.reservation = {account->owner() + 1, 1}}, kStart));
+}
+
+TEST(Account, TakesARefusalWithoutATimeForThePublishedDefault) {
+  const auto account = account_of({}, {.jitter = 0s});
+  ASSERT_TRUE(account->feedback({}, kStart));
+  EXPECT_EQ(account->reserve({}, kStart)->start, kStart + 30s);
+}
+
+TEST(Account, FollowsThePublishedRuleIfToldTo) {
+  const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
+  EXPECT_EQ(account->reserve({.costs = units(25)}, kStart)->delay_ns, 15'000'000'000);
+  EXPECT_EQ(left_of(*account, 0, kStart), -15 * kMicro);
+}
+
+TEST(Account, RefreshesFromCountsByResourceAndPeriod) {
+  const auto account = account_of({requests_per(10, 10s), units_per(10, 10s)}, {.jitter = 0s});
+  const Account::Count counts[] = {{Resource::kProcessingUnits, 10s, 4 * kMicro},
+                                   {Resource::kRequests, 1h, 0}};
+  account->refresh(counts, kStart);
+  EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro);
+  EXPECT_EQ(left_of(*account, 1, kStart), 4 * kMicro);
+  EXPECT_EQ(account->view(kStart).refreshed_at, kStart);
+  EXPECT_FALSE(account->refresh(std::vector<std::optional<std::int64_t>>(3), kStart));
+}
+
+TEST(Account, SaysWhenItIsFull) {
+  const auto account = account_of({units_per(10, 10s), requests_per(5, 0s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->reserve({.costs = units(4)}, kStart));
+  const AccountView view = account->view(kStart);
+  EXPECT_EQ(view.policies[0].full_in_ns, 4'000'000'000);
+  EXPECT_EQ(view.policies[1].full_in_ns, -1);
+  EXPECT_EQ(view.outstanding_costs, units(4));
+}
+
+TEST(Account, RefusesPoliciesThatContradictEachOther) {
+  const auto name = [](std::vector<Policy> policies) {
+    return std::string(name_of(Account::create("a", std::move(policies), {}, kStart).error()));
+  };
+  EXPECT_EQ(name({units_per(1, 1s), units_per(1, 1s)}), "duplicate_policy");
+  EXPECT_EQ(name({units_per(1, 1s), units_per(2, 1s)}), "overlapping_policies");
+  EXPECT_EQ(name(std::vector<Policy>(kPoliciesMax + 1)), "too_many_policies");
+  EXPECT_EQ(name_of(Account::create("a", {}, {.jitter = -1s}, kStart).error()), "bad_time");
+}
+
+TEST(Account, KeepsItsPoliciesWhenAChangeIsRefused) {
+  const auto account = account_of({units_per(10, 10s)});
+  EXPECT_FALSE(account->change({units_per(1, 1s), units_per(2, 1s)}, kStart));
+  EXPECT_EQ(account->policies().size(), 1u);
+  EXPECT_TRUE(account->change({units_per(20, 10s), requests_per(1, 1s)}, kStart));
+  EXPECT_EQ(account->policies().size(), 2u);
+}
+
+TEST(Accounts, AreFoundByName) {
+  Accounts accounts;
+  ASSERT_TRUE(accounts.add(account_of({})));
+  EXPECT_EQ((*accounts.find("acme"))->name(), "acme");
+  const auto unknown = accounts.find("nobody");
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(unknown.error().message,
+            "account 'nobody' is unknown; known are 'acme'; correct the name");
+  EXPECT_FALSE(accounts.add(account_of({})));
+  EXPECT_EQ(accounts.all().size(), 1u);
+  EXPECT_TRUE(accounts.remove("acme"));
+  EXPECT_FALSE(accounts.remove("acme"));
+}
+
+TEST(Accounts, AreKeptApart) {
+  Accounts accounts;
+  for (const char* name : {"a", "b"}) {
+    ASSERT_TRUE(accounts.add(*Account::create(name, {units_per(10, 10s)}, {.jitter = 0s}, kStart)));
+  }
+  ASSERT_TRUE((*accounts.find("a"))->reserve({.costs = units(10)}, kStart));
+  EXPECT_EQ((*accounts.find("b"))->reserve({.costs = units(10)}, kStart)->start, kStart);
+}
+
+TEST(Accounts, AreBounded) {
+  Accounts accounts;
+  const auto named = [](std::string name) {
+    return *Account::create(std::move(name), {}, {}, kStart);
+  };
+  EXPECT_FALSE(accounts.add(named("")));
+  EXPECT_TRUE(accounts.add(named(std::string(kAccountNameBytesMax, 'x'))));
+  EXPECT_FALSE(accounts.add(named(std::string(kAccountNameBytesMax + 1, 'x'))));
+  for (std::size_t i = 1; i < kAccountsMax; ++i) {
+    ASSERT_TRUE(accounts.add(named(std::to_string(i))));
+  }
+  EXPECT_EQ(accounts.add(named("one more")).error().code, ErrorCode::kExhausted);
+}
+
+}  // namespace
+}  // namespace weir::system::contract

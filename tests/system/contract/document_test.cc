@@ -1,0 +1,219 @@
+#include "weir/system/contract/document.h"
+
+#include <fmt/format.h>
+
+#include "tests/system/contract/support.h"
+
+namespace weir::system::contract {
+namespace {
+
+std::string policy_json(std::string_view fields) { return fmt::format("{{{}}}", fields); }
+
+const std::string kMinute =
+    policy_json(R"("capacity":1000,"samplingPeriod":"PT1M","nanosBetweenRefills":60000000)");
+
+std::string contract_json(std::string_view policies, std::string_view type = "REQUESTS",
+                          std::string_view user = "u1", std::string_view defaults = "[]") {
+  return fmt::format(
+      R"({{"id":7,"userId":"{}","policies":{},"type":{{"name":"{}","defaultPolicies":{}}}}})", user,
+      policies, type, defaults);
+}
+
+std::string document(std::string_view contracts) {
+  return fmt::format(R"({{"data":[{}],"links":{{"currentToken":"0"}}}})", contracts);
+}
+
+std::string mistake_in(std::string_view text) {
+  const auto contracts = read_contracts(text);
+  return contracts ? "" : std::string(name_of(contracts.error()));
+}
+
+TEST(Document, ReadsTheContractsOfTheSource) {
+  const auto contracts = read_contracts(document(
+      contract_json(
+          R"([{"capacity":1000,"samplingPeriod":"PT1M","nanosBetweenRefills":60000000,"niceSamplindPeriod":"1 minute"},
+              {"capacity":400000,"samplingPeriod":"PT744H","nanosBetweenRefills":6696000000,"niceSamplingPeriod":"31 days"}])",
+          "PROCESSING_UNITS") +
+      "," + contract_json("[" + kMinute + "]")));
+  ASSERT_TRUE(contracts) << contracts.error().message;
+  const auto policies = policies_of(*contracts, "u1");
+  ASSERT_TRUE(policies);
+  ASSERT_EQ(policies->size(), 3u);
+  EXPECT_EQ(policy_id((*policies)[0]), "PU_1000_PT1M");
+  EXPECT_EQ(policy_id((*policies)[1]), "PU_400000_PT744H");
+  EXPECT_EQ((*policies)[1].refill_ns, 6'696'000'000);
+  EXPECT_EQ(policy_id((*policies)[2]), "RQ_1000_PT1M");
+}
+
+TEST(Document, UsesTheDefaultsOfTheTypeWhereThereAreNoPolicies) {
+  for (const char* policies : {"[]", "null"}) {
+    const auto contracts =
+        read_contracts(document(contract_json(policies, "REQUESTS", "u1", "[" + kMinute + "]")));
+    ASSERT_TRUE(contracts);
+    EXPECT_EQ(policies_of(*contracts, "u1")->size(), 1u);
+  }
+  EXPECT_EQ(mistake_in(document(contract_json("[]"))), "missing_policies");
+}
+
+TEST(Document, WorksTheIntervalOutOnlyWhereItIsAbsent) {
+  const auto read = [](std::string_view policy) {
+    return (*policies_of(*read_contracts(document(contract_json(fmt::format("[{}]", policy)))),
+                         ""))[0]
+        .refill_ns;
+  };
+  EXPECT_EQ(read(R"({"capacity":7,"samplingPeriod":"PT1M"})"), 8'571'428'571);
+  EXPECT_EQ(read(R"({"capacity":7,"samplingPeriod":"PT1M","nanosBetweenRefills":9})"), 9);
+  EXPECT_EQ(read(R"({"capacity":7.0,"samplingPeriod":"P31D","nanosBetweenRefills":null})"),
+            382'628'571'428'571);
+  EXPECT_EQ(
+      read(R"({"capacity":7,"samplingPeriod":"PT0S","nanosBetweenRefills":9223372036854775807})"),
+      kNeverRefills);
+}
+
+TEST(Document, NamesEveryMistake) {
+  const auto with = [](std::string_view policy) {
+    return mistake_in(document(contract_json(fmt::format("[{}]", policy))));
+  };
+  EXPECT_EQ(mistake_in(""), "not_json");
+  EXPECT_EQ(mistake_in("{"), "not_json");
+  EXPECT_EQ(mistake_in("[]"), "wrong_type");
+  EXPECT_EQ(mistake_in("{}"), "missing_field");
+  EXPECT_EQ(mistake_in(R"({"data":{}})"), "wrong_type");
+  EXPECT_EQ(mistake_in(document("3")), "wrong_type");
+  EXPECT_EQ(mistake_in(document("{}")), "missing_field");
+  EXPECT_EQ(mistake_in(document(contract_json("[]", "EGRESS"))), "unknown_type");
+  EXPECT_EQ(mistake_in(document(contract_json("3"))), "wrong_type");
+  EXPECT_EQ(with(R"({"samplingPeriod":"PT1M"})"), "missing_field");
+  EXPECT_EQ(with(R"({"capacity":1})"), "missing_field");
+  EXPECT_EQ(with(R"({"capacity":1.5,"samplingPeriod":"PT1M"})"), "wrong_type");
+  EXPECT_EQ(with(R"({"capacity":"1","samplingPeriod":"PT1M"})"), "wrong_type");
+  EXPECT_EQ(with(R"({"capacity":18446744073709551615,"samplingPeriod":"PT1M"})"), "wrong_type");
+  EXPECT_EQ(with(R"({"capacity":-1,"samplingPeriod":"PT1M"})"), "bad_capacity");
+  EXPECT_EQ(with(R"({"capacity":9223372036854775807,"samplingPeriod":"PT1M"})"), "bad_capacity");
+  EXPECT_EQ(with(R"({"capacity":1,"samplingPeriod":"1 minute"})"), "bad_period");
+  EXPECT_EQ(with(R"({"capacity":1,"samplingPeriod":"-PT1M"})"), "bad_period");
+  EXPECT_EQ(with(R"({"capacity":1,"samplingPeriod":60})"), "wrong_type");
+  EXPECT_EQ(with(R"({"capacity":1,"samplingPeriod":"PT1M","nanosBetweenRefills":0})"),
+            "bad_refill");
+  EXPECT_EQ(with(R"({"capacity":9000000000,"samplingPeriod":"PT1S"})"), "bad_refill");
+  EXPECT_EQ(with(R"({"capacity":1,"samplingPeriod":"PT0S","nanosBetweenRefills":60})"),
+            "bad_refill");
+  EXPECT_EQ(mistake_in(document(std::string(64, '[') + std::string(64, ']'))), "not_json");
+}
+
+TEST(Document, SaysWhereAMistakeIs) {
+  const auto contracts = read_contracts(
+      document(contract_json("[" + kMinute + R"(,{"capacity":-4,"samplingPeriod":"PT1H"}])")));
+  EXPECT_NE(contracts.error().message.find("data[0].policies[1]"), std::string::npos)
+      << contracts.error().message;
+}
+
+TEST(Document, RefusesDuplicatesAndContradictions) {
+  EXPECT_EQ(mistake_in(document(contract_json("[" + kMinute + "," + kMinute + "]"))),
+            "duplicate_policy");
+  EXPECT_EQ(mistake_in(document(
+                contract_json("[" + kMinute + R"(,{"capacity":5,"samplingPeriod":"PT60S"}])"))),
+            "overlapping_policies");
+  const std::string one = contract_json("[" + kMinute + "]");
+  EXPECT_EQ(mistake_in(document(one + "," + one)), "duplicate_contract");
+}
+
+TEST(Document, KeepsUsersApart) {
+  const auto contracts =
+      read_contracts(document(contract_json("[" + kMinute + "]", "REQUESTS", "u1") + "," +
+                              contract_json("[" + kMinute + "]", "REQUESTS", "u2")));
+  ASSERT_TRUE(contracts);
+  EXPECT_EQ(policies_of(*contracts, "u2")->size(), 1u);
+  EXPECT_EQ(name_of(policies_of(*contracts, "u3").error()), "unknown_user");
+  EXPECT_EQ(name_of(policies_of(*contracts, "").error()), "unknown_user");
+}
+
+TEST(Document, RefusesContractsOfTenMegabytes) {
+  const std::string large = document(contract_json("[]", std::string(10'000'000, 'x')));
+  EXPECT_EQ(mistake_in(large), "too_large");
+  EXPECT_EQ(name_of(read_token_counts(large).error()), "too_large");
+  EXPECT_EQ(mistake_in(std::string(kDocumentBytesMax + 1, ' ')), "too_large");
+  EXPECT_EQ(mistake_in(std::string(kDocumentBytesMax, ' ')), "not_json");
+}
+
+TEST(Document, RefusesTooManyPolicies) {
+  const auto many = [](std::size_t count) {
+    std::string policies;
+    for (std::size_t i = 0; i < count; ++i) {
+      policies +=
+          fmt::format(R"({}{{"capacity":1,"samplingPeriod":"PT{}S"}})", i ? "," : "", i + 1);
+    }
+    return document(contract_json("[" + policies + "]"));
+  };
+  EXPECT_EQ(mistake_in(many(kPoliciesMax)), "");
+  EXPECT_EQ(mistake_in(many(kPoliciesMax + 1)), "too_many");
+}
+
+TEST(Document, ReadsTokenCountsRoundedDown) {
+  const auto counts = read_token_counts(
+      R"({"data":{"REQUESTS":{"PT1M":1000.0},"PROCESSING_UNITS":{"P31D":8.8990000009,"PT0S":-1.5}}})");
+  ASSERT_TRUE(counts) << counts.error().message;
+  ASSERT_EQ(counts->size(), 3u);
+  EXPECT_EQ((*counts)[0].left_micro, 1000 * kMicro);
+  EXPECT_EQ((*counts)[1].period, 744h);
+  EXPECT_EQ((*counts)[1].left_micro, 8'899'000);
+  EXPECT_EQ((*counts)[2].left_micro, -1'500'000);
+}
+
+TEST(Document, NamesTheMistakesOfTokenCounts) {
+  const auto name = [](std::string_view text) {
+    return std::string(name_of(read_token_counts(text).error()));
+  };
+  EXPECT_EQ(name(R"({"data":[]})"), "wrong_type");
+  EXPECT_EQ(name(R"({"data":{"EGRESS":{}}})"), "unknown_type");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":3}})"), "wrong_type");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":"3"}}})"), "wrong_type");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":1e300}}})"), "wrong_type");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":{"P1M":3}}})"), "bad_period");
+}
+
+TEST(Document, IsReadBackAsItWasWritten) {
+  const Contract contract{.id = 364,
+                          .user_id = "u\"1\n",
+                          .resource = Resource::kProcessingUnits,
+                          .policies = {units_per(400'000, 744h), units_per(5, 0s)},
+                          .default_policies = {units_per(300, 1min)}};
+  const auto again = read_contracts(write_contracts({&contract, 1}));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)[0].id, 364);
+  EXPECT_EQ((*again)[0].user_id, contract.user_id);
+  EXPECT_EQ((*again)[0].policies, contract.policies);
+  EXPECT_EQ((*again)[0].default_policies, contract.default_policies);
+}
+
+TEST(Document, WritesWhatIsLeft) {
+  const PolicyView views[] = {{requests_per(1000, 1min), 999 * kMicro + 500'000, 0},
+                              {units_per(400'000, 744h), 400'000 * kMicro, 0}};
+  const std::string text = write_token_counts(views);
+  const auto counts = read_token_counts(text);
+  ASSERT_TRUE(counts) << text;
+  EXPECT_EQ((*counts)[0].left_micro, 999'500'000);
+  EXPECT_EQ((*counts)[1].resource, Resource::kProcessingUnits);
+}
+
+TEST(Document, ReadsTheListingOfTypes) {
+  const auto types = read_contract_types(
+      fmt::format(R"({{"data":[{{"name":"REQUESTS","defaultPolicies":[{}]}}]}})", kMinute));
+  ASSERT_TRUE(types) << types.error().message;
+  EXPECT_EQ(policies_of(*types, "")->size(), 1u);
+}
+
+TEST(Document, ReadsAccessTokens) {
+  const auto token = read_access_token(R"({"access_token":"abc","expires_in":3600})");
+  ASSERT_TRUE(token);
+  EXPECT_EQ(token->token, "abc");
+  EXPECT_EQ(token->lasts, 1h);
+  for (const char* text :
+       {"", "{}", R"({"access_token":"a"})", R"({"access_token":"","expires_in":5})",
+        R"({"access_token":"a","expires_in":0})"}) {
+    EXPECT_FALSE(read_access_token(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace weir::system::contract

@@ -1,0 +1,182 @@
+#include "weir/system/contract/gate.h"
+
+#include "tests/system/contract/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::system::contract {
+namespace {
+
+using engine::BucketSpec;
+using engine::Engine;
+using engine::LimitSpec;
+using engine::WindowSpec;
+
+struct AccountGateTest : ::testing::Test {
+  void use(std::vector<LimitSpec> limits) {
+    engine::RuleSetSpec spec{
+        .limits = std::move(limits),
+        .units = {{std::string(kProcessingUnitsUnit), engine::UnitScale::kMicro}}};
+    spec.limits.push_back({.name = "contract", .meter = std::make_shared<AccountGate>(account)});
+    auto rules = engine::compile(spec);
+    ASSERT_TRUE(rules) << rules.error().message;
+    engine = std::move(*Engine::create(*rules));
+  }
+  Decision ask(double processing_units, Instant now, const engine::AcquireOptions& options = {}) {
+    const engine::Cost costs[] = {
+        {kProcessingUnitsUnit, contract::units(processing_units).processing_units_micro}};
+    return *engine->acquire({.costs = costs}, options, now);
+  }
+  // What is left of the account's policies.
+  std::int64_t left(std::size_t policy) { return left_of(*account, policy, kStart) / kMicro; }
+
+  std::shared_ptr<Account> account =
+      account_of({requests_per(5, 10s), units_per(100, 10s)}, {.jitter = 0s});
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(AccountGateTest, ChargesAllPoliciesWithTheOtherLimits) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  ASSERT_TRUE(ask(30, kStart).allowed());
+  EXPECT_EQ(left(0), 4);
+  EXPECT_EQ(left(1), 70);
+  EXPECT_EQ(engine->inspect("window", {}, kStart)->remaining, 8);
+}
+
+TEST_F(AccountGateTest, CountsARequestThatNamesNoUnits) {
+  use({});
+  ASSERT_TRUE(engine->decide({}, kStart)->allowed());
+  EXPECT_EQ(left(0), 4);
+  EXPECT_EQ(left(1), 100);
+}
+
+TEST_F(AccountGateTest, TakesNothingFromOthersWhenAPolicyRefuses) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  ASSERT_TRUE(ask(90, kStart).allowed());
+  const Decision denied = ask(20, kStart);
+  EXPECT_EQ(denied.verdict, Verdict::kDenied);
+  EXPECT_EQ(denied.binding()->limit, "contract");
+  EXPECT_EQ(denied.earliest, kStart + 1s);
+  EXPECT_EQ(engine->inspect("window", {}, kStart)->remaining, 8);
+  EXPECT_EQ(left(0), 4);
+}
+
+TEST_F(AccountGateTest, IsNotChargedWhenAnotherLimitRefuses) {
+  use({{.name = "window", .meter = WindowSpec{1, 1h}}});
+  ASSERT_TRUE(ask(1, kStart).allowed());
+  EXPECT_FALSE(ask(1, kStart).allowed());
+  EXPECT_EQ(left(0), 4);
+  EXPECT_EQ(left(1), 99);
+}
+
+TEST_F(AccountGateTest, SaysNever) {
+  use({});
+  EXPECT_EQ(ask(101, kStart).verdict, Verdict::kNever);
+  const engine::Cost many[] = {{engine::kRequests, kTermMax}};
+  EXPECT_EQ(engine->decide({.costs = many}, kStart)->verdict, Verdict::kNever);
+}
+
+TEST_F(AccountGateTest, IsBookedAheadWithABucketAtTheLaterStart) {
+  use({{.name = "bucket", .meter = BucketSpec{1, 3s}}});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  // The bucket has one after 3 s, the account 20 units after 2 s.
+  const Decision booked = ask(20, kStart, {.book_within = 1h});
+  ASSERT_TRUE(booked.allowed());
+  EXPECT_EQ(booked.earliest, kStart + 3s);
+  // The account has 80 units after 10 s, the bucket one after 6 s.
+  EXPECT_EQ(ask(90, kStart, {.book_within = 1h}).earliest, kStart + 11s);
+  EXPECT_EQ(account->view(kStart).last_start, kStart + 11s);
+}
+
+TEST_F(AccountGateTest, IsNotBookedBeyondWhatWasAskedFor) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  EXPECT_FALSE(ask(50, kStart, {.book_within = 4999ms}).allowed());
+  EXPECT_EQ(account->view(kStart).last_start, kStart);
+  EXPECT_TRUE(ask(50, kStart, {.book_within = 5s}).allowed());
+}
+
+TEST_F(AccountGateTest, IsNotBookedTogetherWithALimitThatCannotBe) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  EXPECT_FALSE(ask(50, kStart, {.book_within = 1h}).allowed());
+}
+
+TEST_F(AccountGateTest, CommitsTheActualCostsOfASettledHold) {
+  use({});
+  const Decision held = ask(80, kStart, {.hold = 1min});
+  const engine::Cost actual[] = {{kProcessingUnitsUnit, 25 * kMicro}};
+  ASSERT_TRUE(engine->settle(held.hold, actual, kStart));
+  EXPECT_EQ(left(0), 4);
+  EXPECT_EQ(left(1), 75);
+  EXPECT_EQ(account->view(kStart).outstanding, 0u);
+}
+
+TEST_F(AccountGateTest, KeepsTheCostsThatASettlementDoesNotName) {
+  use({});
+  const Decision held = ask(80, kStart, {.hold = 1min});
+  ASSERT_TRUE(engine->settle(held.hold, {}, kStart));
+  EXPECT_EQ(left(0), 4);
+  EXPECT_EQ(left(1), 20);
+}
+
+TEST_F(AccountGateTest, GivesEverythingOfACancelledHoldBack) {
+  use({});
+  const Decision held = ask(80, kStart, {.hold = 1min});
+  engine->cancel(held.hold, kStart);
+  EXPECT_EQ(left(0), 5);
+  EXPECT_EQ(left(1), 100);
+}
+
+TEST_F(AccountGateTest, KeepsWhatAnExpiredHoldTook) {
+  use({});
+  ASSERT_TRUE(ask(80, kStart, {.hold = 1s}).allowed());
+  engine->advance(kStart + 1s);
+  const AccountView view = account->view(kStart + 1s);
+  EXPECT_EQ(view.outstanding, 0u);
+  EXPECT_EQ(view.policies[1].left_micro, 30 * kMicro);
+}
+
+TEST_F(AccountGateTest, EndsTheReservationThatTheHoldIsOn) {
+  use({});
+  const Decision first = ask(10, kStart, {.hold = 1min});
+  const Decision second = ask(20, kStart, {.hold = 1min});
+  engine->cancel(first.hold, kStart);
+  EXPECT_EQ(account->view(kStart).outstanding_costs, contract::units(20));
+  engine->cancel(second.hold, kStart);
+  EXPECT_EQ(left(1), 100);
+}
+
+TEST_F(AccountGateTest, SeesWhatOthersReservedWithoutTheEngine) {
+  use({});
+  ASSERT_TRUE(account->reserve({.costs = contract::units(95)}, kStart));
+  EXPECT_EQ(ask(10, kStart).earliest, kStart + 500ms);
+}
+
+TEST_F(AccountGateTest, AnswersAWaiterWhenThePolicyHasRefilled) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const engine::Cost costs[] = {{kProcessingUnitsUnit, 50 * kMicro}};
+  std::optional<Verdict> verdict;
+  ASSERT_TRUE(engine->wait({.costs = costs}, {.deadline = kForever}, kStart,
+                           [&](const Result<Decision>& answer) { verdict = answer->verdict; }));
+  EXPECT_EQ(engine->next_instant(), kStart + 5s);
+  engine->advance(kStart + 5s);
+  EXPECT_EQ(verdict, Verdict::kAllowed);
+}
+
+TEST_F(AccountGateTest, ReportsRequestsAsWhatIsLeft) {
+  use({});
+  const Decision decision = ask(1, kStart);
+  EXPECT_EQ(decision.outcome("contract")->remaining, 4);
+  EXPECT_EQ(decision.outcome("contract")->capacity, 5);
+}
+
+TEST_F(AccountGateTest, IsLimitedToWhatIsThere) {
+  use({});
+  const engine::Cost costs[] = {{engine::kRequests, 8}};
+  EXPECT_EQ(engine->acquire({.costs = costs}, {.up_to = "requests"}, kStart)->granted, 5);
+  EXPECT_EQ(left(0), 0);
+}
+
+}  // namespace
+}  // namespace weir::system::contract

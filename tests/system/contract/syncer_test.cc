@@ -1,0 +1,180 @@
+#include "weir/system/contract/syncer.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <map>
+
+#include "tests/system/contract/support.h"
+
+namespace weir::system::contract {
+namespace {
+
+constexpr const char* kToken = R"({"access_token":"secret","expires_in":3600})";
+
+std::string contract(std::int64_t capacity) {
+  return fmt::format(
+      R"({{"data":[{{"userId":"u1","policies":[{{"capacity":{},"samplingPeriod":"PT10S"}}],"type":{{"name":"PROCESSING_UNITS"}}}}]}})",
+      capacity);
+}
+std::string counts(double left) {
+  return fmt::format(R"({{"data":{{"PROCESSING_UNITS":{{"PT10S":{}}}}}}})", left);
+}
+
+// A service that answers as it is told, and remembers what it was asked.
+struct FakeService final : Client {
+  Reply fetch(Fetch what, const std::string& access_token) override {
+    asked.push_back(what);
+    tokens.push_back(access_token);
+    return replies[what];
+  }
+
+  std::map<Fetch, Reply> replies = {{Fetch::kToken, {200, kToken, {}}},
+                                    {Fetch::kContract, {200, contract(100), {}}},
+                                    {Fetch::kTokenCounts, {200, counts(60), {}}}};
+  std::vector<Fetch> asked;
+  std::vector<std::string> tokens;
+};
+
+struct SyncerTest : ::testing::Test {
+  std::shared_ptr<Account> account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  FakeService service;
+  SyncerOptions options{.refresh = 5min, .seed = 7};
+  Syncer syncer{account, options, kStart};
+};
+
+TEST_F(SyncerTest, FetchesTokenContractAndCountsAtTheStart) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kToken, Fetch::kContract, Fetch::kTokenCounts}));
+  EXPECT_EQ(service.tokens, (std::vector<std::string>{"", "secret", "secret"}));
+  EXPECT_EQ(account->policies()[0].capacity, 100);
+  EXPECT_EQ(left_of(*account, 0, kStart), 60 * kMicro);
+  EXPECT_EQ(syncer.next_instant(), kStart + 5min);
+}
+
+TEST_F(SyncerTest, NeedsNoTokenWhereThereIsNone) {
+  options.authenticates = false;
+  Syncer open(account, options, kStart);
+  ASSERT_TRUE(open.step(service, kStart));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kContract, Fetch::kTokenCounts}));
+}
+
+TEST_F(SyncerTest, FetchesAgainEveryRefresh) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  EXPECT_EQ(syncer.next(kStart + 5min - 1ns), std::nullopt);
+  service.asked.clear();
+  ASSERT_TRUE(syncer.step(service, kStart + 5min));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kContract, Fetch::kTokenCounts}));
+}
+
+TEST_F(SyncerTest, RenewsTheTokenBeforeItEnds) {
+  std::vector<Instant> renewals;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    options.seed = seed;
+    options.refresh = 24h;
+    Syncer one(account, options, kStart);
+    ASSERT_TRUE(one.step(service, kStart));
+    const Instant due = one.next_instant();
+    EXPECT_EQ(one.next(due), Fetch::kToken);
+    EXPECT_LE(due, kStart + 55min);
+    EXPECT_GE(due, kStart + 55min - 450s);
+    renewals.push_back(due);
+  }
+  std::sort(renewals.begin(), renewals.end());
+  EXPECT_GT(std::unique(renewals.begin(), renewals.end()) - renewals.begin(), 15);  // jitter
+}
+
+TEST_F(SyncerTest, UsesTheTokenThereIsWhileANewOneCannotBeHad) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  service.replies[Fetch::kToken] = {500, "", {}};
+  service.asked.clear();
+  EXPECT_FALSE(syncer.step(service, kStart + 56min));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kToken, Fetch::kContract, Fetch::kTokenCounts}));
+  EXPECT_FALSE(syncer.step(service, kStart + 61min));
+  EXPECT_EQ(syncer.status(kStart + 61min).has_token, false);  // it has ended
+}
+
+TEST_F(SyncerTest, FetchesANewTokenWhenTheOldOneIsRefused) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  service.replies[Fetch::kContract] = {401, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart + 5min));
+  EXPECT_EQ(syncer.next(syncer.next_instant()), Fetch::kToken);
+}
+
+TEST_F(SyncerTest, KeepsTheLastGoodValuesAndSaysHowOldTheyAre) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  for (const Reply& bad :
+       {Reply{0, "connection refused", {}}, Reply{500, "", {}}, Reply{200, "<html>", {}},
+        Reply{200, R"({"data":[{}]})", {}}, Reply{200, contract(-5), {}},
+        Reply{200, std::string(10'000'000, 'x'), {}}}) {
+    service.replies[Fetch::kContract] = bad;
+    const Instant now = later_of(syncer.next_instant(), kStart + 6min);
+    EXPECT_FALSE(syncer.step(service, now));
+    EXPECT_EQ(account->policies()[0].capacity, 100);
+    EXPECT_EQ(syncer.status(now).contract_age, now - kStart);
+    EXPECT_NE(syncer.status(now).last_error.find("account 'acme': contract: "), std::string::npos);
+  }
+  service.replies[Fetch::kContract] = {200, contract(100), {}};
+  const Instant now = syncer.next_instant();
+  ASSERT_TRUE(syncer.step(service, now));
+  EXPECT_EQ(syncer.status(now).contract_age, 0s);
+  EXPECT_EQ(syncer.status(now).last_error, "");
+}
+
+TEST_F(SyncerTest, StartsWithoutTheService) {
+  service.replies[Fetch::kToken] = {0, "no route", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  EXPECT_EQ(account->policies()[0].capacity, 10);
+  EXPECT_EQ(account->reserve({.costs = units(10)}, kStart)->verdict, Verdict::kAllowed);
+  EXPECT_EQ(syncer.status(kStart).contract_age, std::nullopt);
+}
+
+TEST_F(SyncerTest, WaitsLongerAfterEachFailure) {
+  service.replies[Fetch::kToken] = {503, "", {}};
+  Instant now = kStart;
+  Duration last{};
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_FALSE(syncer.step(service, now));
+    const Duration wait = syncer.next_instant() - now;
+    EXPECT_GE(wait, std::min<Duration>(5s * (1 << i), 5min));
+    EXPECT_LE(wait, std::min<Duration>(5s * (1 << i), 5min) * 5 / 4);
+    if (i > 0 && i < 5) {
+      EXPECT_GT(wait, last);
+    }
+    last = wait;
+    now = syncer.next_instant();
+  }
+}
+
+TEST_F(SyncerTest, ObeysARetryAfter) {
+  service.replies[Fetch::kToken] = {429, "", 90s};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  EXPECT_GE(syncer.next_instant(), kStart + 90s);
+  EXPECT_EQ(syncer.next(kStart + 89s), std::nullopt);
+}
+
+TEST_F(SyncerTest, DoesNotAskWithdrawnEndpointsAllTheTime) {
+  service.replies[Fetch::kContract] = {404, "", {}};
+  service.replies[Fetch::kTokenCounts] = {410, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  EXPECT_TRUE(syncer.status(kStart).endpoint_missing);
+  EXPECT_EQ(syncer.next_instant(), kStart + 5min);
+  // What its workers meet is all it learns.
+  ASSERT_TRUE(account->feedback({.costs = units(1), .retry_after = 700ms}, kStart));
+  EXPECT_EQ(account->reserve({.costs = units(1)}, kStart)->start, kStart + 700ms);
+}
+
+TEST_F(SyncerTest, AppliesAChangeWithoutLosingWhatIsOutstanding) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  const Reserved reserved = *account->reserve({.costs = units(50), .hold = 1h}, kStart + 5min);
+  service.replies[Fetch::kContract] = {200, contract(200), {}};
+  service.replies[Fetch::kTokenCounts] = {200, counts(200), {}};
+  ASSERT_TRUE(syncer.step(service, kStart + 5min));
+  EXPECT_EQ(account->view(kStart + 5min).outstanding, 1u);
+  EXPECT_EQ(left_of(*account, 0, kStart + 5min), 150 * kMicro);
+  EXPECT_EQ(account->release(reserved.reservation, kStart + 5min), HoldState::kCancelled);
+  EXPECT_EQ(left_of(*account, 0, kStart + 5min), 200 * kMicro);
+}
+
+}  // namespace
+}  // namespace weir::system::contract

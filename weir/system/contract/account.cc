@@ -1,0 +1,258 @@
+#include "weir/system/contract/account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "weir/base/in_quotes.h"
+#include "weir/system/contract/costs.h"
+
+namespace weir::system::contract {
+
+using engine::HoldState;
+
+namespace {
+
+constexpr Duration kTimeMax = std::chrono::hours{24 * 366};
+
+std::optional<Error> check_policies(std::string_view account, std::span<const Policy> policies) {
+  if (policies.size() > kPoliciesMax) {
+    return bad_argument(fmt::format(
+        "too_many_policies: account {} has {} policies, but it may have {}; leave some out",
+        in_quotes(account), policies.size(), kPoliciesMax));
+  }
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Policy& a = policies[j];
+      const Policy& b = policies[i];
+      if (a.resource != b.resource || a.period != b.period) continue;
+      return bad_argument(fmt::format(
+          "{}: account {} has {} and {}, but of one resource and period there may be one; leave "
+          "out the larger",
+          a.capacity == b.capacity ? "duplicate_policy" : "overlapping_policies",
+          in_quotes(account), policy_id(a), policy_id(b)));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> check_time(std::string_view account, std::string_view what, Duration time) {
+  if (time.count() >= 0 && time <= kTimeMax) return std::nullopt;
+  return bad_argument(
+      fmt::format("bad_time: account {}: {} is {} ns, but it must be between 0 and a year; write a "
+                  "duration such as '100ms'",
+                  in_quotes(account), what, time.count()));
+}
+
+std::optional<Error> check_now(Instant now) {
+  if (now.ns >= 0 && now.ns <= kInstantNsMax) return std::nullopt;
+  return bad_argument(fmt::format(
+      "now is {} ns, but it must lie between 0 and 2^62 ns since the Unix epoch; pass a clock's "
+      "instant",
+      now.ns));
+}
+
+std::uint64_t fresh_owner() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<Policy> policies,
+                                                 const AccountOptions& options, Instant now) {
+  if (auto error = check_policies(name, policies)) return std::move(*error);
+  if (auto error = check_time(name, "jitter", options.jitter)) return std::move(*error);
+  if (auto error = check_time(name, "hold", options.hold)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  return std::shared_ptr<Account>(new Account(std::move(name), std::move(policies), options, now));
+}
+
+Account::Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
+                 Instant now)
+    : name_(std::move(name)),
+      options_(options),
+      owner_(options.owner ? *options.owner : fresh_owner()),
+      book_(policies, options.role == Role::kService ? Duration{0} : options.jitter, now),
+      published_(std::move(policies), now) {}
+
+Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires) {
+  const Result<std::uint64_t> number = book_.grant(costs, start, expires);
+  if (!number) return number.error();
+  return HoldId{owner_, *number};
+}
+
+Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
+  if (auto error = check_costs(ask.costs)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  if (auto error = check_time(name_, "hold", ask.hold)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  if (options_.rule == Rule::kPublished) return ask_published(ask, now);
+  book_.expire(now);
+  const Offer offer = book_.offer(ask.costs, now);
+  Reserved reserved;
+  reserved.never = offer.never;
+  reserved.start = offer.start;
+  reserved.debited = {0, 0};
+  if (offer.binding) reserved.binding = book_.policies()[*offer.binding];
+  if (offer.never != Never::kNot) {
+    reserved.verdict = Verdict::kNever;
+    return reserved;
+  }
+  const Duration delay = offer.start - now;
+  reserved.delay_ns = delay.count();
+  if (offer.start > ask.deadline || (ask.max_delay && delay > *ask.max_delay)) {
+    reserved.verdict = Verdict::kDenied;
+    return reserved;
+  }
+  reserved.expires = offer.start + (ask.hold.count() > 0 ? ask.hold : options_.hold);
+  const Result<HoldId> granted = grant(ask.costs, offer.start, reserved.expires);
+  if (!granted) return granted.error();
+  reserved.reservation = *granted;
+  reserved.debited = ask.costs;
+  return reserved;
+}
+
+Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
+  const Result<Asked> asked = published_.ask(ask.costs, now);
+  if (!asked) return asked.error();
+  Reserved reserved;
+  reserved.delay_ns = asked->delay_ns;
+  reserved.start = Instant{saturate(now.ns + asked->delay_ns)};
+  reserved.debited = ask.costs;
+  if (asked->binding) reserved.binding = published_.policies()[*asked->binding];
+  return reserved;
+}
+
+Result<HoldState> Account::commit(HoldId reservation, const std::optional<Costs>& actual,
+                                  Instant now) {
+  if (actual) {
+    if (auto error = check_costs(*actual)) return std::move(*error);
+  }
+  if (auto error = check_now(now)) return std::move(*error);
+  if (reservation.owner != owner_) return HoldState::kGone;
+  const std::scoped_lock lock(lock_);
+  return book_.commit(reservation.number, actual, now);
+}
+
+HoldState Account::release(HoldId reservation, Instant now) {
+  if (reservation.owner != owner_ || check_now(now)) return HoldState::kGone;
+  const std::scoped_lock lock(lock_);
+  return book_.release(reservation.number, now);
+}
+
+Result<Consumed> Account::consume(const Costs& costs, Instant now) {
+  if (auto error = check_costs(costs)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  book_.expire(now);
+  Consumed consumed;
+  consumed.debited = {0, 0};
+  // Those who have a later start come first.
+  const Instant base = later_of(now, book_.last_start());
+  consumed.refusal = refusal_of(book_.standing(costs, base), base - now);
+  if (consumed.refusal) return consumed;
+  const Result<HoldId> granted = grant(costs, now, now + options_.hold);
+  if (!granted) return granted.error();
+  consumed.reservation = *granted;
+  consumed.debited = costs;
+  return consumed;
+}
+
+Status Account::feedback(const Met& met, Instant now) {
+  if (auto error = check_costs(met.costs)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  Costs costs = met.costs;
+  if (met.reservation) {
+    if (met.reservation.owner != owner_) {
+      return Error{ErrorCode::kNotFound,
+                   fmt::format("account {}: the reservation is not one of its own; report the one "
+                               "that was refused, or none",
+                               in_quotes(name_))};
+    }
+    book_.expire(now);
+    costs = book_.reserved(met.reservation.number).value_or(costs);
+    // The service has debited nothing.
+    book_.release(met.reservation.number, now);
+  }
+  book_.lower(costs, met.retry_after.value_or(options_.retry_after_default), met.violated, now);
+  ++refusals_met_;
+  return Done{};
+}
+
+Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
+  if (auto error = check_now(now)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  if (left_micro.size() != book_.policies().size()) {
+    return bad_argument(fmt::format("account {}: {} counts for {} policies; give one for each",
+                                    in_quotes(name_), left_micro.size(), book_.policies().size()));
+  }
+  book_.refresh(left_micro, now);
+  for (std::size_t i = 0; i < left_micro.size(); ++i) {
+    if (left_micro[i]) published_.set_left(i, *left_micro[i], now);
+  }
+  refreshed_at_ = now;
+  return Done{};
+}
+
+void Account::refresh(std::span<const Count> counts, Instant now) {
+  const std::vector<Policy> known = policies();
+  std::vector<std::optional<std::int64_t>> left_micro(known.size());
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    for (const Count& count : counts) {
+      if (count.resource == known[i].resource && count.period == known[i].period) {
+        left_micro[i] = count.left_micro;
+      }
+    }
+  }
+  // Policies that changed meanwhile are refreshed the next time.
+  static_cast<void>(refresh(left_micro, now).ok());
+}
+
+Status Account::change(std::vector<Policy> policies, Instant now) {
+  if (auto error = check_policies(name_, policies)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  if (policies == book_.policies()) return Done{};
+  published_ = Published(policies, now);
+  book_.change(std::move(policies), now);
+  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
+  }
+  return Done{};
+}
+
+std::vector<Policy> Account::policies() const {
+  const std::scoped_lock lock(lock_);
+  return book_.policies();
+}
+
+AccountView Account::view(Instant now) {
+  const std::scoped_lock lock(lock_);
+  book_.expire_all(now);
+  AccountView view;
+  Published published = published_;
+  published.advance(now);
+  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Policy& policy = book_.policies()[i];
+    const Wide level_fs =
+        options_.rule == Rule::kPublished ? published.levels_fs()[i] : rows[i].level_fs;
+    PolicyView row{policy, left_micro(policy, level_fs), 0};
+    const Wide missing_fs = full_fs(policy) - level_fs;
+    row.full_in_ns = policy.is_fixed() && missing_fs > 0 ? Wide{-1} : wait_ns(missing_fs);
+    view.policies.push_back(row);
+  }
+  view.outstanding = book_.outstanding();
+  view.outstanding_costs = book_.outstanding_costs();
+  view.last_start = book_.last_start();
+  view.refreshed_at = refreshed_at_;
+  view.refusals_met = refusals_met_;
+  return view;
+}
+
+}  // namespace weir::system::contract

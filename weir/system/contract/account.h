@@ -1,0 +1,166 @@
+// Account: one user's policies, and everybody who works under them.
+//
+// An account is a guard or a service. A guard follows somebody else's service: its
+// workers reserve, start when they are told, and commit with what was charged. A
+// service enforces the policies itself and refuses with 429. Both keep one book, so
+// reservations, consumption and an engine's limits (gate.h) see the same state.
+//
+//   auto account = Account::create("acme", policies, {.jitter = 100ms}, now);
+//   const auto reserved = account->reserve({.costs = *parse_costs("", "0.64")}, now);
+//   if (reserved && reserved->verdict == Verdict::kAllowed) ... start at reserved->start
+//   account->commit(reserved->reservation, actual, now);
+//
+// Every call checks its costs first: an error debits nothing.
+//
+// Thread safety: every function may be called from any thread, those marked so with
+// the account locked.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/holds.h"
+#include "weir/system/contract/book.h"
+#include "weir/system/contract/policy.h"
+#include "weir/system/contract/published.h"
+#include "weir/system/contract/refusal.h"
+
+namespace weir::system::contract {
+
+enum class Role : std::uint8_t {
+  kGuard,    // keeps `jitter` in hand
+  kService,  // is the one who counts: full capacity
+};
+
+enum class Rule : std::uint8_t {
+  kReservation,  // book.h
+  kPublished,    // published.h: as documented, refusals included
+};
+
+struct AccountOptions {
+  Role role = Role::kGuard;
+  Rule rule = Rule::kReservation;
+  Duration jitter = std::chrono::milliseconds{100};  // how late a worker may start
+  Duration hold = std::chrono::minutes{10};          // after its start a reservation is final
+  RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
+  Duration retry_after_default = std::chrono::seconds{30};  // of a 429 that names none
+  std::optional<std::uint64_t> owner{};                     // in the ids; none: a fresh one
+};
+
+struct Ask {
+  Costs costs{};
+  Instant deadline = kForever;          // the last start of use
+  std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all
+  Duration hold{};                      // 0: the account's
+};
+
+struct Reserved {
+  Verdict verdict = Verdict::kAllowed;  // kDenied: later than asked for; kNever
+  Never never = Never::kNot;
+  Instant start{};    // when to start, or when it could have; kForever: never
+  Wide delay_ns = 0;  // from now
+  std::optional<Policy> binding{};
+  HoldId reservation{};
+  Instant expires{};
+  Costs debited{};  // what was taken, whole micro-units; zero unless allowed
+};
+
+struct Consumed {
+  std::optional<Refusal> refusal{};  // 429
+  HoldId reservation{};              // to commit with 0 processing units if the work fails
+  Costs debited{};
+};
+
+// A 429 that a worker met.
+struct Met {
+  HoldId reservation{};                   // the one it worked under; released
+  Costs costs{};                          // what it asked for, without a reservation
+  std::optional<Duration> retry_after{};  // as the service said
+  std::optional<std::size_t> violated{};  // the policy, where the service names it
+};
+
+struct PolicyView {
+  Policy policy;
+  std::int64_t left_micro = 0;  // negative in debt
+  Wide full_in_ns = 0;          // fixed quotas: -1, not by waiting
+};
+
+struct AccountView {
+  std::vector<PolicyView> policies;
+  std::size_t outstanding = 0;
+  Costs outstanding_costs{0, 0};
+  Instant last_start{};
+  std::optional<Instant> refreshed_at{};  // when the service last reported
+  std::uint64_t refusals_met = 0;
+};
+
+class Account {
+ public:
+  // Refused: more than kPoliciesMax policies, two of one resource and period, times
+  // out of range.
+  static Result<std::shared_ptr<Account>> create(std::string name, std::vector<Policy> policies,
+                                                 const AccountOptions& options, Instant now);
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+  const AccountOptions& options() const noexcept { return options_; }
+
+  Result<Reserved> reserve(const Ask& ask, Instant now);
+  // How the reservation stands afterwards; kGone: expired, or never was.
+  Result<engine::HoldState> commit(HoldId reservation, const std::optional<Costs>& actual,
+                                   Instant now);
+  engine::HoldState release(HoldId reservation, Instant now);
+
+  Result<Consumed> consume(const Costs& costs, Instant now);
+
+  Status feedback(const Met& met, Instant now);
+
+  // What the service reports as left, in the order of the policies.
+  Status refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
+  // The same for the counts of a document: those it names, by resource and period.
+  struct Count {
+    Resource resource;
+    Duration period;
+    std::int64_t left_micro;
+  };
+  void refresh(std::span<const Count> counts, Instant now);
+  // Other policies; what is outstanding stays. An error leaves the former ones.
+  Status change(std::vector<Policy> policies, Instant now);
+
+  std::vector<Policy> policies() const;
+  AccountView view(Instant now);
+
+  // For a gate, which holds the lock from check to charge.
+  void lock() { lock_.lock(); }
+  void unlock() { lock_.unlock(); }
+  Book& locked_book() { return book_; }
+  std::uint64_t owner() const noexcept { return owner_; }
+
+ private:
+  Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
+          Instant now);
+
+  Result<Reserved> ask_published(const Ask& ask, Instant now);
+  Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
+
+  const std::string name_;
+  const AccountOptions options_;
+  const std::uint64_t owner_;
+  mutable std::mutex lock_;
+  Book book_;
+  Published published_;  // the same policies under the published rule
+  std::optional<Instant> refreshed_at_;
+  std::uint64_t refusals_met_ = 0;
+};
+
+}  // namespace weir::system::contract

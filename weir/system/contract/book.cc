@@ -1,0 +1,345 @@
+#include "weir/system/contract/book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir::system::contract {
+
+using engine::HoldState;
+
+Book::Book(std::vector<Policy> policies, Duration jitter, Instant now)
+    : policies_(std::move(policies)), jitter_(jitter), anchor_at_(now) {
+  WEIR_ASSERT(policies_.size() <= kPoliciesMax);
+  WEIR_ASSERT(jitter_.count() >= 0);
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(cap_fs(i));
+}
+
+// Full, less what refills within the jitter. Fixed quotas refill nothing.
+Wide Book::cap_fs(std::size_t policy) const {
+  const Wide full = full_fs(policies_[policy]);
+  if (policies_[policy].is_fixed()) return full;
+  return std::max<Wide>(0, full - Wide{jitter_.count()} * kMicro);
+}
+
+void Book::set_left(std::size_t policy, std::int64_t left_micro) {
+  WEIR_ASSERT(entries_.empty());
+  anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), cap_fs(policy));
+  touch();
+}
+
+void Book::advance(Levels& levels, Instant& at, Instant to) const {
+  if (to <= at) return;
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    levels[i] = refilled_fs(policies_[i], levels[i], to - at, cap_fs(i));
+  }
+  at = to;
+}
+
+void Book::apply(Levels& levels, const Entry& entry) const {
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    levels[i] =
+        debited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
+  }
+}
+
+// Entries and lowerings are each in order of time; of two at the same instant the
+// order does not matter, since nothing refills between them.
+void Book::replay(Levels& levels, Instant& at, Instant until) const {
+  auto lowering = lowerings_.begin();
+  const auto lower_up_to = [&](Instant to) {
+    for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
+      advance(levels, at, lowering->at);
+      levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
+    }
+  };
+  for (const Entry& entry : entries_) {
+    if (entry.start > until) break;
+    if (entry.state == HoldState::kCancelled) continue;
+    lower_up_to(entry.start);
+    advance(levels, at, entry.start);
+    apply(levels, entry);
+  }
+  lower_up_to(until);
+}
+
+const Book::Levels& Book::frontier() const {
+  if (!is_current_) {
+    frontier_ = anchor_;
+    frontier_at_ = anchor_at_;
+    replay(frontier_, frontier_at_, kForever);
+    is_current_ = true;
+  }
+  return frontier_;
+}
+
+Instant Book::last_start() const {
+  frontier();
+  return frontier_at_;
+}
+
+std::vector<Standing> Book::standing(const Costs& costs, Instant now) const {
+  Levels levels = frontier();
+  Instant at = frontier_at_;
+  advance(levels, at, now);
+  std::vector<Standing> rows(policies_.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Policy& policy = policies_[i];
+    Standing& row = rows[i];
+    const std::int64_t cost_micro = costs.of(policy.resource);
+    row.level_fs = levels[i];
+    if (cost_micro == 0) continue;  // the service does not look at this policy
+    row.missing_fs = worth_fs(policy, cost_micro) - levels[i];
+    row.exceeds = cost_micro > policy.capacity_micro();
+    row.exhausted = policy.is_fixed() && row.missing_fs > 0 && !row.exceeds;
+  }
+  return rows;
+}
+
+Offer Book::offer(const Costs& costs, Instant from) const {
+  const Instant base = later_of(later_of(from, not_before_), last_start());
+  const std::vector<Standing> rows = standing(costs, base);
+  Offer offer{Never::kNot, base, std::nullopt};
+  Wide longest_fs = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].exceeds) return {Never::kExceedsCapacity, kForever, i};
+    if (rows[i].exhausted && offer.never == Never::kNot) {
+      offer = {Never::kExhausted, kForever, i};
+    } else if (offer.never == Never::kNot && rows[i].missing_fs > longest_fs) {
+      longest_fs = rows[i].missing_fs;
+      offer.binding = i;
+    }
+  }
+  if (offer.never != Never::kNot) return offer;
+  const Wide longest_ns = wait_ns(longest_fs);
+  // Beyond the last instant there is: as good as never.
+  if (longest_ns > kInstantNsMax || base.ns + longest_ns > Wide{kInstantNsMax}) {
+    return {Never::kExhausted, kForever, offer.binding};
+  }
+  offer.start = base + Duration{static_cast<std::int64_t>(longest_ns)};
+  return offer;
+}
+
+Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant expires) {
+  if (!has_room()) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{} reservations are remembered since the oldest that is outstanding, "
+                             "as many as an account keeps; commit or release some",
+                             entries_.size())};
+  }
+  frontier();
+  const Instant at = later_of(start, frontier_at_);
+  entries_.push_back({at, expires, costs, HoldState::kActive});
+  advance(frontier_, frontier_at_, at);
+  apply(frontier_, entries_.back());
+  ++outstanding_;
+  return first_number_ + entries_.size() - 1;
+}
+
+Book::Entry* Book::find(std::uint64_t number, Instant now) {
+  expire(now);
+  if (number < first_number_ || number - first_number_ >= entries_.size()) return nullptr;
+  Entry& entry = entries_[static_cast<std::size_t>(number - first_number_)];
+  let_expire(entry, now);
+  return &entry;
+}
+
+HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
+  Entry* entry = find(number, now);
+  if (entry == nullptr) return HoldState::kGone;
+  if (entry->state != HoldState::kActive) return entry->state;
+  entry->state = HoldState::kSettled;
+  if (actual && *actual != entry->costs) {
+    entry->costs = *actual;
+    touch();
+  }
+  --outstanding_;
+  fold();
+  return HoldState::kSettled;
+}
+
+HoldState Book::release(std::uint64_t number, Instant now) {
+  Entry* entry = find(number, now);
+  if (entry == nullptr) return HoldState::kGone;
+  if (entry->state != HoldState::kActive) return entry->state;
+  entry->state = HoldState::kCancelled;
+  touch();
+  --outstanding_;
+  fold();
+  return HoldState::kCancelled;
+}
+
+void Book::let_expire(Entry& entry, Instant now) {
+  if (entry.state != HoldState::kActive || entry.expires > now) return;
+  entry.state = HoldState::kGone;
+  --outstanding_;
+}
+
+void Book::expire(Instant now) {
+  while (!entries_.empty() && entries_.front().expires <= now) {
+    let_expire(entries_.front(), now);
+    fold();
+  }
+}
+
+void Book::expire_all(Instant now) {
+  for (Entry& entry : entries_) let_expire(entry, now);
+  fold();
+}
+
+// Drops final reservations off the front, into the anchor.
+void Book::fold() {
+  const auto fold_lowerings = [&](Instant to) {
+    while (!lowerings_.empty() && lowerings_.front().at <= to) {
+      const Lowering& lowering = lowerings_.front();
+      advance(anchor_, anchor_at_, lowering.at);
+      anchor_[lowering.policy] = debited_fs(anchor_[lowering.policy], lowering.by_fs);
+      lowerings_.pop_front();
+    }
+  };
+  while (!entries_.empty() && entries_.front().state != HoldState::kActive) {
+    const Entry& entry = entries_.front();
+    if (entry.state != HoldState::kCancelled) {
+      fold_lowerings(entry.start);
+      advance(anchor_, anchor_at_, entry.start);
+      apply(anchor_, entry);
+    }
+    entries_.pop_front();
+    ++first_number_;
+  }
+  if (entries_.empty()) fold_lowerings(kForever);
+}
+
+std::optional<Costs> Book::reserved(std::uint64_t number) const {
+  if (number < first_number_ || number - first_number_ >= entries_.size()) return std::nullopt;
+  const Entry& entry = entries_[static_cast<std::size_t>(number - first_number_)];
+  if (entry.state != HoldState::kActive) return std::nullopt;
+  return entry.costs;
+}
+
+Costs Book::outstanding_costs() const {
+  Wide requests = 0;
+  Wide units = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.state != HoldState::kActive) continue;
+    requests += entry.costs.requests_micro;
+    units += entry.costs.processing_units_micro;
+  }
+  return {saturate(requests), saturate(units)};
+}
+
+// What the policies have at `now` with the reservations that started by then, and
+// these given back: put back on top, at `now`, they come to the same.
+Book::Levels Book::levels_without_outstanding(Instant now) const {
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  replay(levels, at, now);
+  advance(levels, at, now);
+  for (const Entry& entry : entries_) {
+    if (entry.start > at || entry.state != HoldState::kActive) continue;
+    for (std::size_t i = 0; i < policies_.size(); ++i) {
+      levels[i] =
+          credited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
+    }
+  }
+  // What was full in between has lost its refill: not more than it holds.
+  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = std::min(levels[i], cap_fs(i));
+  return levels;
+}
+
+// Starts the book anew from `levels` at `now`, under the same reservations. What is
+// final is in the levels already, and so is what was learnt.
+void Book::anchor_at(Instant now, Levels levels) {
+  anchor_ = std::move(levels);
+  anchor_at_ = now;
+  for (Entry& entry : entries_) {
+    if (entry.state == HoldState::kActive) continue;
+    entry.costs = {0, 0};
+    entry.start = earlier_of(entry.start, now);
+  }
+  lowerings_.clear();
+  fold();
+  touch();
+}
+
+void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
+  WEIR_ASSERT(left_micro.size() == policies_.size());
+  const Instant at = later_of(now, anchor_at_);
+  expire_all(at);
+  Levels levels = levels_without_outstanding(at);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    if (!left_micro[i]) continue;
+    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), cap_fs(i));
+  }
+  not_before_ = Instant{};  // the service has spoken
+  anchor_at(at, std::move(levels));
+}
+
+void Book::change(std::vector<Policy> policies, Instant now) {
+  WEIR_ASSERT(policies.size() <= kPoliciesMax);
+  const Instant at = later_of(now, anchor_at_);
+  expire_all(at);
+  const Levels before = levels_without_outstanding(at);
+  const std::vector<Policy> former = std::exchange(policies_, std::move(policies));
+  Levels levels;
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    const Policy& policy = policies_[i];
+    const auto was = std::find_if(former.begin(), former.end(), [&](const Policy& old) {
+      return old.resource == policy.resource && old.period == policy.period;
+    });
+    Wide level_fs = full_fs(policy);
+    if (was != former.end()) {
+      const Wide used_fs = full_fs(*was) - before[static_cast<std::size_t>(was - former.begin())];
+      // Under another interval used units are kept, rounded up. The product fits: what
+      // is used is at most 2^127 / refill_ns micro-units, cut at the largest cost.
+      level_fs -= was->refill_ns == policy.refill_ns
+                      ? used_fs
+                      : worth_fs(policy, saturate(std::min(ceil_div(used_fs, was->refill_ns),
+                                                           Wide{kCostMicroMax})));
+    }
+    levels.push_back(std::min(level_fs, cap_fs(i)));
+  }
+  anchor_at(at, std::move(levels));
+}
+
+void Book::lower(const Costs& costs, Duration retry_after, std::optional<std::size_t> violated,
+                 Instant now) {
+  const Duration waits = std::clamp(retry_after, Duration{0}, kRetryAfterMax);
+  const Wide waits_fs = Wide{waits.count()} * kMicro;
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  replay(levels, at, now);
+  advance(levels, at, now);
+  const auto cost_fs = [&](std::size_t i) {
+    return worth_fs(policies_[i], costs.of(policies_[i].resource));
+  };
+  // What a policy has here that it cannot have there, in millionths of its capacity.
+  const auto excess_fs = [&](std::size_t i) {
+    return std::max<Wide>(0, levels[i] - std::max<Wide>(0, cost_fs(i) - waits_fs));
+  };
+  const auto share = [&](std::size_t i) {
+    return excess_fs(i) / std::max<Wide>(1, full_fs(policies_[i]) / kMicro);
+  };
+  std::optional<std::size_t> blamed = violated;
+  for (std::size_t i = 0; i < policies_.size() && !violated; ++i) {
+    // The service never lets a bucket go negative, so a policy cannot make anybody wait
+    // longer than the cost takes to refill.
+    if (policies_[i].is_fixed() || cost_fs(i) == 0 || cost_fs(i) < waits_fs) continue;
+    if (!blamed || share(i) < share(*blamed)) blamed = i;
+  }
+  const bool known = blamed && *blamed < policies_.size();
+  if (!known || cost_fs(*blamed) < waits_fs || lowerings_.size() >= kLoweringsMax) {
+    not_before_ = later_of(not_before_, now + waits);
+  }
+  if (!known || excess_fs(*blamed) == 0 || lowerings_.size() >= kLoweringsMax) return;
+  const auto place = std::upper_bound(lowerings_.begin(), lowerings_.end(), at,
+                                      [](Instant a, const Lowering& b) { return a < b.at; });
+  lowerings_.insert(place, {at, *blamed, excess_fs(*blamed)});
+  touch();
+  fold();
+}
+
+}  // namespace weir::system::contract

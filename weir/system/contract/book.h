@@ -1,0 +1,185 @@
+// Book: joint reservations over all policies of an account, first come first served.
+//
+// A reservation names a start at which every policy has enough, and debits all of
+// them there. Whoever comes later starts no earlier. So the service, which debits
+// each request when it really starts, finds in every one of its buckets at least
+// what the book has: a granted start is not refused. (The published rule debits at
+// the ask, when another bucket may be full and about to lose its refill.)
+//
+//   now        S: last granted start
+//    |----------|-----------|------------->        level at S, every policy
+//                 base = max(now, S)
+//                 start = base + the longest time until a policy has its cost
+//
+// The book keeps what is left as of an anchor, and the reservations since that may
+// still change: committed with the actual cost, released, or expired. A change
+// replays those after it, so that what comes back is exactly what the service has,
+// and not what a bucket that was full in between has lost. Reservations that are
+// final are folded into the anchor; a replay costs as many steps as there are
+// reservations since the oldest one outstanding.
+//
+// `jitter` is how late a worker may start. The book lets no policy rise above its
+// capacity less what refills in that time; then starts that are late by up to
+// `jitter`, in any order, still find enough. A cost above that, but not above the
+// capacity, waits the difference longer.
+//
+// Thread safety: none; an account locks it.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/holds.h"
+#include "weir/system/contract/policy.h"
+
+namespace weir::system::contract {
+
+constexpr std::size_t kReservationsMax = 1'000'000;         // that one book remembers
+constexpr std::size_t kLoweringsMax = 1024;                 // what refusals have taught, likewise
+constexpr Duration kRetryAfterMax = std::chrono::hours{1};  // a longer one counts as this
+
+enum class Never : std::uint8_t {
+  kNot,              // it fits sooner or later
+  kExceedsCapacity,  // costs more than a policy holds when full
+  kExhausted,        // a fixed quota has less than this left
+};
+
+constexpr std::string_view to_string(Never never) noexcept {
+  switch (never) {
+    case Never::kNot:
+      return "";
+    case Never::kExceedsCapacity:
+      return "exceeds_capacity";
+    case Never::kExhausted:
+      return "exhausted";
+  }
+  return "unknown";
+}
+
+// When costs fit, and why not earlier.
+struct Offer {
+  Never never = Never::kNot;
+  Instant start{};                       // kForever: never
+  std::optional<std::size_t> binding{};  // the policy that is waited for longest, or never fits
+};
+
+// How one policy stands.
+struct Standing {
+  Wide level_fs = 0;
+  Wide missing_fs = 0;     // of the cost that was asked about; 0 or less: it has that
+  bool exceeds = false;    // it never has: more than its capacity
+  bool exhausted = false;  // it never has: a fixed quota
+};
+
+class Book {
+ public:
+  // Full at `now`. Requires at most kPoliciesMax policies and a jitter of 0 or more.
+  Book(std::vector<Policy> policies, Duration jitter, Instant now);
+
+  const std::vector<Policy>& policies() const noexcept { return policies_; }
+
+  // Sets what is left of one policy; may be negative. Only before any reservation.
+  void set_left(std::size_t policy, std::int64_t left_micro);
+
+  // The first start from `from` on at which all policies have `costs`. Takes
+  // nothing. Requires acceptable costs.
+  Offer offer(const Costs& costs, Instant from) const;
+
+  // Debits `costs` at `start`, which an offer gave, or later. Returns the number of
+  // the reservation, from 1 on; until `expires` it may change. An error: there are
+  // too many, and nothing was debited.
+  Result<std::uint64_t> grant(const Costs& costs, Instant start, Instant expires);
+
+  // Ends a reservation: with the costs that were really charged, or as if it had
+  // never been. Only the first end of an active reservation changes anything; the
+  // answer says how it stands.
+  engine::HoldState commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now);
+  engine::HoldState release(std::uint64_t number, Instant now);
+  // Lets reservations whose time has come be final, as they were granted: their
+  // work may have been done. The oldest ones, which is cheap; or all of them.
+  void expire(Instant now);
+  void expire_all(Instant now);
+
+  // Whether grant() can take one more.
+  bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
+
+  // The costs of an active reservation.
+  std::optional<Costs> reserved(std::uint64_t number) const;
+  std::size_t outstanding() const noexcept { return outstanding_; }
+  Costs outstanding_costs() const;  // saturates
+
+  // The service reports what is left, rounded down, as of `now`; nothing for a
+  // policy it does not name. Reservations that are outstanding are debited from it,
+  // since it may not have seen them yet; those that are final it has.
+  void refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
+
+  // Other policies from `now` on. One that was there, of the same resource and
+  // period, keeps what is used of it; a new one starts full. Reservations stay.
+  void change(std::vector<Policy> policies, Instant now);
+
+  // The service refused `costs` at `now`, and would have them `retry_after` later.
+  // Lowers the policy `violated`, or the one that needs the least to agree, so that
+  // the same costs wait as long here. Where none explains so long a wait, nothing
+  // starts before it is over. Never raises anything.
+  void lower(const Costs& costs, Duration retry_after, std::optional<std::size_t> violated,
+             Instant now);
+
+  // What each policy has at `now`, or at the last granted start if that is later.
+  std::vector<Standing> standing(const Costs& costs, Instant now) const;
+  // The last granted start that still counts.
+  Instant last_start() const;
+
+ private:
+  struct Entry {
+    Instant start;
+    Instant expires;
+    Costs costs;
+    engine::HoldState state;
+  };
+  // A debit that is nobody's: what a refusal has taught.
+  struct Lowering {
+    Instant at;
+    std::size_t policy;
+    Wide by_fs;
+  };
+  using Levels = std::vector<Wide>;
+
+  Wide cap_fs(std::size_t policy) const;
+  Entry* find(std::uint64_t number, Instant now);
+  void let_expire(Entry& entry, Instant now);
+  void advance(Levels& levels, Instant& at, Instant to) const;
+  void apply(Levels& levels, const Entry& entry) const;
+  // Brings `levels` from the anchor to the last of what is booked up to `until`.
+  void replay(Levels& levels, Instant& at, Instant until) const;
+  void touch() noexcept { is_current_ = false; }
+  const Levels& frontier() const;
+  void fold();
+  // The levels at `now`, without reservations that are outstanding.
+  Levels levels_without_outstanding(Instant now) const;
+  void anchor_at(Instant now, Levels levels);
+
+  std::vector<Policy> policies_;
+  Duration jitter_;
+  Levels anchor_;
+  Instant anchor_at_;
+  Instant not_before_{};  // no start earlier: refused with no policy to blame
+  std::uint64_t first_number_ = 1;
+  std::deque<Entry> entries_;  // by number, and so by start
+  std::deque<Lowering> lowerings_;
+  std::size_t outstanding_ = 0;
+
+  // The state after everything booked; worked out when it is asked for.
+  mutable bool is_current_ = false;
+  mutable Levels frontier_;
+  mutable Instant frontier_at_{};
+};
+
+}  // namespace weir::system::contract

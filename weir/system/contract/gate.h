@@ -1,0 +1,52 @@
+// Gate: an account's policies in an engine's decision.
+//
+// A limit with this gate counts `requests`; processing units are read from the
+// request's cost in `processing_units`, a unit of millionths, and are 0 where it
+// names none. So ordinary limits and all policies of the account decide together,
+// all or nothing, now or booked ahead.
+//
+//   RuleSetSpec{.limits = {{.name = "acme", .meter = std::make_shared<AccountGate>(account)}},
+//               .units = {{"processing_units", UnitScale::kMicro}}}
+//
+// A hold that is settled commits the actual costs, one that is cancelled releases;
+// without either the reservation is final when the account's `hold` is over.
+//
+// Thread safety: as gate.h of the engine says. The account stays open to others: it
+// is locked from check to charge.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "weir/engine/gate.h"
+#include "weir/system/contract/account.h"
+
+namespace weir::system::contract {
+
+constexpr std::string_view kProcessingUnitsUnit = "processing_units";
+
+class AccountGate final : public engine::Gate {
+ public:
+  explicit AccountGate(std::shared_ptr<Account> account);
+
+  void lock() override;
+  void unlock() override;
+  meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
+  Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
+  void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
+  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
+  bool can_book() const override { return true; }
+  std::uint64_t mark() const override { return last_; }
+  void end(Instant now, const engine::HoldEnd& hold) override;
+  // Of the policies that count requests.
+  std::int64_t available(Instant now) override;
+  std::int64_t capacity() const override;
+
+ private:
+  std::shared_ptr<Account> account_;
+  std::uint64_t last_ = 0;  // the last reservation; 0: none was made
+};
+
+}  // namespace weir::system::contract

@@ -1,0 +1,50 @@
+// The published rule: one ask debits every policy at once, and says how long to wait.
+//
+// Every bucket is debited, even below zero; the delay is the longest time until one
+// of them is no longer negative. Nobody is refused, nothing is given back. Kept
+// because it is what the source document describes and the recorded cases check;
+// book.h has the rule weir uses by default, and docs/design/contract.md says why.
+//
+// Thread safety: none; an account locks it.
+
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/system/contract/policy.h"
+
+namespace weir::system::contract {
+
+struct Asked {
+  Wide delay_ns = 0;                     // may be longer than 63 bits: fixed quotas
+  std::optional<std::size_t> binding{};  // the first policy with the longest delay
+};
+
+class Published {
+ public:
+  // Full at `now`.
+  Published(std::vector<Policy> policies, Instant now);
+
+  // Sets what is left of one policy; may be negative.
+  void set_left(std::size_t policy, std::int64_t left_micro, Instant now);
+
+  // A `now` earlier than the last one counts as that one. An error, with nothing
+  // debited, for costs that are absurd or a debt beyond 2^126 fs.
+  Result<Asked> ask(const Costs& costs, Instant now);
+
+  const std::vector<Policy>& policies() const noexcept { return policies_; }
+  // As of the last call.
+  std::span<const Wide> levels_fs() const noexcept { return levels_fs_; }
+  void advance(Instant now);
+
+ private:
+  std::vector<Policy> policies_;
+  std::vector<Wide> levels_fs_;
+  Instant at_;
+};
+
+}  // namespace weir::system::contract

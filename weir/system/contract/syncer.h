@@ -1,0 +1,125 @@
+// Syncer: keeps an account in step with the service it is a guard of.
+//
+// What to fetch and when, and what to make of the answer, without a socket: next()
+// names the request that is due, finish() takes what came of it, and next_instant()
+// says when to ask again. A client over HTTP does the fetching; step() does a round
+// with one.
+//
+//   token ──► contract ──► token counts ──► wait `refresh` ──► contract ──► ...
+//     ▲ renewed before it ends, at a random point, so that many do not renew at once
+//
+// Whatever fails, the last good values stay in force, and status() says how old they
+// are. Fetches that fail are repeated after `retry`, doubled each time up to
+// `refresh`, or when the service's Retry-After is over. Where the service has no such
+// endpoint (404, 410), the account works from its configuration and from the
+// refusals its workers report (Account::feedback).
+//
+// Thread safety: none; one thread drives it. The account may be used meanwhile.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/system/contract/account.h"
+#include "weir/system/contract/document.h"
+
+namespace weir::system::contract {
+
+struct SyncerOptions {
+  std::string user_id{};      // in the documents; empty: the only one there is
+  bool authenticates = true;  // fetches an access token first
+  Duration refresh = std::chrono::minutes{5};
+  Duration retry = std::chrono::seconds{5};         // after the first failure
+  Duration token_margin = std::chrono::minutes{5};  // renew this long before the end
+  std::uint64_t seed = 0;                           // of the jitter
+};
+
+enum class Fetch : std::uint8_t {
+  kToken,        // POST, client credentials
+  kContract,     // GET /aux/ratelimit/contract?userId=eq:ID
+  kTokenCounts,  // GET /aux/ratelimit/statistics/tokenCounts/ID
+};
+
+constexpr std::string_view to_string(Fetch fetch) noexcept {
+  switch (fetch) {
+    case Fetch::kToken:
+      return "token";
+    case Fetch::kContract:
+      return "contract";
+    case Fetch::kTokenCounts:
+      return "token counts";
+  }
+  return "unknown";
+}
+
+// What came of a fetch.
+struct Reply {
+  int status = 0;      // of HTTP; 0: no answer
+  std::string body{};  // or why there is no answer
+  std::optional<Duration> retry_after{};
+};
+
+// Does the fetching; a call may take long, and must end.
+class Client {
+ public:
+  virtual ~Client() = default;
+  virtual Reply fetch(Fetch what, const std::string& access_token) = 0;
+};
+
+struct SyncerStatus {
+  std::optional<Duration> contract_age{};  // of the last good values; none yet
+  std::optional<Duration> counts_age{};
+  bool has_token = false;
+  bool endpoint_missing = false;
+  std::uint64_t failures_in_a_row = 0;
+  std::uint64_t fetches = 0;
+  std::string last_error{};  // of the last failure; stays until something succeeds
+};
+
+class Syncer {
+ public:
+  Syncer(std::shared_ptr<Account> account, SyncerOptions options, Instant now);
+
+  // What is to be fetched at `now`; nothing: wait until next_instant().
+  std::optional<Fetch> next(Instant now) const;
+  Instant next_instant() const;
+  const std::string& access_token() const noexcept { return token_; }
+
+  // The answer to the fetch that next() named. An error says what was wrong with it;
+  // the account is as before.
+  Status finish(Fetch what, const Reply& reply, Instant now);
+
+  // Fetches all that is due at `now`, at most once each. Returns the last error, if
+  // there was one.
+  Status step(Client& client, Instant now);
+
+  SyncerStatus status(Instant now) const;
+
+ private:
+  Status take(Fetch what, const std::string& body, Instant now);
+  void failed(Fetch what, const Reply& reply, std::string message, Instant now);
+  Duration random_up_to(Duration most);
+
+  std::shared_ptr<Account> account_;
+  SyncerOptions options_;
+  std::uint64_t random_;
+  std::string token_;
+  Instant token_due_;
+  Instant token_ends_{};
+  Instant contract_due_;
+  Instant counts_due_;
+  Instant not_before_{};  // after a failure
+  std::optional<Instant> contract_at_;
+  std::optional<Instant> counts_at_;
+  bool endpoint_missing_ = false;
+  std::uint64_t failures_in_a_row_ = 0;
+  std::uint64_t fetches_ = 0;
+  std::string last_error_;
+};
+
+}  // namespace weir::system::contract
