@@ -46,14 +46,24 @@ Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t
       now_(shards_.at_least(now)),
       start_(now_),
       ruling_(now_) {
-  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.lock(); });
+  if (plan_.has_gates) {
+    for_each_seat_in_order(plan_, [](GateSeat& seat) {
+      seat.lock.lock();
+      seat.gate->lock();
+    });
+  }
   // Before any look-up: an old plan must not convert meters back to its rules.
   stale_ = generation.load(std::memory_order_acquire) != plan_.generation;
   for (std::size_t i = 0; !stale_ && i < plan_.count; ++i) look_up(i);
 }
 
 Attempt::~Attempt() {
-  if (plan_.has_gates) for_each_seat_in_order(plan_, [](GateSeat& seat) { seat.lock.unlock(); });
+  if (plan_.has_gates) {
+    for_each_seat_in_order(plan_, [](GateSeat& seat) {
+      seat.gate->unlock();
+      seat.lock.unlock();
+    });
+  }
 }
 
 void Attempt::look_up(std::size_t i) noexcept {
@@ -62,6 +72,8 @@ void Attempt::look_up(std::size_t i) noexcept {
   item.shape = &planned(i).limit->shape;
   item.slot = nullptr;
   item.is_self_contained = false;
+  item.gate_refused = false;
+  item.receipt = 0;
   if (seat(i) != nullptr) return;
   item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
@@ -87,7 +99,7 @@ bool Attempt::has_waiters() const noexcept {
 }
 
 std::int64_t Attempt::available(std::size_t i) const noexcept {
-  if (GateSeat* gate = seat(i)) return gate->gate->available(now_);
+  if (GateSeat* gate = seat(i)) return gate->gate->available_to(request_, now_);
   return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, table_.logs, now_));
 }
 
@@ -113,11 +125,19 @@ void Attempt::check() noexcept {
       item.check = take_self_contained(*item.shape, item.taken, now_, item.cost);
     } else if (GateSeat* gate = seat(i)) {
       item.check = gate->gate->check(request_, now_, item.cost);
+      item.gate_refused = !item.check.allowed();
     } else {
       item.check = engine::check(*item.shape, item.words, table_.logs, now_, item.cost);
     }
   }
   judge();
+}
+
+void Attempt::tell_refused() noexcept {
+  for (std::size_t i = 0; plan_.has_gates && i < plan_.count; ++i) {
+    const Item& item = items_[i];
+    if (item.gate_refused) seat(i)->gate->refused(request_, now_, item.cost);
+  }
 }
 
 void Attempt::refuse(std::size_t i, Instant earliest) noexcept {
@@ -200,7 +220,7 @@ bool Attempt::make_slots() {
   return made;
 }
 
-Status Attempt::charge() {
+Status Attempt::charge(bool held) {
   // First everything that can fail, then everything that cannot.
   for (std::size_t i = 0; i < plan_.count; ++i) {
     if (seat(i) != nullptr || items_[i].slot != nullptr) continue;
@@ -214,18 +234,25 @@ Status Attempt::charge() {
     item.slot->set_words(item.words);
     if (!reserved) return logs_full(i);
   }
-  for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i);
+  for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i, held);
   shards_.charged_at(now_);
   charged_ = true;
   return Done{};
 }
 
-void Attempt::charge_item(std::size_t i) noexcept {
+void Attempt::charge_item(std::size_t i, bool held) noexcept {
   Item& item = items_[i];
   item.charged_at = start_;
-  if (!item.check.allowed() && !booked_) return;  // a shadow that would have refused
+  if (!item.check.allowed() && !booked_) {  // a shadow that would have refused
+    if (item.gate_refused) seat(i)->gate->refused(request_, now_, item.cost);
+    return;
+  }
   if (GateSeat* gate = seat(i)) {
-    gate->gate->charge(request_, start_, item.cost);
+    if (held) {
+      item.receipt = gate->gate->charge_held(request_, start_, item.cost);
+    } else {
+      gate->gate->charge(request_, start_, item.cost);
+    }
     return;
   }
   if (item.cost == 0) return;
@@ -268,8 +295,8 @@ HoldCharges Attempt::charges() const {
     if (!items_[i].check.allowed() && !booked_) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
-                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era,
-                       item.limit->is_slots});
+                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era, item.limit->is_slots,
+                       items_[i].receipt});
   }
   return charges;
 }
@@ -330,7 +357,8 @@ void Attempt::report(Decision& decision) const noexcept {
     row.shadow = limit.shadow;
     row.cost = item.cost;
     row.remaining = available(i);
-    row.capacity = limit.seat ? limit.seat->gate->capacity() : engine::capacity(*item.shape);
+    row.capacity =
+        limit.seat ? limit.seat->gate->capacity_for(request_) : engine::capacity(*item.shape);
     row.earliest = item.check.earliest;
   }
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "weir/base/time.h"
 #include "weir/engine/request.h"
@@ -18,9 +19,24 @@
 
 namespace weir::engine {
 
+// How charged work ended: its hold was settled, cancelled, or expired.
+struct Ending {
+  Instant charged_at{};
+  std::int64_t charged = 0;        // what charge_held() was given
+  std::int64_t back = 0;           // to give back of it; negative: an overage
+  std::span<const Cost> actual{};  // of a settled hold, in every unit that was named
+  bool is_cancelled = false;
+  std::uint64_t receipt = 0;  // what charge_held() said; 0 after a restart
+};
+
 class Gate {
  public:
   virtual ~Gate() = default;
+
+  // Called around everything else, from the check to the charge of a decision, after the
+  // engine has locked the gate itself: for a gate whose state is also used by others.
+  virtual void lock() noexcept {}
+  virtual void unlock() noexcept {}
 
   // Whether `cost` would pass at `now`. Takes nothing, but may advance to `now`.
   virtual meter::Check check(const Request& request, Instant now, std::int64_t cost) = 0;
@@ -33,6 +49,22 @@ class Gate {
   // Takes `cost`; the same gate has just said that it passes at `now`.
   virtual void charge(const Request& request, Instant now, std::int64_t cost) = 0;
 
+  // The same for work that keeps a hold. What it returns comes back with the end of the
+  // hold, for a gate that must know more than the amount to give something back.
+  virtual std::uint64_t charge_held(const Request& request, Instant now, std::int64_t cost) {
+    charge(request, now, cost);
+    return 0;
+  }
+
+  // check() has refused, and the decision was meant: nobody was only looking. For a gate
+  // whose own refusals move it forward.
+  virtual void refused(const Request& /*request*/, Instant /*now*/, std::int64_t /*cost*/) {}
+
+  // The end of a hold.
+  virtual void end(Instant now, const Ending& ending) {
+    give_back(now, ending.charged_at, ending.back, true);
+  }
+
   // Gives back part of what was charged at `charged_at`, or takes an overage if
   // `amount` is negative. `ended` says that the work itself is over.
   virtual void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) = 0;
@@ -42,6 +74,12 @@ class Gate {
 
   // The most it can ever hold.
   virtual std::int64_t capacity() const = 0;
+
+  // The same for one request, where that depends on what is asked for.
+  virtual std::int64_t available_to(const Request& /*request*/, Instant now) {
+    return available(now);
+  }
+  virtual std::int64_t capacity_for(const Request& /*request*/) const { return capacity(); }
 };
 
 }  // namespace weir::engine

@@ -89,7 +89,9 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
       continue;
     }
     const std::scoped_lock lock(charge.seat->lock);
-    charge.seat->gate->give_back(now, charge.charged_at, back, true);
+    const std::scoped_lock inner(*charge.seat->gate);
+    charge.seat->gate->end(now, {charge.charged_at, charge.amount, back, actual,
+                                 as == HoldState::kCancelled, charge.receipt});
     if (charge.seat->has_waiters) waited_for.push_back(charge.print);
   }
   return waited_for;

@@ -19,9 +19,13 @@ std::int64_t gas_per_second(const ThrottleOptions& options) {
                                           : options.settings.front_end_gas_per_second;
 }
 
-// Logical operations to claim of one bucket. The product is cut to 32 bits, as published.
+// Logical operations to claim of one bucket.
 Answered<std::int32_t> logical_of(const Claim& claim, const Requirement& requirement) noexcept {
   if (claim.is_plain) return requirement.logical;
+  if (!claim.wraps) {
+    const std::int64_t product = std::int64_t{claim.count} * requirement.logical;
+    return static_cast<std::int32_t>(std::min<std::int64_t>(product, kMax32));
+  }
   return scaled(claim.scale, wrapping_product32(claim.count, requirement.logical));
 }
 
@@ -278,6 +282,41 @@ Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) con
   return from;
 }
 
+template <typename OfBucket, typename OfGas>
+std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bucket,
+                                OfGas&& of_gas) const {
+  if (options_.role == Role::kAlwaysAllow) return kTermMax;
+  Transaction one = transaction;
+  one.count = 1;
+  const Claim claim = claim_of(one, options_.settings, options_.role, listing_);
+  if (claim.touches_nothing) return kTermMax;
+  if (claim.objection != Objection::kNone || claim.schedule_is_full) return 0;
+  std::int64_t least = kTermMax;
+  for (const Requirement& requirement : claim.requirements) {
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok() || *logical > kOperationsMax) return 0;
+    // Cannot be 0: a requirement is at least one operation, and scaling keeps it so.
+    least = std::min(least, of_bucket(buckets_[requirement.bucket].bucket) / units_of(*logical));
+  }
+  if (claim.gas_use == GasUse::kClaim && claim.gas > 0) {
+    least = std::min(least, of_gas(gas_) / claim.gas);
+  }
+  return least;
+}
+
+std::int64_t ThrottleSet::room_for(const Transaction& transaction, Moment at) const {
+  return least(
+      transaction,
+      [&](const OperationBucket& bucket) { return bucket.capacity() - bucket.used_at(at); },
+      [&](const ScalarBucket& gas) { return gas.free_at(at); });
+}
+
+std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
+  return least(
+      transaction, [](const OperationBucket& bucket) { return bucket.capacity(); },
+      [](const ScalarBucket& gas) { return gas.capacity(); });
+}
+
 Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
   if (options_.role == Role::kAlwaysAllow) return Fault::kNone;
   const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
@@ -290,8 +329,9 @@ Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
   return Fault::kNone;
 }
 
-void ThrottleSet::refund(const Claims& claims) {
+void ThrottleSet::refund(const Claims& claims, Refund what) {
   for (const Claims::Item& item : claims.items_) {
+    if (what == Refund::kOperations && item.kind != Claims::Kind::kBucket) continue;
     // Every amount was granted once, so none of them is negative.
     switch (item.kind) {
       case Claims::Kind::kBucket:

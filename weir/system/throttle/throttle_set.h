@@ -79,6 +79,8 @@ class Claims {
   std::vector<Item> items_;
 };
 
+enum class Refund : std::uint8_t { kAll, kOperations };
+
 // A live bucket, as it stands.
 struct LiveBucket {
   std::string name;
@@ -119,9 +121,13 @@ class ThrottleSet {
   // The first moment from `from` on at which it would be granted; kForever: unknown.
   Instant fits_from(const Transaction& transaction, Instant from) const;
 
+  // How many such transactions would be granted at once, now and at most.
+  std::int64_t room_for(const Transaction& transaction, Moment at) const;
+  std::int64_t capacity_for(const Transaction& transaction) const;
+
   // --- giving back
   Fault undo(OperationId operation, std::int32_t count);
-  void refund(const Claims& claims);
+  void refund(const Claims& claims, Refund what = Refund::kAll);
   // Gas that a transaction did not use. Exempt payers have used none.
   Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
 
@@ -172,6 +178,8 @@ class ThrottleSet {
                                   Admission& admission);
   Answered<Admission> look(const Claim& claim, Moment now) const;
   void explain(const Claim& claim, Moment now, Admission& admission) const;
+  template <typename OfBucket, typename OfGas>
+  std::int64_t least(const Transaction& transaction, OfBucket&& of_bucket, OfGas&& of_gas) const;
   void make_scalars();
 
   ThrottleOptions options_;

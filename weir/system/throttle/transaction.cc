@@ -74,6 +74,12 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
     claim.objection = Objection::kUnlisted;
     return claim;
   }
+  if (transaction.count != 1) {
+    claim.is_plain = false;
+    claim.count = transaction.count;
+    claim.wraps = false;
+    return claim;
+  }
   const std::span<const Requirement> creation = listing.choose(operation::kCryptoCreate, family);
   switch (transaction.operation) {
     case operation::kTokenMint:

@@ -57,6 +57,7 @@ struct ScheduledTransaction {
 
 struct Transaction {
   OperationId operation = kNoOperation;
+  std::int32_t count = 1;               // several at once are claimed as such, by no other rule
   std::optional<std::int64_t> payer{};  // an account number
   std::int64_t gas = 0;                 // its limit; negative counts as more than there is
   std::int64_t bytes = 0;
@@ -99,6 +100,7 @@ struct Claim {
   std::span<const Requirement> requirements{};
   bool is_plain = true;  // one operation; otherwise `count` at once, scaled
   std::int32_t count = 1;
+  bool wraps = true;  // the product of count and requirement, to 32 bits, as published
   ScaleFactor scale{};
   bool schedule_is_full = false;
 };
