@@ -7,6 +7,7 @@
 
 #include "apps/weir/demo.h"
 #include "apps/weir/serve.h"
+#include "apps/weir/throttle.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"weir: may this piece of work start now, and if not, when?", "weir"};
@@ -19,6 +20,15 @@ int main(int argc, char** argv) {
   check->add_option("config", path, "The configuration")->capture_default_str();
   const CLI::App* demo =
       app.add_subcommand("demo", "Show, in a few seconds of pretended time, what weir decides");
+  std::string definitions;
+  std::string nodes = "1";
+  CLI::App* throttle = app.add_subcommand("throttle", "Throttle definitions of a network");
+  throttle->require_subcommand(1);
+  CLI::App* report =
+      throttle->add_subcommand("report", "Show what a throttles.json means for a network");
+  report->add_option("file", definitions, "The definitions")->required();
+  report->add_option("--nodes", nodes, "The network's size, or a range such as 1-31")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -27,5 +37,6 @@ int main(int argc, char** argv) {
   if (serve->parsed()) return weir::app::run_serve(path);
   if (check->parsed()) return weir::app::run_check(path);
   if (demo->parsed()) return weir::app::run_demo();
+  if (report->parsed()) return weir::app::run_throttle_report(definitions, nodes);
   return 2;
 }

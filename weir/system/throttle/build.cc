@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -40,6 +41,7 @@ std::int64_t least_burst_ms(const BucketDefinition& definition, std::int64_t com
 
 // Two decimals, half up on the shortest text that reads back as the number.
 std::string two_decimals(double value) {
+  if (!std::isfinite(value)) return "Infinity";  // a need cut to 32 bits may have become 0
   std::array<char, 400> buffer;
   const auto [end, problem] =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);

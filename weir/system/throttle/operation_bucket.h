@@ -68,13 +68,14 @@ class OperationBucket {
 
   // Leaks up to `now` and moves the clock.
   constexpr Fault leak_until(Moment now) noexcept {
-    if (decided_) [[likely]] {
-      const std::optional<std::int64_t> elapsed = elapsed_ns(*decided_, now);
+    if (is_decided_) [[likely]] {
+      const std::optional<std::int64_t> elapsed = elapsed_ns(decided_, now);
       if (!elapsed) return Fault::kArithmetic;
       if (*elapsed < 0) return Fault::kTimeWentBackwards;
       used_ -= std::min(used_, leak_for(*elapsed));
     }
     decided_ = now;
+    is_decided_ = true;
     return Fault::kNone;
   }
 
@@ -98,14 +99,15 @@ class OperationBucket {
   constexpr void reset() noexcept {
     used_ = 0;
     claimed_ = 0;
-    decided_.reset();
+    is_decided_ = false;
   }
 
-  constexpr Usage usage() const noexcept { return {used_, decided_}; }
+  constexpr Usage usage() const noexcept { return {used_, decided()}; }
 
   // The clock is replaced even if the level is refused.
   constexpr Fault restore(const Usage& usage) noexcept {
-    decided_ = usage.decided;
+    is_decided_ = usage.decided.has_value();
+    decided_ = usage.decided.value_or(Moment{});
     if (usage.used < 0 || usage.used > capacity_) return Fault::kIllegalArgument;
     used_ = usage.used;
     return Fault::kNone;
@@ -115,23 +117,25 @@ class OperationBucket {
   constexpr std::int64_t capacity() const noexcept { return capacity_; }
   constexpr std::int64_t free() const noexcept { return capacity_ - used_; }
   constexpr std::int64_t milli_ops() const noexcept { return milli_ops_; }  // leaks a second
-  constexpr std::optional<Moment> decided() const noexcept { return decided_; }
+  constexpr std::optional<Moment> decided() const noexcept {
+    return is_decided_ ? std::optional(decided_) : std::nullopt;
+  }
 
   // What will be left of the level at `at`.
   constexpr std::int64_t used_at(Moment at) const noexcept {
-    if (!decided_) return used_;
-    return used_ - std::min(used_, leak_for(elapsed_or_zero_ns(*decided_, at)));
+    if (!is_decided_) return used_;
+    return used_ - std::min(used_, leak_for(elapsed_or_zero_ns(decided_, at)));
   }
 
   // Of the capacity, multiplied before it is divided, as published.
   constexpr double percent_used(Moment at) const noexcept {
-    return decided_ ? percent(used_at(at)) : 0.0;
+    return is_decided_ ? percent(used_at(at)) : 0.0;
   }
-  constexpr double percent_used_now() const noexcept { return decided_ ? percent(used_) : 0.0; }
+  constexpr double percent_used_now() const noexcept { return is_decided_ ? percent(used_) : 0.0; }
 
   // Hundredths of a percent, rounded down.
   constexpr std::int32_t basis_points_now() const noexcept {
-    return decided_ ? static_cast<std::int32_t>(Wide{used_} * 10'000 / capacity_) : 0;
+    return is_decided_ ? static_cast<std::int32_t>(Wide{used_} * 10'000 / capacity_) : 0;
   }
 
   // Nanoseconds from `at` until `n` logical operations fit, rounded up; none: never.
@@ -157,7 +161,9 @@ class OperationBucket {
   std::int64_t milli_ops_;
   std::int64_t longest_ns_;  // beyond it the product would overflow, and everything has leaked
   std::int64_t claimed_ = 0;
-  std::optional<Moment> decided_{};
+  // Not an optional: g++ 12 takes its empty half for a value that is read.
+  Moment decided_{};
+  bool is_decided_ = false;
 };
 
 }  // namespace weir::system::throttle

@@ -295,7 +295,8 @@ std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bu
   for (const Requirement& requirement : claim.requirements) {
     const Answered<std::int32_t> logical = logical_of(claim, requirement);
     if (!logical.ok() || *logical > kOperationsMax) return 0;
-    // Cannot be 0: a requirement is at least one operation, and scaling keeps it so.
+    // A requirement cut to 32 bits may have become 0.
+    if (*logical < 1) continue;
     least = std::min(least, of_bucket(buckets_[requirement.bucket].bucket) / units_of(*logical));
   }
   if (claim.gas_use == GasUse::kClaim && claim.gas > 0) {
