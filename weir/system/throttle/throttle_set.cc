@@ -97,8 +97,14 @@ Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment n
                                         Claims* claims) {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
   last_by_gas_ = false;
+  now = clamped(now);
+  if (claims == nullptr && is_plain(transaction, options_.settings)) {
+    const Answer granted = claim_plainly(transaction.operation, now);
+    if (!granted.ok()) return granted.fault();
+    if (*granted) return Admission{};
+  }
   const Claim claim = claim_of(transaction, options_.settings, options_.role, listing_);
-  const Answered<Admission> said = run(claim, clamped(now), claims);
+  const Answered<Admission> said = run(claim, now, claims);
   last_by_gas_ = said.ok() && said->by_gas();
   return said;
 }
@@ -111,6 +117,26 @@ Answered<Admission> ThrottleSet::decide(const Query& query, Moment now) {
 Answered<Admission> ThrottleSet::decide(OperationId operation, std::int32_t count, Moment now) {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
   return run(claim_of(operation, count, listing_), now, nullptr);
+}
+
+// The short way of most decisions. A refusal gives back what it has claimed and goes the
+// long way at the same instant, where nothing leaks any more and the answer is the same.
+Answer ThrottleSet::claim_plainly(OperationId operation, Moment now) {
+  const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
+  bool granted = !requirements.empty();
+  for (const Requirement& requirement : requirements) {
+    OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    bucket.mark();
+    const Answer said = bucket.claim(requirement.logical, now);
+    if (!said.ok()) return said;
+    granted &= *said;
+  }
+  if (!granted) {
+    for (const Requirement& requirement : requirements) {
+      buckets_[requirement.bucket].bucket.reclaim();
+    }
+  }
+  return granted;
 }
 
 // All buckets are visited even after one has refused: each leaks and moves its clock.

@@ -174,6 +174,7 @@ class ThrottleSet {
  private:
   Moment clamped(Moment now) noexcept;
   Answered<Admission> run(const Claim& claim, Moment now, Claims* claims);
+  Answer claim_plainly(OperationId operation, Moment now);
   Answered<bool> claim_operations(const Claim& claim, Moment now, Claims* claims,
                                   Admission& admission);
   Answered<Admission> look(const Claim& claim, Moment now) const;

@@ -49,10 +49,6 @@ bool is_jumbo(const Settings& settings, OperationId operation) noexcept {
 
 }  // namespace
 
-bool is_exempt(const Settings& settings, std::optional<std::int64_t> payer) noexcept {
-  return payer && *payer >= 1 && *payer <= settings.exempt_payer_max;
-}
-
 Claim claim_of(const Transaction& transaction, const Settings& settings, Role role,
                const Listing& listing) noexcept {
   Claim claim;
@@ -80,7 +76,7 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
     claim.wraps = false;
     return claim;
   }
-  const std::span<const Requirement> creation = listing.choose(operation::kCryptoCreate, family);
+  const auto creation = [&] { return listing.choose(operation::kCryptoCreate, family); };
   switch (transaction.operation) {
     case operation::kTokenMint:
       if (transaction.nfts > 0) {
@@ -91,17 +87,17 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
       break;
     case operation::kCryptoTransfer:
       if (transaction.creations > 0) {
-        claim_instead(claim, creation, transaction.creations);
+        claim_instead(claim, creation(), transaction.creations);
       } else if (settings.unlimited_associations && transaction.associations > 0) {
         claim_instead(claim, listing.choose(operation::kTokenAssociate, family),
                       transaction.associations);
       }
       break;
     case operation::kEthereumTransaction:
-      if (transaction.creations > 0) claim_instead(claim, creation, transaction.creations);
+      if (transaction.creations > 0) claim_instead(claim, creation(), transaction.creations);
       break;
     case operation::kScheduleCreate:
-      claim_scheduled(claim, transaction, settings, role, creation);
+      claim_scheduled(claim, transaction, settings, role, creation());
       break;
     default:
       break;

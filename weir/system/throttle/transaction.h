@@ -105,7 +105,28 @@ struct Claim {
   bool schedule_is_full = false;
 };
 
-bool is_exempt(const Settings& settings, std::optional<std::int64_t> payer) noexcept;
+inline bool is_exempt(const Settings& settings, std::optional<std::int64_t> payer) noexcept {
+  return payer && *payer >= 1 && *payer <= settings.exempt_payer_max;
+}
+
+// Whether no rule but the buckets of its own operation can concern it: what claim_of()
+// would then say is one plain operation.
+inline bool is_plain(const Transaction& transaction, const Settings& settings) noexcept {
+  const OperationId asked = transaction.operation;
+  if (settings.throttle_by_gas || transaction.always_by_gas || transaction.high_volume ||
+      transaction.count != 1 || asked == operation::kTokenMint ||
+      asked == operation::kScheduleCreate || asked == operation::kEthereumTransaction) {
+    return false;
+  }
+  if (asked == operation::kCryptoTransfer &&
+      (transaction.creations > 0 || transaction.associations > 0)) {
+    return false;
+  }
+  for (const OperationId jumbo : settings.jumbo_operations) {
+    if (jumbo == asked) return false;
+  }
+  return !is_exempt(settings, transaction.payer);
+}
 
 Claim claim_of(const Transaction& transaction, const Settings& settings, Role role,
                const Listing& listing) noexcept;
