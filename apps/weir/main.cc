@@ -14,6 +14,7 @@
 #include "apps/weir/keys.h"
 #include "apps/weir/pu.h"
 #include "apps/weir/serve.h"
+#include "apps/weir/throttle.h"
 #include "apps/weir/tour.h"
 #include "apps/weir/version.h"
 #include "weir/base/in_quotes.h"
@@ -29,6 +30,8 @@ struct Given {
   HoldOptions hold;
   KeyOptions key;
   DemoOptions demo;
+  std::string definitions;
+  std::string nodes = "1";
   std::string shell = "bash";
   bool json = false;
   int code = kExitOk;
@@ -194,6 +197,16 @@ void add_systems(CLI::App& app, Given& given) {
   CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
                      "weir pu --size 512x512 --bands B02,B03,B04");
   pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
+
+  CLI::App* throttle = add(app, "throttle", "Look at the throttle definitions of a network",
+                           "weir throttle report examples/throttles.json --nodes 10");
+  throttle->require_subcommand(1);
+  CLI::App* report = add(*throttle, "report", "Show what a throttles.json means for a network",
+                         "weir throttle report examples/throttles.json --nodes 1-31");
+  report->add_option("file", given.definitions, "The definitions")->required()->type_name("FILE");
+  report->add_option("--nodes", given.nodes, "The network's size, or a range such as 1-31")
+      ->capture_default_str();
+  report->callback([&given] { given.code = run_throttle_report(given.definitions, given.nodes); });
 }
 
 int run(int argc, char** argv) {

@@ -24,6 +24,18 @@ constexpr std::array kFamilies = {
     Family{"contract/reserve", weir::conformance::run_contract_reserve},
     Family{"contract/server", weir::conformance::run_contract_server},
     Family{"sampling/window", weir::conformance::run_sampling_window},
+    Family{"throttle/01_four_buckets", weir::conformance::run_throttle},
+    Family{"throttle/02_network_files", weir::conformance::run_throttle},
+    Family{"throttle/03_bucket_primitive", weir::conformance::run_throttle},
+    Family{"throttle/04_gas_leaky", weir::conformance::run_throttle},
+    Family{"throttle/05_ops_duration", weir::conformance::run_throttle},
+    Family{"throttle/06_engine_features", weir::conformance::run_throttle},
+    Family{"throttle/07_config", weir::conformance::run_throttle},
+    Family{"throttle/08_congestion", weir::conformance::run_throttle},
+    Family{"throttle/09_specs", weir::conformance::run_throttle},
+    Family{"throttle/10_hv_pricing", weir::conformance::run_throttle},
+    Family{"throttle/11_quirks", weir::conformance::run_throttle},
+    Family{"throttle/12_gas_engine", weir::conformance::run_throttle},
 };
 
 constexpr std::array kOptionalCases = {

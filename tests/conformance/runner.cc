@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <exception>
 #include <filesystem>
@@ -61,7 +60,7 @@ void run_case(const std::string& line, std::size_t line_number, std::string_view
               FileReport& report) {
   std::string name = fmt::format("line {}", line_number);
   try {
-    const boost::json::value parsed = boost::json::parse(line);
+    const boost::json::value parsed = parse_line(line);
     const boost::json::object& recorded = parsed.as_object();
     name = label(recorded, line_number);
     if (const OptionalCases* kind = optional_kind(optional_cases, system, recorded)) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <functional>
 #include <iosfwd>
 #include <optional>
@@ -17,6 +18,9 @@
 namespace weir::conformance {
 
 using Failure = std::optional<std::string>;
+
+// One case. Doubles are the nearest to their decimals. Throws what Boost.JSON throws.
+boost::json::value parse_line(const std::string& line);
 
 struct Family {
   std::string_view name;  // `sampling/window`
@@ -53,5 +57,6 @@ Failure run_contract_pu_published(const boost::json::object& recorded);
 Failure run_contract_reserve(const boost::json::object& recorded);
 Failure run_contract_server(const boost::json::object& recorded);
 Failure run_sampling_window(const boost::json::object& recorded);
+Failure run_throttle(const boost::json::object& recorded);  // any of its files
 
 }  // namespace weir::conformance

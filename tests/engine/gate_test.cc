@@ -170,14 +170,17 @@ struct BookableTurnstile final : Gate {
   }
   void give_back(Instant, Instant, std::int64_t, bool) override { ADD_FAILURE(); }
   bool can_book() const override { return true; }
-  std::uint64_t mark() const override { return charges; }
+  std::uint64_t charge_held(const Request& request, Instant now, std::int64_t cost) override {
+    charge(request, now, cost);
+    return charges;
+  }
   void end(Instant, const HoldEnd& hold) override {
     EXPECT_TRUE(is_locked);
     ends.push_back(hold);
     actual = hold.actual.empty() ? 0 : hold.actual[0].amount;
   }
-  void lock() override { is_locked = true; }
-  void unlock() override { is_locked = false; }
+  void lock() noexcept override { is_locked = true; }
+  void unlock() noexcept override { is_locked = false; }
   std::int64_t available(Instant) override { return 9; }
   std::int64_t capacity() const override { return 9; }
 
@@ -227,12 +230,12 @@ TEST_F(BookableGateTest, IsToldWhichChargeAHoldEndsAndHow) {
   EXPECT_EQ(gate->actual, 5);
   engine->advance(kStart + 1min);
   ASSERT_EQ(gate->ends.size(), 3u);
-  EXPECT_EQ(gate->ends[0].mark, 2u);
+  EXPECT_EQ(gate->ends[0].receipt, 2u);
   EXPECT_EQ(gate->ends[0].how, Ending::kCancelled);
-  EXPECT_EQ(gate->ends[1].mark, 1u);
+  EXPECT_EQ(gate->ends[1].receipt, 1u);
   EXPECT_EQ(gate->ends[1].how, Ending::kSettled);
-  EXPECT_EQ(gate->ends[1].amount, -4);
-  EXPECT_EQ(gate->ends[2].mark, 3u);
+  EXPECT_EQ(gate->ends[1].back, -4);
+  EXPECT_EQ(gate->ends[2].receipt, 3u);
   EXPECT_EQ(gate->ends[2].how, Ending::kExpired);
   EXPECT_FALSE(gate->is_locked);
 }

@@ -62,7 +62,8 @@ void Attempt::look_up(std::size_t i) noexcept {
   item.shape = &planned(i).limit->shape;
   item.slot = nullptr;
   item.is_self_contained = false;
-  item.mark = 0;
+  item.gate_refused = false;
+  item.receipt = 0;
   if (seat(i) != nullptr) return;
   item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
@@ -88,7 +89,7 @@ bool Attempt::has_waiters() const noexcept {
 }
 
 std::int64_t Attempt::available(std::size_t i) const noexcept {
-  if (GateSeat* gate = seat(i)) return gate->gate->available(now_);
+  if (GateSeat* gate = seat(i)) return gate->gate->available_to(request_, now_);
   return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, table_.logs, now_));
 }
 
@@ -114,11 +115,19 @@ void Attempt::check() noexcept {
       item.check = take_self_contained(*item.shape, item.taken, now_, item.cost);
     } else if (GateSeat* gate = seat(i)) {
       item.check = gate->gate->check(request_, now_, item.cost);
+      item.gate_refused = !item.check.allowed();
     } else {
       item.check = engine::check(*item.shape, item.words, table_.logs, now_, item.cost);
     }
   }
   judge();
+}
+
+void Attempt::tell_refused() noexcept {
+  for (std::size_t i = 0; plan_.has_gates && i < plan_.count; ++i) {
+    const Item& item = items_[i];
+    if (item.gate_refused) seat(i)->gate->refused(request_, now_, item.cost);
+  }
 }
 
 void Attempt::refuse(std::size_t i, Instant earliest) noexcept {
@@ -215,7 +224,7 @@ bool Attempt::make_slots() {
   return made;
 }
 
-Status Attempt::charge() {
+Status Attempt::charge(bool held) {
   // First everything that can fail, then everything that cannot.
   for (std::size_t i = 0; i < plan_.count; ++i) {
     if (seat(i) != nullptr || items_[i].slot != nullptr) continue;
@@ -229,19 +238,25 @@ Status Attempt::charge() {
     item.slot->set_words(item.words);
     if (!reserved) return logs_full(i);
   }
-  for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i);
+  for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i, held);
   shards_.charged_at(now_);
   charged_ = true;
   return Done{};
 }
 
-void Attempt::charge_item(std::size_t i) noexcept {
+void Attempt::charge_item(std::size_t i, bool held) noexcept {
   Item& item = items_[i];
   item.charged_at = start_;
-  if (!item.check.allowed() && !booked_) return;  // a shadow that would have refused
+  if (!item.check.allowed() && !booked_) {  // a shadow that would have refused
+    if (item.gate_refused) seat(i)->gate->refused(request_, now_, item.cost);
+    return;
+  }
   if (GateSeat* gate = seat(i)) {
-    gate->gate->charge(request_, start_, item.cost);
-    item.mark = gate->gate->mark();
+    if (held) {
+      item.receipt = gate->gate->charge_held(request_, start_, item.cost);
+    } else {
+      gate->gate->charge(request_, start_, item.cost);
+    }
     return;
   }
   if (item.cost == 0) return;
@@ -285,7 +300,7 @@ HoldCharges Attempt::charges() const {
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
                        seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era, item.limit->is_slots,
-                       items_[i].mark});
+                       items_[i].receipt});
   }
   return charges;
 }
@@ -346,7 +361,8 @@ void Attempt::report(Decision& decision) const noexcept {
     row.shadow = limit.shadow;
     row.cost = item.cost;
     row.remaining = available(i);
-    row.capacity = limit.seat ? limit.seat->gate->capacity() : engine::capacity(*item.shape);
+    row.capacity =
+        limit.seat ? limit.seat->gate->capacity_for(request_) : engine::capacity(*item.shape);
     row.earliest = item.check.earliest;
   }
 }

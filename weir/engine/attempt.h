@@ -134,8 +134,12 @@ class Attempt {
   bool find_booking(Instant latest) noexcept;
 
   // Takes the costs, at now() or at the start that find_booking() found. An error
-  // means that a bound of the process is reached; then nothing is charged.
-  Status charge();
+  // means that a bound of the process is reached; then nothing is charged. `held`: the
+  // work keeps a hold.
+  Status charge(bool held);
+
+  // The request is refused for good: tells the gates that have refused it themselves.
+  void tell_refused() noexcept;
 
   // A meter that starts empty begins to fill when it is first asked.
   void start_fresh_tickers();
@@ -164,10 +168,11 @@ class Attempt {
     Words words;  // before; after charge(), what was stored
     Words taken;  // of a self-contained meter: the words if check() allows it
     bool is_self_contained;
+    bool gate_refused;
     std::int64_t cost;
     meter::Check check;
     Instant charged_at;
-    std::uint64_t mark;  // of a gate's charge
+    std::uint64_t receipt;  // of a gate
   };
 
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
@@ -176,7 +181,7 @@ class Attempt {
   void look_up(std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
   bool make_slots();
-  void charge_item(std::size_t i) noexcept;
+  void charge_item(std::size_t i, bool held) noexcept;
   Error table_full(std::size_t i) const;
   Error logs_full(std::size_t i) const;
   std::int64_t available(std::size_t i) const noexcept;

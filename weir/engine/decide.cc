@@ -311,7 +311,10 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   const bool booked = !attempt.passes() && !queued_behind && asked.book_within.count() > 0 &&
                       attempt.find_booking(attempt.now() + asked.book_within);
   if (mode == Mode::kPeek || !(attempt.passes() || booked)) {
-    if (mode != Mode::kPeek) attempt.start_fresh_tickers();
+    if (mode != Mode::kPeek) {
+      attempt.start_fresh_tickers();
+      attempt.tell_refused();
+    }
     attempt.report(decision);
     return Done{};
   }
@@ -323,7 +326,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
                              "some, or raise holds_max",
                              holds.active())};
   }
-  Status charged = attempt.charge();
+  Status charged = attempt.charge(wants_hold);
   if (!charged) {
     if (wants_hold) holds.unreserve();
     return charged;

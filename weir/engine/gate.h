@@ -29,19 +29,20 @@ enum class Ending : std::uint8_t {
 struct HoldEnd {
   Ending how = Ending::kExpired;
   Instant charged_at{};
-  std::int64_t amount = 0;         // to give back, in the limit's unit; negative: an overage
-  std::uint64_t mark = 0;          // what mark() said after the charge
+  std::int64_t charged = 0;        // what charge_held() was given
+  std::int64_t back = 0;           // to give back of it; negative: an overage
   std::span<const Cost> actual{};  // of a settlement, in all units it names
+  std::uint64_t receipt = 0;       // what charge_held() said; 0 after a restart
 };
 
 class Gate {
  public:
   virtual ~Gate() = default;
 
-  // Called around everything else, for a gate whose state is also reached without the
-  // engine: it keeps its own lock from check to charge. In the global order of gates.
-  virtual void lock() {}
-  virtual void unlock() {}
+  // Called around everything else, from the check to the charge of a decision, in the
+  // global order of gates: for a gate whose state is also reached without the engine.
+  virtual void lock() noexcept {}
+  virtual void unlock() noexcept {}
 
   // Whether `cost` would pass at `now`. Takes nothing, but may advance to `now`.
   virtual meter::Check check(const Request& request, Instant now, std::int64_t cost) = 0;
@@ -54,6 +55,23 @@ class Gate {
   // Takes `cost`; the same gate has just said that it passes at `now`.
   virtual void charge(const Request& request, Instant now, std::int64_t cost) = 0;
 
+  // The same for work that keeps a hold. What it returns comes back with the end of the
+  // hold, for a gate that must know more than the amount to give something back.
+  virtual std::uint64_t charge_held(const Request& request, Instant now, std::int64_t cost) {
+    charge(request, now, cost);
+    return 0;
+  }
+
+  // check() has refused, and the decision was meant: nobody was only looking. For a gate
+  // whose own refusals move it forward.
+  virtual void refused(const Request& /*request*/, Instant /*now*/, std::int64_t /*cost*/) {}
+
+  // A hold on this gate ended. For gates that count more of a request than their
+  // limit's unit; the others are told by give_back().
+  virtual void end(Instant now, const HoldEnd& hold) {
+    give_back(now, hold.charged_at, hold.back, true);
+  }
+
   // Gives back part of what was charged at `charged_at`, or takes an overage if
   // `amount` is negative. `ended` says that the work itself is over.
   virtual void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) = 0;
@@ -61,20 +79,17 @@ class Gate {
   // Whether charge() may be given an instant to come, if fits_from() gave that instant.
   virtual bool can_book() const { return false; }
 
-  // Names the last charge, for a gate that wants to know which one a hold ends.
-  virtual std::uint64_t mark() const { return 0; }
-
-  // A hold on this gate ended. For gates that count more of a request than their
-  // limit's unit; the others are told by give_back().
-  virtual void end(Instant now, const HoldEnd& hold) {
-    give_back(now, hold.charged_at, hold.amount, true);
-  }
-
   // Whole units that would pass at `now`, at least 0.
   virtual std::int64_t available(Instant now) = 0;
 
   // The most it can ever hold.
   virtual std::int64_t capacity() const = 0;
+
+  // The same for one request, where that depends on what is asked for.
+  virtual std::int64_t available_to(const Request& /*request*/, Instant now) {
+    return available(now);
+  }
+  virtual std::int64_t capacity_for(const Request& /*request*/) const { return capacity(); }
 };
 
 }  // namespace weir::engine

@@ -94,7 +94,8 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
       continue;
     }
     const std::scoped_lock lock(*charge.seat);
-    charge.seat->gate->end(now, {ending_of(as), charge.charged_at, back, charge.mark, actual});
+    charge.seat->gate->end(
+        now, {ending_of(as), charge.charged_at, charge.amount, back, actual, charge.receipt});
     if (charge.seat->has_waiters) waited_for.push_back(charge.print);
   }
   return waited_for;

@@ -45,7 +45,7 @@ struct HoldCharge {
   Instant charged_at{};
   std::uint64_t era = 0;  // of the limit's meters
   bool is_slots = false;
-  std::uint64_t mark = 0;  // of a gate's charge
+  std::uint64_t receipt = 0;  // of a gate, in this process
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;

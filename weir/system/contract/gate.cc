@@ -26,8 +26,8 @@ Costs costs_of(const engine::Request& request, std::int64_t cost) {
 
 AccountGate::AccountGate(std::shared_ptr<Account> account) : account_(std::move(account)) {}
 
-void AccountGate::lock() { account_->lock(); }
-void AccountGate::unlock() { account_->unlock(); }
+void AccountGate::lock() noexcept { account_->lock(); }
+void AccountGate::unlock() noexcept { account_->unlock(); }
 
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
   Book& book = account_->locked_book();
@@ -45,31 +45,36 @@ Instant AccountGate::fits_from(const engine::Request& request, Instant from,
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
+  charge_held(request, now, cost);
+}
+
+std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant now,
+                                       std::int64_t cost) {
   const Result<std::uint64_t> number =
       account_->locked_book().grant(costs_of(request, cost), now, now + account_->options().hold);
-  last_ = number ? *number : 0;
+  return number ? *number : 0;
 }
 
 void AccountGate::give_back(Instant, Instant, std::int64_t, bool) {}
 
 void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
   Book& book = account_->locked_book();
-  const std::optional<Costs> reserved = book.reserved(hold.mark);
+  const std::optional<Costs> reserved = book.reserved(hold.receipt);
   if (!reserved) return;
   switch (hold.how) {
     case engine::Ending::kCancelled:
-      book.release(hold.mark, now);
+      book.release(hold.receipt, now);
       return;
     case engine::Ending::kExpired:
-      book.commit(hold.mark, std::nullopt, now);
+      book.commit(hold.receipt, std::nullopt, now);
       return;
     case engine::Ending::kSettled: {
       // The amount is in requests: what was charged less it is what was used.
-      const Wide used = Wide{reserved->requests_micro} - Wide{hold.amount} * kMicro;
+      const Wide used = Wide{reserved->requests_micro} - Wide{hold.back} * kMicro;
       const Wide most = kCostMicroMax;
       const Costs actual{saturate(std::clamp<Wide>(used, 0, most)),
                          units_micro(hold.actual, reserved->processing_units_micro)};
-      book.commit(hold.mark, actual, now);
+      book.commit(hold.receipt, actual, now);
       return;
     }
   }

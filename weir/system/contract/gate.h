@@ -31,14 +31,16 @@ class AccountGate final : public engine::Gate {
  public:
   explicit AccountGate(std::shared_ptr<Account> account);
 
-  void lock() override;
-  void unlock() override;
+  void lock() noexcept override;
+  void unlock() noexcept override;
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
+  // The receipt is the number of the reservation.
+  std::uint64_t charge_held(const engine::Request& request, Instant now,
+                            std::int64_t cost) override;
   void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
   bool can_book() const override { return true; }
-  std::uint64_t mark() const override { return last_; }
   void end(Instant now, const engine::HoldEnd& hold) override;
   // Of the policies that count requests.
   std::int64_t available(Instant now) override;
@@ -46,7 +48,6 @@ class AccountGate final : public engine::Gate {
 
  private:
   std::shared_ptr<Account> account_;
-  std::uint64_t last_ = 0;  // the last reservation; 0: none was made
 };
 
 }  // namespace weir::system::contract

@@ -1,0 +1,83 @@
+#include "weir/system/throttle/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/system/throttle/support.h"
+
+namespace weir::system::throttle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The same two buckets in the other order.
+constexpr std::string_view kTurned = R"({"buckets": [
+  {"name": "second", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 1, "operations": ["b", "c"]}]},
+  {"name": "first", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 10, "operations": ["a"]}, {"opsPerSec": 2, "operations": ["b"]}]}]})";
+
+TEST(Snapshot, RestoresByNameNotByPlace) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  ASSERT_TRUE(decide(set, "a", after(0s)));
+  ThrottleSet turned = consensus_of(kTurned);
+  const auto report = restore(snapshot_of(set, nullptr), turned, nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->restored, 2u);
+  EXPECT_EQ(turned.buckets()[0].bucket.used(), 0);
+  EXPECT_EQ(turned.buckets()[1].bucket.usage(), set.buckets()[0].bucket.usage());
+}
+
+TEST(Snapshot, SaysWhatIsUnknownAndWhatIsMissing) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  Snapshot snapshot = snapshot_of(set, nullptr);
+  snapshot.buckets[1].name = "gone";
+  const auto report = restore(snapshot, set, nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(report->unknown, ElementsAre("gone"));
+  EXPECT_THAT(report->missing, ElementsAre("second"));
+}
+
+TEST(Snapshot, KeepsTheShareOfABucketThatHasChanged) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  Snapshot snapshot = snapshot_of(set, nullptr);
+  snapshot.buckets[0].capacity = 3;
+  snapshot.buckets[0].usage.used = 1;
+  const auto report = restore(snapshot, set, nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(report->converted, ElementsAre("first"));
+  EXPECT_EQ(set.buckets()[0].bucket.used(), (10 * kUnitsPerOperation + 2) / 3);  // rounded up
+}
+
+TEST(Snapshot, ChangesNothingWhenALevelIsWrong) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  Snapshot snapshot = snapshot_of(set, nullptr);
+  snapshot.buckets[0].usage.used = 1;
+  snapshot.gas->used = -1;
+  EXPECT_FALSE(restore(snapshot, set, nullptr).ok());
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 0);
+}
+
+TEST(Snapshot, NamesThePlaceOfAMistake) {
+  EXPECT_EQ(parse_snapshot("{\"gas\": [0, null],\n \"oops\": 1}").error().message,
+            "snapshot:2:2: unknown key 'oops'; delete it");
+  for (const std::string_view bad :
+       {"", "[]", "{\"gas\": [1]}", "{\"gas\": [1, 2]}", "{\"gas\": [1, 2, 3, 4]}",
+        "{\"gas\": [1, 2, 1000000000]}", "{\"gas\": [1.5, null]}", "{\"buckets\": [{}]}",
+        "{\"genericStarts\": [1]}", "{\"clock\": [1]}"}) {
+    const auto parsed = parse_snapshot(bad);
+    ASSERT_FALSE(parsed.ok()) << bad;
+    EXPECT_THAT(parsed.error().message, ::testing::StartsWith("snapshot:1:")) << bad;
+  }
+}
+
+TEST(PositionalSnapshot, IsReadAndWritten) {
+  const std::string text =
+      R"({"tps":[[5,1700000000,4],[0,null]],"gas":[7,null],"ops":[0,null],"genStarts":[null,[1,2]],"gasStarts":[null]})";
+  const auto parsed = parse_positional_snapshot(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(to_json(*parsed), text);
+}
+
+}  // namespace
+}  // namespace weir::system::throttle

@@ -1,0 +1,160 @@
+#include "weir/system/throttle/throttle_set.h"
+
+#include "tests/system/throttle/support.h"
+
+namespace weir::system::throttle {
+namespace {
+
+constexpr std::string_view kNetwork = R"({"buckets": [
+  {"name": "T", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 10, "operations": ["CryptoTransfer", "ContractCall", "TokenMint"]}]},
+  {"name": "C", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 2, "operations": ["CryptoCreate"]}]}]})";
+
+TEST(ThrottleSet, RefusesAnOperationThatNoBucketLists) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  const auto said = set.decide(named(set, "nobody"), after(0s));
+  EXPECT_FALSE(said->allowed);
+  EXPECT_EQ(said->refuser, Refuser::kUnlisted);
+  EXPECT_TRUE(said->never);
+}
+
+TEST(ThrottleSet, LeaksAllBucketsOfARefusedOperationAndTakesNothing) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  ASSERT_TRUE(decide(set, "b", after(0s)));
+  ASSERT_FALSE(decide(set, "b", after(100ms)));
+  EXPECT_EQ(set.buckets()[0].bucket.decided(), after(100ms));
+  EXPECT_EQ(set.buckets()[1].bucket.decided(), after(100ms));
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 4 * kUnitsPerOperation);  // 5, less one in 100 ms
+}
+
+TEST(ThrottleSet, SaysWhichBucketRefusedAndWhenItWouldFit) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  ASSERT_TRUE(decide(set, "b", after(0s)));
+  const auto said = set.decide(named(set, "b"), after(100ms));
+  EXPECT_EQ(said->refuser, Refuser::kBucket);
+  EXPECT_EQ(set.buckets()[said->bucket].name, "second");
+  EXPECT_EQ(said->fits_at, kStart + 1s);
+  EXPECT_FALSE(decide(set, "b", moment_of(said->fits_at - 1ns)));
+  EXPECT_TRUE(decide(set, "b", moment_of(said->fits_at)));
+}
+
+TEST(ThrottleSet, SaysNeverToMoreThanABucketHolds) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  const auto said = set.decide(set.operations().find("a"), 11, after(0s));
+  EXPECT_FALSE(said->allowed);
+  EXPECT_TRUE(said->never);
+  EXPECT_TRUE(set.decide(set.operations().find("a"), 10, after(0s))->allowed);
+}
+
+TEST(ThrottleSet, ChangesNothingWhenItIsPeekedAt) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  ASSERT_TRUE(decide(set, "b", after(0s)));
+  const Usage before = set.buckets()[0].bucket.usage();
+  EXPECT_FALSE(set.peek(named(set, "b"), after(500ms))->allowed);
+  EXPECT_TRUE(set.peek(named(set, "b"), after(1s))->allowed);
+  EXPECT_EQ(set.buckets()[0].bucket.usage(), before);
+}
+
+TEST(ThrottleSet, LeavesExemptPayersUntouched) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  Transaction transaction = named(set, "b");
+  transaction.payer = 100;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(set.decide(transaction, after(0s))->allowed);
+  EXPECT_FALSE(set.buckets()[0].bucket.decided().has_value());
+  transaction.payer = 101;
+  EXPECT_TRUE(set.decide(transaction, after(0s))->allowed);
+  EXPECT_FALSE(set.decide(transaction, after(0s))->allowed);
+}
+
+TEST(ThrottleSet, SplitsTheFrontEndsRatesByTheNodes) {
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kFrontEnd, .nodes = 5});
+  EXPECT_EQ(admitted(set, "a", after(0s), 10), 5);  // 2 a second, and the burst lengthened for `b`
+  EXPECT_EQ(set.buckets()[0].burst_ms, 2'500);
+}
+
+TEST(ThrottleSet, TakesAnEarlierInstantForNoTimePassedAtTheFrontEnd) {
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kFrontEnd});
+  EXPECT_EQ(admitted(set, "a", after(1s), 10), 10);
+  EXPECT_FALSE(decide(set, "a", after(0s)));
+  EXPECT_EQ(set.buckets()[0].bucket.decided(), after(1s));
+}
+
+TEST(ThrottleSet, IsToldThatConsensusTimeWentBack) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  ASSERT_TRUE(decide(set, "a", after(1s)));
+  EXPECT_EQ(set.decide(named(set, "a"), after(0s)).fault(), Fault::kTimeWentBackwards);
+}
+
+TEST(ThrottleSet, AlwaysAllowsInThatRole) {
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kAlwaysAllow});
+  EXPECT_EQ(admitted(set, "nobody", after(0s), 100), 100);
+  EXPECT_EQ(set.free_duration(after(0s)), kMax);
+}
+
+TEST(ThrottleSet, ChargesTransfersThatCreateAccountsAsCreationsOnly) {
+  ThrottleSet set = consensus_of(kNetwork);
+  Transaction transfer = named(set, "CryptoTransfer");
+  transfer.creations = 2;
+  ASSERT_TRUE(set.decide(transfer, after(0s))->allowed);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 0);
+  EXPECT_EQ(set.buckets()[1].bucket.free(), 0);
+}
+
+TEST(ThrottleSet, ScalesMintsByTheNumberOfTokens) {
+  ThrottleSet set = consensus_of(kNetwork);
+  Transaction mint = named(set, "TokenMint");
+  mint.nfts = 3;
+  ASSERT_TRUE(set.decide(mint, after(0s))->allowed);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 7 * kUnitsPerOperation);  // 3 x 5 / 2, rounded down
+}
+
+TEST(ThrottleSet, RefusesByGasBeforeAnyBucketIsAsked) {
+  ThrottleSet set =
+      consensus_of(kNetwork, {.throttle_by_gas = true, .consensus_gas_per_second = 1'000});
+  Transaction call = named(set, "ContractCall");
+  call.gas = 600;
+  ASSERT_TRUE(set.decide(call, after(0s))->allowed);
+  const auto said = set.decide(call, after(0s));
+  EXPECT_TRUE(said->by_gas());
+  EXPECT_EQ(status_of(Role::kConsensus, *said), "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(status_of(Role::kFrontEnd, *said), "BUSY");
+  EXPECT_EQ(said->fits_at, kStart + 200ms);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
+  EXPECT_EQ(set.return_gas(200, std::nullopt), Fault::kNone);
+  EXPECT_TRUE(set.decide(call, after(0s))->allowed);
+}
+
+TEST(ThrottleSet, RefundsEverythingOneDecisionHasClaimed) {
+  ThrottleSet set =
+      consensus_of(kNetwork, {.throttle_by_gas = true, .consensus_gas_per_second = 1'000});
+  Transaction call = named(set, "ContractCall");
+  call.gas = 600;
+  Claims claims;
+  ASSERT_TRUE(set.decide(call, after(0s), &claims)->allowed);
+  ASSERT_FALSE(set.decide(call, after(0s), &claims)->allowed);  // notes nothing
+  set.refund(claims);
+  EXPECT_EQ(set.gas().used(), 0);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 0);
+}
+
+TEST(ThrottleSet, RefundsNothingToBucketsThatAreNew) {
+  ThrottleSet set = consensus_of(kNetwork);
+  Claims claims;
+  ASSERT_TRUE(set.decide(named(set, "ContractCall"), after(0s), &claims)->allowed);
+  set.rebuild(definitions_of(kNetwork));
+  ASSERT_TRUE(decide(set, "ContractCall", after(0s)));
+  set.refund(claims);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
+}
+
+TEST(ThrottleSet, NeverWrapsACountOfOurOwn) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  Transaction many = named(set, "b");
+  many.count = 858'993'460;  // times 5 wraps to a small number
+  EXPECT_FALSE(set.decide(many, after(0s))->allowed);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 0);
+}
+
+}  // namespace
+}  // namespace weir::system::throttle

@@ -1,0 +1,133 @@
+#include "weir/system/throttle/throttles.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/system/throttle/support.h"
+
+namespace weir::system::throttle {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct ThrottlesTest : ::testing::Test {
+  std::shared_ptr<Throttles> make(Settings settings = {}) {
+    auto made = Throttles::create({.definitions = definitions_of(R"({"buckets": [
+        {"name": "calls", "burstPeriod": 1, "throttleGroups": [
+          {"opsPerSec": 2, "operations": ["ContractCall"]}]}]})"),
+                                   .nodes = 1,
+                                   .settings = std::move(settings)});
+    EXPECT_TRUE(made.ok());
+    return *made;
+  }
+  static Submission call(std::int64_t gas) {
+    return {.operation = "ContractCall", .transaction = {.gas = gas}};
+  }
+};
+
+TEST_F(ThrottlesTest, SayTheNetworksOwnWords) {
+  const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
+  EXPECT_EQ(throttles->submit(Role::kConsensus, call(60), kStart)->status, "OK");
+  EXPECT_EQ(throttles->submit(Role::kConsensus, call(60), kStart)->status,
+            "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(throttles->submit(Role::kConsensus, call(40), kStart)->status, "OK");
+  const auto denied = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_EQ(denied->status, "THROTTLED_AT_CONSENSUS");
+  EXPECT_EQ(denied->bucket, "calls");
+  EXPECT_EQ(denied->admission.fits_at, kStart + 500ms);
+  EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "Nothing"}, kStart)->status, "BUSY");
+}
+
+TEST_F(ThrottlesTest, GiveBackUnusedGasOnceWhenSettled) {
+  const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
+  const auto said = throttles->submit(Role::kConsensus, call(90), kStart);
+  EXPECT_TRUE(throttles->settle(said->claim, 30));
+  EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
+  EXPECT_FALSE(throttles->settle(said->claim, 0));
+  EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
+}
+
+TEST_F(ThrottlesTest, GiveBackEverythingWhenCancelled) {
+  const auto throttles = make({.throttle_by_gas = true});
+  const auto said = throttles->submit(Role::kFrontEnd, call(90), kStart);
+  EXPECT_TRUE(throttles->cancel(said->claim));
+  const Reading reading = throttles->reading(kStart);
+  EXPECT_EQ(reading.front_end.gas.used, 0);
+  EXPECT_EQ(reading.front_end.buckets[0].used, 0);
+}
+
+TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
+  const auto throttles = make({.exempt_payer_max = 100});
+  Submission free = call(0);
+  free.transaction.payer = 1;
+  const std::uint64_t first = throttles->submit(Role::kFrontEnd, free, kStart)->claim;
+  for (std::size_t i = 1; i < kClaimsKeptMax; ++i) {
+    ASSERT_NE(throttles->submit(Role::kFrontEnd, free, kStart)->claim, 0u);
+  }
+  const std::uint64_t last = throttles->submit(Role::kFrontEnd, free, kStart)->claim;
+  EXPECT_FALSE(throttles->cancel(first));
+  EXPECT_TRUE(throttles->cancel(first + 1));
+  EXPECT_TRUE(throttles->cancel(last));
+}
+
+TEST_F(ThrottlesTest, KeepTheOldDefinitionsWhenNewOnesAreWrong) {
+  const auto throttles = make();
+  ASSERT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "OK");
+  const std::string nonsense(10 * 1024 * 1024, '{');
+  const std::string_view wrong[] = {
+      "{",
+      nonsense,
+      R"({"buckets": [{"name": "x"}]})",
+      R"({"bucket": []})",
+      R"({"buckets": [{"name": "x", "throttleGroups": [{"opsPerSec": 0, "operations": ["a"]}]}]})",
+      R"({"buckets": [{"name": "x", "throttleGroups": [{"opsPerSec": 1, "operations": []}]}]})",
+      R"({"buckets": [{"name": "x", "throttleGroups": [{"opsPerSec": 1, "operations": ["a"]},
+                                                       {"opsPerSec": 2, "operations": ["a"]}]}]})",
+      R"({"buckets": [{"name": "x", "throttleGroups": [{"opsPerSec": "1", "operations": ["a"]}]}]})",
+      R"({"buckets": [{"name": "x", "burstPeriod": 99999999999, "throttleGroups": []}]})"};
+  for (const std::string_view text : wrong) {
+    const Status status = throttles->set_definitions(text, "new.json");
+    ASSERT_FALSE(status.ok()) << text.substr(0, 80);
+    EXPECT_THAT(status.error().message, ::testing::StartsWith("new.json:")) << text.substr(0, 80);
+  }
+  const Reading reading = throttles->reading(kStart);
+  ASSERT_EQ(reading.front_end.buckets.size(), 1u);
+  EXPECT_EQ(reading.front_end.buckets[0].name, "calls");
+  EXPECT_EQ(reading.front_end.buckets[0].percent_used, 50.0);
+}
+
+TEST_F(ThrottlesTest, TakeNewDefinitionsWhole) {
+  const auto throttles = make();
+  ASSERT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "OK");
+  ASSERT_TRUE(throttles->set_definitions(kTwoBuckets, "new.json").ok());
+  EXPECT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "BUSY");
+  EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "a"}, kStart)->status, "OK");
+}
+
+TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
+  const auto throttles = make();
+  ASSERT_EQ(throttles->submit(Role::kConsensus, call(0), kStart)->status, "OK");
+  const auto other = make();
+  ASSERT_TRUE(other->restore(Role::kConsensus, throttles->snapshot(Role::kConsensus)).ok());
+  EXPECT_EQ(other->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
+  const auto third = make();
+  ASSERT_TRUE(third->restore_positional(throttles->positional_snapshot()).ok());
+  EXPECT_EQ(third->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
+  EXPECT_THAT(third->restore_positional(R"({"tps": []})").error().message,
+              HasSubstr("it has 0 buckets, and there are 1"));
+}
+
+TEST_F(ThrottlesTest, AreNotMadeOfNegativeLimits) {
+  EXPECT_FALSE(Throttles::create({.nodes = 0}).ok());
+  EXPECT_FALSE(Throttles::create({.settings = {.consensus_gas_per_second = -1}}).ok());
+}
+
+TEST_F(ThrottlesTest, CallConsensusTimeThatWentBackAnError) {
+  const auto throttles = make();
+  ASSERT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart + 1s).ok());
+  EXPECT_THAT(throttles->submit(Role::kConsensus, call(0), kStart).error().message,
+              HasSubstr("time-went-backwards"));
+  EXPECT_TRUE(throttles->submit(Role::kFrontEnd, call(0), kStart).ok());
+}
+
+}  // namespace
+}  // namespace weir::system::throttle

@@ -1,0 +1,63 @@
+// Definitions: what a throttles.json says.
+//
+//   {"buckets": [{"name": "ThroughputLimits", "burstPeriod": 1,
+//                 "throttleGroups": [{"opsPerSec": 10000, "operations": ["CryptoTransfer"]},
+//                                    {"opsPerSec": 13, "operations": ["ContractCall"]}]}]}
+//
+// A bucket is shared by groups of operations; a group is a rate and the operations that
+// run at it. read.h reads definitions, validate.h judges them, build.h makes buckets.
+//
+// Each part knows its place in the text, for messages.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weir/system/throttle/json_scanner.h"
+#include "weir/system/throttle/overflow.h"
+
+namespace weir::system::throttle {
+
+constexpr std::size_t kDefinitionsBytesMax = 1024 * 1024;  // what the network's file may have
+constexpr std::size_t kBucketsMax = 1024;
+
+struct ListedOperation {
+  std::string name;
+  Place at{};
+};
+
+struct Group {
+  std::int32_t ops_per_sec = 0;
+  std::int64_t milli_ops_per_sec = 0;
+  std::vector<ListedOperation> operations{};
+  Place at{};
+
+  // Thousandths of an operation per second. Whole operations are multiplied in 32 bits, as
+  // published, and wrap above 2,147,483.
+  std::int64_t rate() const noexcept {
+    return milli_ops_per_sec > 0 ? milli_ops_per_sec : wrapping_product32(ops_per_sec, 1000);
+  }
+};
+
+struct BucketDefinition {
+  std::string name{};
+  std::int32_t burst_period_s = 0;
+  std::int64_t burst_period_ms = 0;
+  bool high_volume = false;
+  std::vector<Group> groups{};
+  Place at{};
+
+  std::int64_t burst_ms() const noexcept {
+    return burst_period_ms > 0 ? burst_period_ms : std::int64_t{burst_period_s} * 1000;
+  }
+};
+
+struct Definitions {
+  std::string file{};  // how messages call it
+  std::vector<BucketDefinition> buckets{};
+};
+
+}  // namespace weir::system::throttle

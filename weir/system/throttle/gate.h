@@ -1,0 +1,76 @@
+// Throttle gate: the front end's buckets as one limit of the engine.
+//
+// A request that names an operation goes through the throttles together with all its
+// other limits, all or nothing:
+//
+//   LimitSpec{.name = "throttles", .meter = std::make_shared<ThrottleGate>(throttles)}
+//   acquire operation=ContractCall payer=1001 gas=50000
+//
+// Attributes: `operation`, `payer` (an account number) and `high_volume` (`true`). Costs:
+// `requests` (several operations at once), `gas`, `bytes`, `nfts`, `creations`,
+// `associations`, each whole and in a unit that the rule set declares. A request without
+// an operation is not throttled; an operation that no bucket lists never passes.
+//
+// Only its own refusal leaks the buckets and moves their clocks; another limit's, or a
+// peek, changes nothing. Settling a hold with the gas that was used gives the rest back,
+// cancelling it gives back everything.
+//
+// Thread safety: as any gate's; it shares its throttles with other callers.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/engine/gate.h"
+#include "weir/system/throttle/throttles.h"
+
+namespace weir::system::throttle {
+
+inline constexpr std::string_view kGateAttributes[] = {"operation", "payer", "high_volume"};
+inline constexpr std::string_view kGateUnits[] = {"gas", "bytes", "nfts", "creations",
+                                                  "associations"};
+
+class ThrottleGate final : public engine::Gate {
+ public:
+  explicit ThrottleGate(std::shared_ptr<Throttles> throttles) : throttles_(std::move(throttles)) {}
+
+  void lock() noexcept override { throttles_->lock(); }
+  void unlock() noexcept override { throttles_->unlock(); }
+
+  meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
+  Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
+  void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
+  std::uint64_t charge_held(const engine::Request& request, Instant now,
+                            std::int64_t cost) override;
+  void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
+  void end(Instant now, const engine::HoldEnd& hold) override;
+  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
+
+  // Without an operation there is no limit.
+  std::int64_t available(Instant now) override;
+  std::int64_t capacity() const override;
+  std::int64_t available_to(const engine::Request& request, Instant now) override;
+  std::int64_t capacity_for(const engine::Request& request) const override;
+
+ private:
+  struct Held {
+    Claims claims;
+    std::int64_t gas = 0;  // that was claimed
+    std::optional<std::int64_t> payer{};
+    OperationId operation = kNoOperation;
+    std::uint32_t generation = 0;  // in which the operation has that number
+  };
+
+  const ThrottleSet& set() const noexcept { return throttles_->set_of(Role::kFrontEnd); }
+  ThrottleSet& set() noexcept { return throttles_->set_of(Role::kFrontEnd); }
+
+  std::shared_ptr<Throttles> throttles_;
+  std::unordered_map<std::uint64_t, Held> held_;  // by receipt; as many as there are holds
+  std::uint64_t last_receipt_ = 0;
+};
+
+}  // namespace weir::system::throttle

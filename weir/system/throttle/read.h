@@ -1,0 +1,28 @@
+// Reading a throttles.json.
+//
+// Two ways. Strict, for a file that somebody wrote: any operation names, and whatever is
+// probably a mistake is one, such as a number in quotes. Published, for conformance:
+// accepts what the published reader accepts (numbers in quotes, fractions cut off, empty
+// lists, an operation twice in one group, text after the end) and knows only the
+// network's operations.
+//
+// An error is one line, `FILE:LINE:COLUMN: NAME: ...`, with a name from finding.h.
+//
+// Thread safety: every function is pure.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/system/throttle/definitions.h"
+
+namespace weir::system::throttle {
+
+enum class Reader : std::uint8_t { kStrict, kPublished };
+
+Result<Definitions> read_definitions(std::string_view text, std::string_view file,
+                                     Reader reader = Reader::kStrict);
+
+}  // namespace weir::system::throttle

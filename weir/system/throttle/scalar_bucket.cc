@@ -1,0 +1,155 @@
+#include "weir/system/throttle/scalar_bucket.h"
+
+#include <algorithm>
+
+#include "weir/base/integer.h"
+#include "weir/system/throttle/overflow.h"
+
+namespace weir::system::throttle {
+namespace {
+
+// What leaks at most once the product of time and rate leaves 64 bits.
+constexpr std::int64_t kLeakOnOverflow = kMax / kNanosPerSecond;
+
+}  // namespace
+
+std::optional<ScalarBucket> ScalarBucket::make(std::int64_t per_second,
+                                               std::int32_t burst_seconds) {
+  std::int64_t capacity = 0;
+  if (burst_seconds < 1 || per_second < 0) return std::nullopt;
+  if (__builtin_mul_overflow(per_second, std::int64_t{burst_seconds}, &capacity)) {
+    return std::nullopt;
+  }
+  return ScalarBucket(capacity, burst_seconds);
+}
+
+// Whole units. After a second everything has leaked, however long the burst: published so.
+std::int64_t ScalarBucket::leak_for(std::int64_t elapsed) const noexcept {
+  if (elapsed >= kNanosPerSecond) return capacity_;
+  if (would_overflow(elapsed, capacity_)) return kLeakOnOverflow;
+  return wrapping_product(elapsed, capacity_) / burst_seconds_ / kNanosPerSecond;
+}
+
+Answer ScalarBucket::claim(std::int64_t units, Moment now) noexcept {
+  std::int64_t elapsed = 0;
+  if (decided_) {
+    const std::optional<std::int64_t> exact = elapsed_ns(*decided_, now);
+    if (!exact) return Fault::kArithmetic;
+    if (*exact < 0) return Fault::kTimeWentBackwards;
+    elapsed = *exact;
+  }
+  if (units < 0) return Fault::kIllegalArgument;
+  decided_ = now;
+  used_ -= std::min(used_, leak_for(elapsed));
+  if (capacity_ - used_ < units) return false;
+  used_ += units;
+  claimed_ += units;
+  return true;
+}
+
+Fault ScalarBucket::leak_until(Moment now) noexcept {
+  std::int64_t elapsed = 0;
+  if (decided_) {
+    const std::optional<std::int64_t> exact = elapsed_ns(*decided_, now);
+    if (!exact) return Fault::kArithmetic;
+    elapsed = *exact;
+  }
+  decided_ = now;
+  return give_back(leak_for(elapsed));
+}
+
+Fault ScalarBucket::give_back(std::int64_t units) noexcept {
+  if (units < 0) return Fault::kIllegalArgument;
+  used_ -= std::min(used_, units);
+  return Fault::kNone;
+}
+
+void ScalarBucket::reclaim() noexcept {
+  used_ -= std::min(used_, claimed_);
+  claimed_ = 0;
+}
+
+void ScalarBucket::reset() noexcept {
+  used_ = 0;
+  claimed_ = 0;
+}
+
+Fault ScalarBucket::restore(const Usage& usage) noexcept {
+  decided_ = usage.decided;
+  if (usage.used < 0 || usage.used > capacity_) return Fault::kIllegalArgument;
+  used_ = usage.used;
+  return Fault::kNone;
+}
+
+std::int64_t ScalarBucket::used_at(Moment at) const noexcept {
+  if (!decided_) return used_;
+  return used_ - std::min(used_, leak_for(elapsed_or_zero_ns(*decided_, at)));
+}
+
+std::int64_t ScalarBucket::free_at(Moment at) const noexcept { return capacity_ - used_at(at); }
+
+std::int64_t ScalarBucket::free_to_used() const noexcept {
+  return used_ == 0 ? kMax : (capacity_ - used_) / used_;
+}
+
+double ScalarBucket::percent(std::int64_t used) const noexcept {
+  return 100.0 * static_cast<double>(used) / static_cast<double>(capacity_);
+}
+
+double ScalarBucket::percent_used(Moment at) const noexcept {
+  return decided_ ? percent(used_at(at)) : 0.0;
+}
+
+double ScalarBucket::percent_used_now() const noexcept { return decided_ ? percent(used_) : 0.0; }
+
+std::optional<std::int64_t> ScalarBucket::fits_after_ns(std::int64_t units,
+                                                        Moment at) const noexcept {
+  if (units > capacity_) return std::nullopt;
+  if (units <= free_at(at)) return 0;
+  // The level is stored at `decided_`, and one leak from there must free enough.
+  const std::int64_t needed = units - (capacity_ - used_);
+  const Wide exact = ceil_div(Wide{needed} * kNanosPerSecond * burst_seconds_, capacity_);
+  std::int64_t elapsed =
+      exact < kNanosPerSecond ? static_cast<std::int64_t>(exact) : kNanosPerSecond;
+  // Beyond the 64-bit product less leaks than should, up to the second at which all does.
+  if (elapsed < kNanosPerSecond && leak_for(elapsed) < needed) elapsed = kNanosPerSecond;
+  // Without a decision so far, the one at `at` starts the clock.
+  const std::int64_t passed = decided_ ? elapsed_or_zero_ns(*decided_, at) : 0;
+  return std::max<std::int64_t>(0, elapsed - passed);
+}
+
+std::int64_t DurationBucket::leak_for(std::int64_t elapsed) const noexcept {
+  if (would_overflow(elapsed, per_second_)) return kLeakOnOverflow;
+  return wrapping_product(elapsed, per_second_) / kNanosPerSecond;
+}
+
+Fault DurationBucket::use(std::int64_t units, Moment now) noexcept {
+  if (decided_) {
+    const std::optional<std::int64_t> elapsed = elapsed_ns(*decided_, now);
+    if (!elapsed) return Fault::kArithmetic;
+    if (*elapsed < 0) return Fault::kTimeWentBackwards;
+    used_ -= std::min(used_, leak_for(*elapsed));
+  }
+  decided_ = now;
+  used_ += std::min(kMax - used_, std::max<std::int64_t>(0, units));
+  return Fault::kNone;
+}
+
+Fault DurationBucket::restore(const Usage& usage) noexcept {
+  decided_ = usage.decided;
+  if (usage.used < 0) return Fault::kIllegalArgument;
+  used_ = usage.used;
+  return Fault::kNone;
+}
+
+std::int64_t DurationBucket::free_at(Moment at) const noexcept {
+  const std::int64_t leaked = decided_ ? leak_for(elapsed_or_zero_ns(*decided_, at)) : 0;
+  return std::max<std::int64_t>(0, capacity_ - (used_ - std::min(used_, leaked)));
+}
+
+double DurationBucket::percent_used_now() const noexcept {
+  if (!decided_) return 0.0;
+  return 100.0 * static_cast<double>(used_) / static_cast<double>(capacity_);
+}
+
+}  // namespace weir::system::throttle

@@ -1,0 +1,151 @@
+#include "weir/system/throttle/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/base/in_quotes.h"
+#include "weir/base/integer.h"
+
+namespace weir::system::throttle {
+namespace {
+
+// The same share of another capacity, rounded up: what was used stays used.
+Usage converted(const NamedUsage& from, std::int64_t capacity) noexcept {
+  if (from.capacity == capacity) return from.usage;
+  const Wide used = ceil_div(Wide{from.usage.used} * capacity, from.capacity);
+  return {static_cast<std::int64_t>(used), from.usage.decided};
+}
+
+Error bad_level(std::string_view what, std::int64_t used, std::int64_t capacity) {
+  return bad_argument(
+      fmt::format("snapshot: the level of {} is {}, but it must be between 0 and "
+                  "its capacity {}; write a snapshot that this software has made",
+                  what, used, capacity));
+}
+
+// The clock of a scalar bucket stays inside its own arithmetic whatever it says; only the
+// level can be wrong.
+std::optional<Error> check_scalar(std::string_view what, const std::optional<Usage>& usage,
+                                  std::int64_t capacity) {
+  if (!usage || (usage->used >= 0 && usage->used <= capacity)) return std::nullopt;
+  return bad_level(what, usage->used, capacity);
+}
+
+bool restore_all(const PositionalSnapshot& snapshot, ThrottleSet& set) {
+  std::vector<Usage> before;
+  for (const LiveBucket& live : set.buckets()) before.push_back(live.bucket.usage());
+  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
+    if (set.restore_bucket(i, snapshot.buckets[i]) == Fault::kNone) continue;
+    for (std::size_t j = 0; j < before.size(); ++j) (void)set.restore_bucket(j, before[j]);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion) {
+  Snapshot snapshot;
+  for (const LiveBucket& live : set.buckets()) {
+    snapshot.buckets.push_back(
+        {live.name, live.high_volume, live.bucket.capacity(), live.bucket.usage()});
+  }
+  snapshot.gas = set.gas().usage();
+  if (set.bytes()) snapshot.bytes = set.bytes()->usage();
+  snapshot.duration = set.duration().usage();
+  if (congestion != nullptr) {
+    snapshot.generic_starts = congestion->generic().starts();
+    snapshot.gas_starts = congestion->gas().starts();
+  }
+  snapshot.clock = set.clamped_to();
+  return snapshot;
+}
+
+PositionalSnapshot positional_snapshot_of(const ThrottleSet& set, const Congestion* congestion) {
+  PositionalSnapshot snapshot;
+  for (const LiveBucket& live : set.buckets()) snapshot.buckets.push_back(live.bucket.usage());
+  snapshot.gas = set.gas().usage();
+  snapshot.duration = set.duration().usage();
+  if (congestion != nullptr) {
+    snapshot.generic_starts = congestion->generic().starts();
+    snapshot.gas_starts = congestion->gas().starts();
+  }
+  return snapshot;
+}
+
+Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Congestion* congestion) {
+  RestoreReport report;
+  std::vector<const NamedUsage*> chosen(set.buckets().size());
+  for (const NamedUsage& named : snapshot.buckets) {
+    if (named.usage.used < 0 || named.usage.used > named.capacity || named.capacity < 1) {
+      return bad_level("bucket " + in_quotes(named.name), named.usage.used, named.capacity);
+    }
+    std::size_t place = 0;
+    for (; place < chosen.size(); ++place) {
+      const LiveBucket& live = set.buckets()[place];
+      if (chosen[place] == nullptr && live.name == named.name &&
+          live.high_volume == named.high_volume) {
+        break;
+      }
+    }
+    if (place == chosen.size()) {
+      report.unknown.push_back(named.name);
+    } else {
+      chosen[place] = &named;
+    }
+  }
+  if (auto error = check_scalar("gas", snapshot.gas, set.gas().capacity())) return *error;
+  if (auto error = check_scalar("duration", snapshot.duration, kMax)) return *error;
+  if (set.bytes()) {
+    if (auto error = check_scalar("bytes", snapshot.bytes, set.bytes()->capacity())) return *error;
+  }
+
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const LiveBucket& live = set.buckets()[i];
+    if (chosen[i] == nullptr) {
+      report.missing.push_back(live.name);
+      continue;
+    }
+    if (chosen[i]->capacity != live.bucket.capacity()) report.converted.push_back(live.name);
+    const Fault fault = set.restore_bucket(i, converted(*chosen[i], live.bucket.capacity()));
+    WEIR_ASSERT(fault == Fault::kNone);
+    report.restored += 1;
+  }
+  if (snapshot.gas) (void)set.restore_gas(*snapshot.gas);
+  if (snapshot.bytes) (void)set.restore_bytes(*snapshot.bytes);
+  if (snapshot.duration) (void)set.restore_duration(*snapshot.duration);
+  set.clamp_to(snapshot.clock);
+  if (congestion != nullptr) congestion->restore(snapshot.generic_starts, snapshot.gas_starts);
+  return report;
+}
+
+Fault restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
+              Congestion* congestion) {
+  const std::size_t count = snapshot.buckets.size();
+  const bool fits = count == set.buckets().size() || count == set.normal_buckets();
+  if (policy == RestorePolicy::kFailFast) {
+    if (!fits) return Fault::kIllegalState;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Fault fault = set.restore_bucket(i, snapshot.buckets[i]);
+      if (fault != Fault::kNone) return fault;
+    }
+  } else if (fits) {
+    restore_all(snapshot, set);
+  }
+  if (snapshot.gas) {
+    const Fault fault = set.restore_gas(*snapshot.gas);
+    if (fault != Fault::kNone) return fault;
+  }
+  if (snapshot.duration) {
+    const Fault fault = set.restore_duration(*snapshot.duration);
+    if (fault != Fault::kNone) return fault;
+  }
+  if (congestion != nullptr) {
+    congestion->restore(snapshot.generic_starts.value_or(congestion->generic().starts()),
+                        snapshot.gas_starts.value_or(congestion->gas().starts()));
+  }
+  return Fault::kNone;
+}
+
+}  // namespace weir::system::throttle

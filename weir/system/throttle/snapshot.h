@@ -1,0 +1,88 @@
+// Snapshots: levels and clocks of a throttle set, saved and brought back.
+//
+// Ours carry the buckets' names, so that changed definitions cannot restore into the wrong
+// bucket; a bucket that has changed takes the same share of its capacity, rounded up. The
+// published form is positional: normal buckets in the order of the file, then high-volume
+// ones. As JSON:
+//
+//   {"buckets": [{"name": "ThroughputLimits", "capacity": 390000, "used": 5,
+//                 "decided": [1700000000, 4]}, ...],
+//    "gas": [0, null], "duration": [0, null], "bytes": [0, null],
+//    "genericStarts": [null, [1700000000, 4]], "gasStarts": [null, null], "clock": [..]}
+//   {"tps": [[5, 1700000000, 4], [0, null]], "gas": [0, null], "ops": [0, null],
+//    "genStarts": [null], "gasStarts": [null]}
+//
+// A usage is [used, seconds, nanoseconds] of the last decision, or [used, null].
+//
+// Thread safety: every function is pure but for the set it is given.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/throttle_set.h"
+#include "weir/system/throttle/usage.h"
+
+namespace weir::system::throttle {
+
+struct NamedUsage {
+  std::string name;
+  bool high_volume = false;
+  std::int64_t capacity = 0;
+  Usage usage{};
+};
+
+struct Snapshot {
+  std::vector<NamedUsage> buckets{};
+  std::optional<Usage> gas{};
+  std::optional<Usage> bytes{};
+  std::optional<Usage> duration{};
+  TierStarts generic_starts{};
+  TierStarts gas_starts{};
+  Moment clock{};  // of a set whose clock is clamped
+};
+
+struct PositionalSnapshot {
+  std::vector<Usage> buckets{};
+  std::optional<Usage> gas{};
+  std::optional<Usage> duration{};
+  std::optional<TierStarts> generic_starts{};
+  std::optional<TierStarts> gas_starts{};
+};
+
+// `congestion` may be null.
+Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion);
+PositionalSnapshot positional_snapshot_of(const ThrottleSet& set, const Congestion* congestion);
+
+struct RestoreReport {
+  std::size_t restored = 0;              // buckets
+  std::vector<std::string> converted{};  // had another capacity
+  std::vector<std::string> unknown{};    // in the snapshot, not in the set: left out
+  std::vector<std::string> missing{};    // in the set, not in the snapshot: left as they are
+};
+
+// Checks everything before it changes anything. Of several buckets with one name, the
+// first gets the first.
+Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Congestion* congestion);
+
+enum class RestorePolicy : std::uint8_t {
+  kSkip,      // what does not fit is left as it was
+  kFailFast,  // is a fault, and what was restored before it stays
+};
+
+// As published: all buckets if there are as many, else the normal ones, else none.
+Fault restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
+              Congestion* congestion);
+
+std::string to_json(const Snapshot& snapshot);
+std::string to_json(const PositionalSnapshot& snapshot);
+Result<Snapshot> parse_snapshot(std::string_view text);
+Result<PositionalSnapshot> parse_positional_snapshot(std::string_view text);
+
+}  // namespace weir::system::throttle

@@ -1,0 +1,418 @@
+#include "weir/system/throttle/throttle_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir::system::throttle {
+namespace {
+
+ScalarBucket scalar_of(std::int64_t per_second) {
+  const std::optional<ScalarBucket> made = ScalarBucket::make(per_second);
+  WEIR_ASSERT(made.has_value());
+  return *made;
+}
+
+std::int64_t gas_per_second(const ThrottleOptions& options) {
+  return options.role == Role::kConsensus ? options.settings.consensus_gas_per_second
+                                          : options.settings.front_end_gas_per_second;
+}
+
+// Logical operations to claim of one bucket.
+Answered<std::int32_t> logical_of(const Claim& claim, const Requirement& requirement) noexcept {
+  if (claim.is_plain) return requirement.logical;
+  if (!claim.wraps) {
+    const std::int64_t product = std::int64_t{claim.count} * requirement.logical;
+    return static_cast<std::int32_t>(std::min<std::int64_t>(product, kMax32));
+  }
+  return scaled(claim.scale, wrapping_product32(claim.count, requirement.logical));
+}
+
+Instant after(Moment now, std::optional<std::int64_t> ns) noexcept {
+  return ns ? instant_of(now) + Duration{*ns} : kForever;
+}
+
+}  // namespace
+
+ThrottleSet::ThrottleSet(const Definitions& definitions, ThrottleOptions options)
+    : options_(std::move(options)),
+      gas_(scalar_of(gas_per_second(options_))),
+      duration_(options_.settings.duration_capacity, options_.settings.duration_per_second) {
+  WEIR_ASSERT(options_.nodes >= 1);
+  make_scalars();
+  rebuild(definitions);
+}
+
+void ThrottleSet::make_scalars() {
+  const Settings& settings = options_.settings;
+  gas_ = scalar_of(gas_per_second(options_));
+  bytes_.reset();
+  if (options_.role != Role::kConsensus) bytes_ = scalar_of(settings.jumbo_bytes_per_second);
+  duration_ = DurationBucket(settings.duration_capacity, settings.duration_per_second);
+  scalar_generation_ += 1;
+}
+
+void ThrottleSet::configure(Settings settings) {
+  options_.settings = std::move(settings);
+  make_scalars();
+}
+
+void ThrottleSet::rebuild(const Definitions& definitions) {
+  std::vector<BuiltBucket> built = build(definitions, options_.nodes);
+  std::stable_partition(built.begin(), built.end(),
+                        [](const BuiltBucket& bucket) { return !bucket.high_volume; });
+  operations_ = Operations();
+  buckets_.clear();
+  dropped_.clear();
+  normal_count_ = 0;
+  std::vector<Listing::Entry> entries;
+  for (BuiltBucket& bucket : built) {
+    if (!bucket.is_live()) {
+      dropped_.push_back({std::move(bucket.name), bucket.high_volume, bucket.finding});
+      continue;
+    }
+    const Family family = bucket.high_volume ? Family::kHighVolume : Family::kNormal;
+    for (const Need& need : bucket.needs) {
+      const OperationId operation = operations_.add(need.operation);
+      if (operation == kNoOperation) continue;  // beyond the bound: refused as unlisted
+      entries.push_back(
+          {operation, family, {static_cast<std::uint32_t>(buckets_.size()), need.logical}});
+    }
+    normal_count_ += bucket.high_volume ? 0 : 1;
+    buckets_.push_back(
+        {std::move(bucket.name), bucket.high_volume, bucket.burst_ms, *bucket.bucket});
+  }
+  listing_ = Listing(operations_.size(), entries);
+  generation_ += 1;
+}
+
+Moment ThrottleSet::clamped(Moment now) noexcept {
+  if (!options_.clamp_clock) return now;
+  latest_ = std::max(latest_, now);
+  return latest_;
+}
+
+Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment now,
+                                        Claims* claims) {
+  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  last_by_gas_ = false;
+  now = clamped(now);
+  if (claims == nullptr && is_plain(transaction, options_.settings)) {
+    const Answer granted = claim_plainly(transaction.operation, now);
+    if (!granted.ok()) return granted.fault();
+    if (*granted) return Admission{};
+  }
+  const Claim claim = claim_of(transaction, options_.settings, options_.role, listing_);
+  const Answered<Admission> said = run(claim, now, claims);
+  last_by_gas_ = said.ok() && said->by_gas();
+  return said;
+}
+
+Answered<Admission> ThrottleSet::decide(const Query& query, Moment now) {
+  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  return run(claim_of(query, options_.settings, listing_), clamped(now), nullptr);
+}
+
+Answered<Admission> ThrottleSet::decide(OperationId operation, std::int32_t count, Moment now) {
+  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  return run(claim_of(operation, count, listing_), now, nullptr);
+}
+
+// The short way of most decisions. A refusal gives back what it has claimed and goes the
+// long way at the same instant, where nothing leaks any more and the answer is the same.
+Answer ThrottleSet::claim_plainly(OperationId operation, Moment now) {
+  const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
+  bool granted = !requirements.empty();
+  for (const Requirement& requirement : requirements) {
+    OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    bucket.mark();
+    const Answer said = bucket.claim(requirement.logical, now);
+    if (!said.ok()) return said;
+    granted &= *said;
+  }
+  if (!granted) {
+    for (const Requirement& requirement : requirements) {
+      buckets_[requirement.bucket].bucket.reclaim();
+    }
+  }
+  return granted;
+}
+
+// All buckets are visited even after one has refused: each leaks and moves its clock.
+Answered<bool> ThrottleSet::claim_operations(const Claim& claim, Moment now, Claims* claims,
+                                             Admission& admission) {
+  bool granted = true;
+  for (const Requirement& requirement : claim.requirements) {
+    OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    bucket.mark();
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok()) return logical.fault();
+    const Answer said = bucket.claim(*logical, now);
+    if (!said.ok()) return said.fault();
+    if (!*said) {
+      if (granted) admission.bucket = requirement.bucket;
+      granted = false;
+    } else if (claims != nullptr) {
+      claims->items_.push_back({Claims::Kind::kBucket, requirement.bucket, generation_, *logical});
+    }
+  }
+  return granted;
+}
+
+Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* claims) {
+  Admission admission;
+  if (claim.touches_nothing) return admission;
+  const std::size_t noted = claims != nullptr ? claims->items_.size() : 0;
+  gas_.mark();
+  bool operations_asked = false;
+  const auto decided = [&]() -> Answered<Refuser> {
+    if (claim.gas_use == GasUse::kClaim) {
+      const Answer said = gas_.claim(claim.gas, now);
+      if (!said.ok()) return said.fault();
+      if (!*said) return Refuser::kGas;
+      if (claims != nullptr) {
+        claims->items_.push_back({Claims::Kind::kGas, 0, scalar_generation_, claim.gas});
+      }
+    } else if (claim.gas_use == GasUse::kLeak) {
+      const Fault fault = gas_.leak_until(now);
+      if (fault != Fault::kNone) return fault;
+    }
+    if (claim.claims_bytes) {
+      const Answer said = bytes_->claim(claim.bytes, now);
+      if (!said.ok()) return said.fault();
+      if (!*said) return Refuser::kBytes;
+      if (claims != nullptr) {
+        claims->items_.push_back({Claims::Kind::kBytes, 0, scalar_generation_, claim.bytes});
+      }
+    }
+    if (!claim.claims_operations) return Refuser::kNobody;
+    if (claim.objection == Objection::kUnlisted) return Refuser::kUnlisted;
+    if (claim.objection == Objection::kMalformed) return Refuser::kMalformed;
+    operations_asked = true;
+    const Answered<bool> said = claim_operations(claim, now, claims, admission);
+    if (!said.ok()) return said.fault();
+    if (!*said) return Refuser::kBucket;
+    return claim.schedule_is_full ? Refuser::kSchedule : Refuser::kNobody;
+  }();
+  if (!decided.ok()) return decided.fault();
+  if (*decided == Refuser::kNobody) return admission;
+
+  // Bytes are not given back: published so.
+  gas_.reclaim();
+  if (operations_asked) {
+    for (const Requirement& requirement : claim.requirements) {
+      buckets_[requirement.bucket].bucket.reclaim();
+    }
+  }
+  if (claims != nullptr) claims->items_.resize(noted);
+  admission.allowed = false;
+  admission.refuser = *decided;
+  admission.fits_at = kForever;
+  if (options_.explain) explain(claim, now, admission);
+  return admission;
+}
+
+// Of buckets that have refused at `now`: by how much, and until when.
+void ThrottleSet::explain(const Claim& claim, Moment now, Admission& admission) const {
+  switch (admission.refuser) {
+    case Refuser::kGas:
+      admission.never = claim.gas > gas_.capacity();
+      admission.missing = claim.gas - gas_.free_at(now);
+      admission.fits_at = after(now, gas_.fits_after_ns(claim.gas, now));
+      return;
+    case Refuser::kBytes:
+      admission.never = claim.bytes > bytes_->capacity();
+      admission.missing = claim.bytes - bytes_->free_at(now);
+      admission.fits_at = after(now, bytes_->fits_after_ns(claim.bytes, now));
+      return;
+    case Refuser::kUnlisted:
+    case Refuser::kMalformed:
+      admission.never = true;
+      return;
+    case Refuser::kBucket:
+      break;
+    case Refuser::kNobody:
+    case Refuser::kSchedule:
+      return;
+  }
+  admission.fits_at = instant_of(now);
+  for (const Requirement& requirement : claim.requirements) {
+    const OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok()) continue;
+    const std::optional<std::int64_t> ns = bucket.fits_after_ns(*logical, now);
+    const Instant fits = after(now, ns);
+    if (fits <= admission.fits_at) continue;
+    admission.fits_at = fits;
+    admission.bucket = requirement.bucket;
+    admission.never = !ns;
+    admission.missing =
+        saturate(Wide{*logical} * kUnitsPerOperation - bucket.capacity() + bucket.used_at(now));
+  }
+}
+
+// The same decision on copies.
+Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
+  Admission admission;
+  if (claim.touches_nothing) return admission;
+  const auto refused = [&](Refuser refuser) {
+    admission.allowed = false;
+    admission.refuser = refuser;
+    admission.fits_at = kForever;
+    explain(claim, now, admission);
+    return admission;
+  };
+  if (claim.gas_use == GasUse::kClaim) {
+    ScalarBucket gas = gas_;
+    const Answer said = gas.claim(claim.gas, now);
+    if (!said.ok()) return said.fault();
+    if (!*said) return refused(Refuser::kGas);
+  }
+  if (claim.claims_bytes) {
+    ScalarBucket bytes = *bytes_;
+    const Answer said = bytes.claim(claim.bytes, now);
+    if (!said.ok()) return said.fault();
+    if (!*said) return refused(Refuser::kBytes);
+  }
+  if (!claim.claims_operations) return admission;
+  if (claim.objection == Objection::kUnlisted) return refused(Refuser::kUnlisted);
+  if (claim.objection == Objection::kMalformed) return refused(Refuser::kMalformed);
+  bool granted = true;
+  for (const Requirement& requirement : claim.requirements) {
+    OperationBucket bucket = buckets_[requirement.bucket].bucket;
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok()) return logical.fault();
+    const Answer said = bucket.claim(*logical, now);
+    if (!said.ok()) return said.fault();
+    granted &= *said;
+  }
+  if (!granted) return refused(Refuser::kBucket);
+  return claim.schedule_is_full ? refused(Refuser::kSchedule) : admission;
+}
+
+Answered<Admission> ThrottleSet::peek(const Transaction& transaction, Moment now) const {
+  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  const Moment at = options_.clamp_clock ? std::max(latest_, now) : now;
+  return look(claim_of(transaction, options_.settings, options_.role, listing_), at);
+}
+
+Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) const {
+  // Gas, bytes and operations bind one after the other, and none closes again by itself.
+  for (int round = 0; round < 3; ++round) {
+    const Answered<Admission> said = peek(transaction, moment_of(from));
+    if (!said.ok()) return kForever;
+    if (said->allowed || said->fits_at == kForever) return said->allowed ? from : kForever;
+    from = said->fits_at;
+  }
+  return from;
+}
+
+template <typename OfBucket, typename OfGas>
+std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bucket,
+                                OfGas&& of_gas) const {
+  if (options_.role == Role::kAlwaysAllow) return kTermMax;
+  Transaction one = transaction;
+  one.count = 1;
+  const Claim claim = claim_of(one, options_.settings, options_.role, listing_);
+  if (claim.touches_nothing) return kTermMax;
+  if (claim.objection != Objection::kNone || claim.schedule_is_full) return 0;
+  std::int64_t least = kTermMax;
+  for (const Requirement& requirement : claim.requirements) {
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok() || *logical > kOperationsMax) return 0;
+    // A requirement cut to 32 bits may have become 0.
+    if (*logical < 1) continue;
+    least = std::min(least, of_bucket(buckets_[requirement.bucket].bucket) / units_of(*logical));
+  }
+  if (claim.gas_use == GasUse::kClaim && claim.gas > 0) {
+    least = std::min(least, of_gas(gas_) / claim.gas);
+  }
+  return least;
+}
+
+std::int64_t ThrottleSet::room_for(const Transaction& transaction, Moment at) const {
+  return least(
+      transaction,
+      [&](const OperationBucket& bucket) { return bucket.capacity() - bucket.used_at(at); },
+      [&](const ScalarBucket& gas) { return gas.free_at(at); });
+}
+
+std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
+  return least(
+      transaction, [](const OperationBucket& bucket) { return bucket.capacity(); },
+      [](const ScalarBucket& gas) { return gas.capacity(); });
+}
+
+Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
+  if (options_.role == Role::kAlwaysAllow) return Fault::kNone;
+  const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
+  if (requirements.empty()) return Fault::kUnknownOperation;
+  for (const Requirement& requirement : requirements) {
+    const Fault fault = buckets_[requirement.bucket].bucket.give_back(
+        wrapping_product32(count, requirement.logical));
+    if (fault != Fault::kNone) return fault;
+  }
+  return Fault::kNone;
+}
+
+void ThrottleSet::refund(const Claims& claims, Refund what) {
+  for (const Claims::Item& item : claims.items_) {
+    if (what == Refund::kOperations && item.kind != Claims::Kind::kBucket) continue;
+    // Every amount was granted once, so none of them is negative.
+    switch (item.kind) {
+      case Claims::Kind::kBucket:
+        if (item.generation != generation_) break;
+        (void)buckets_[item.bucket].bucket.give_back(static_cast<std::int32_t>(item.amount));
+        break;
+      case Claims::Kind::kGas:
+        if (item.generation == scalar_generation_) (void)gas_.give_back(item.amount);
+        break;
+      case Claims::Kind::kBytes:
+        if (item.generation == scalar_generation_) (void)bytes_->give_back(item.amount);
+        break;
+    }
+  }
+}
+
+Fault ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> payer) {
+  if (options_.role == Role::kAlwaysAllow || is_exempt(options_.settings, payer)) {
+    return Fault::kNone;
+  }
+  return gas_.give_back(gas);
+}
+
+std::int64_t ThrottleSet::free_duration(Moment at) const noexcept {
+  return options_.role == Role::kAlwaysAllow ? kMax : duration_.free_at(at);
+}
+
+Fault ThrottleSet::use_duration(std::int64_t units, Moment now) noexcept {
+  return options_.role == Role::kAlwaysAllow ? Fault::kNone : duration_.use(units, now);
+}
+
+Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operation, Moment now) {
+  std::int32_t fullest = 0;
+  for (const Requirement& requirement : listing_.of(operation, Family::kHighVolume)) {
+    OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    const Fault fault = bucket.leak_until(now);
+    if (fault != Fault::kNone) return fault;
+    fullest = std::max(fullest, bucket.basis_points_now());
+  }
+  return std::min(fullest, 10'000);
+}
+
+Fault ThrottleSet::restore_bucket(std::size_t bucket, const Usage& usage) {
+  return buckets_[bucket].bucket.restore(usage);
+}
+
+Fault ThrottleSet::restore_bytes(const Usage& usage) {
+  return bytes_ ? bytes_->restore(usage) : Fault::kNone;
+}
+
+std::string_view status_of(Role role, const Admission& admission) noexcept {
+  if (admission.allowed) return "OK";
+  if (role != Role::kConsensus) return "BUSY";
+  return admission.by_gas() ? "CONSENSUS_GAS_EXHAUSTED" : "THROTTLED_AT_CONSENSUS";
+}
+
+}  // namespace weir::system::throttle

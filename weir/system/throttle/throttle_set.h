@@ -1,0 +1,205 @@
+// Throttle set: all buckets of one role, and the decisions over them.
+//
+// An operation claims from every bucket that lists it, in the order of the file, and is
+// refused if any of them is full; then what the others granted is given back, but all of
+// them have leaked and moved their clocks. An operation that no bucket lists is refused.
+// Decisions are those of the published network, unit for unit.
+//
+//   auto definitions = load_definitions(text, "throttles.json", /*nodes=*/31);
+//   ThrottleSet set(*definitions, {.role = Role::kFrontEnd, .nodes = 31});
+//   Transaction transaction{.operation = set.operations().find("CryptoTransfer")};
+//   Answered<Admission> said = set.decide(transaction, moment_of(clock.now()));
+//   if (said.ok() && !said->allowed) ... said->refuser, said->fits_at
+//
+// A fault (time that went backwards, a negative amount) leaves what was done before it was
+// met, as published. With `clamp_clock`, decisions at earlier moments happen at the latest
+// one so far instead.
+//
+// Thread safety: none; whoever owns the set orders the calls.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/system/throttle/answer.h"
+#include "weir/system/throttle/build.h"
+#include "weir/system/throttle/definitions.h"
+#include "weir/system/throttle/listing.h"
+#include "weir/system/throttle/moment.h"
+#include "weir/system/throttle/operation_bucket.h"
+#include "weir/system/throttle/operations.h"
+#include "weir/system/throttle/scalar_bucket.h"
+#include "weir/system/throttle/transaction.h"
+
+namespace weir::system::throttle {
+
+enum class Refuser : std::uint8_t {
+  kNobody,
+  kGas,
+  kBytes,
+  kBucket,     // Admission::bucket
+  kUnlisted,   // no bucket lists the operation: never
+  kMalformed,  // a ScheduleCreate without a transaction: never
+  kSchedule,   // too many transactions expire in that second
+};
+
+struct Admission {
+  bool allowed = true;
+  Refuser refuser = Refuser::kNobody;
+  std::uint32_t bucket = 0;  // of several, the one that keeps the claim waiting longest
+  // When it would be granted if nobody else came; kForever: unknown, or never.
+  Instant fits_at{};
+  bool never = false;        // it is more than the bucket can ever hold
+  std::int64_t missing = 0;  // units that the bucket lacked
+
+  bool by_gas() const noexcept { return refuser == Refuser::kGas; }
+};
+
+// What decisions have claimed, to be given back together. May be used again and again.
+class Claims {
+ public:
+  void clear() noexcept { items_.clear(); }
+  bool empty() const noexcept { return items_.empty(); }
+
+ private:
+  friend class ThrottleSet;
+  enum class Kind : std::uint8_t { kBucket, kGas, kBytes };
+  struct Item {
+    Kind kind;
+    std::uint32_t bucket;
+    std::uint32_t generation;  // of the buckets; those of another are gone
+    std::int64_t amount;       // logical operations, gas or bytes
+  };
+  std::vector<Item> items_;
+};
+
+enum class Refund : std::uint8_t { kAll, kOperations };
+
+// A live bucket, as it stands.
+struct LiveBucket {
+  std::string name;
+  bool high_volume = false;
+  std::int64_t burst_ms = 0;
+  OperationBucket bucket;
+};
+
+struct DroppedBucket {
+  std::string name;
+  bool high_volume = false;
+  Finding finding = Finding::kSuccess;
+};
+
+struct ThrottleOptions {
+  Role role = Role::kFrontEnd;
+  std::int32_t nodes = 1;  // into how many parts capacity is split; consensus: 1
+  bool clamp_clock = true;
+  bool explain = true;  // a refusal says when it would fit
+  Settings settings{};
+};
+
+class ThrottleSet {
+ public:
+  // Buckets that cannot be built are left out. Requires nodes >= 1 and limits of gas and
+  // bytes that are not negative.
+  ThrottleSet(const Definitions& definitions, ThrottleOptions options);
+
+  // --- decisions. What is granted is also noted in `claims`, if there is one.
+  Answered<Admission> decide(const Transaction& transaction, Moment now, Claims* claims = nullptr);
+  Answered<Admission> decide(const Query& query, Moment now);
+  // `count` operations at once, unscaled.
+  Answered<Admission> decide(OperationId operation, std::int32_t count, Moment now);
+
+  // What decide() would say. Changes nothing.
+  Answered<Admission> peek(const Transaction& transaction, Moment now) const;
+
+  // The first moment from `from` on at which it would be granted; kForever: unknown.
+  Instant fits_from(const Transaction& transaction, Instant from) const;
+
+  // How many such transactions would be granted at once, now and at most.
+  std::int64_t room_for(const Transaction& transaction, Moment at) const;
+  std::int64_t capacity_for(const Transaction& transaction) const;
+
+  // --- giving back
+  Fault undo(OperationId operation, std::int32_t count);
+  void refund(const Claims& claims, Refund what = Refund::kAll);
+  // Gas that a transaction did not use. Exempt payers have used none.
+  Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
+
+  // --- duration of operations
+  std::int64_t free_duration(Moment at) const noexcept;
+  Fault use_duration(std::int64_t units, Moment now) noexcept;
+
+  // The fullest of an operation's high-volume buckets, in hundredths of a percent. Leaks
+  // them up to `now`, and moves their clocks.
+  Answered<std::int32_t> high_volume_utilization(OperationId operation, Moment now);
+
+  // --- changes
+  // All operation buckets are built anew, and empty.
+  void rebuild(const Definitions& definitions);
+  // Gas, bytes and duration are made anew, and empty.
+  void configure(Settings settings);
+
+  // --- readings
+  const ThrottleOptions& options() const noexcept { return options_; }
+  const Settings& settings() const noexcept { return options_.settings; }
+  const Operations& operations() const noexcept { return operations_; }
+  const Listing& listing() const noexcept { return listing_; }
+  // Normal ones in the order of the file, then high-volume ones.
+  std::span<const LiveBucket> buckets() const noexcept { return buckets_; }
+  std::size_t normal_buckets() const noexcept { return normal_count_; }
+  std::span<const DroppedBucket> dropped() const noexcept { return dropped_; }
+  const ScalarBucket& gas() const noexcept { return gas_; }
+  const std::optional<ScalarBucket>& bytes() const noexcept { return bytes_; }  // not consensus
+  const DurationBucket& duration() const noexcept { return duration_; }
+  // Changes with every rebuild(); numbers of operations mean the same until then.
+  std::uint32_t generation() const noexcept { return generation_; }
+  bool last_was_refused_by_gas() const noexcept { return last_by_gas_; }
+
+  // --- for snapshots
+  Fault restore_bucket(std::size_t bucket, const Usage& usage);
+  Fault restore_gas(const Usage& usage) { return gas_.restore(usage); }
+  Fault restore_bytes(const Usage& usage);
+  Fault restore_duration(const Usage& usage) { return duration_.restore(usage); }
+
+  // What a front end's clock has reached: part of the state if clocks are clamped.
+  Moment clamped_to() const noexcept { return latest_; }
+  void clamp_to(Moment latest) noexcept { latest_ = latest; }
+
+ private:
+  Moment clamped(Moment now) noexcept;
+  Answered<Admission> run(const Claim& claim, Moment now, Claims* claims);
+  Answer claim_plainly(OperationId operation, Moment now);
+  Answered<bool> claim_operations(const Claim& claim, Moment now, Claims* claims,
+                                  Admission& admission);
+  Answered<Admission> look(const Claim& claim, Moment now) const;
+  void explain(const Claim& claim, Moment now, Admission& admission) const;
+  template <typename OfBucket, typename OfGas>
+  std::int64_t least(const Transaction& transaction, OfBucket&& of_bucket, OfGas&& of_gas) const;
+  void make_scalars();
+
+  ThrottleOptions options_;
+  Operations operations_;
+  Listing listing_;
+  std::vector<LiveBucket> buckets_;
+  std::vector<DroppedBucket> dropped_;
+  std::size_t normal_count_ = 0;
+  ScalarBucket gas_;
+  std::optional<ScalarBucket> bytes_;
+  DurationBucket duration_;
+  Moment latest_{};
+  std::uint32_t generation_ = 0;
+  std::uint32_t scalar_generation_ = 0;
+  bool last_by_gas_ = false;
+};
+
+// The network's own word for a decision: `OK`, `BUSY`, `THROTTLED_AT_CONSENSUS`,
+// `CONSENSUS_GAS_EXHAUSTED`.
+std::string_view status_of(Role role, const Admission& admission) noexcept;
+
+}  // namespace weir::system::throttle

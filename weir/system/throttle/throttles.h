@@ -1,0 +1,145 @@
+// Throttles: the front end and consensus of one network, together and for many threads.
+//
+// What a server keeps: both sets of buckets, the congestion multipliers, and the claims of
+// transactions that may still be settled or cancelled. Definitions change as a whole, or
+// not at all.
+//
+//   auto throttles = Throttles::create({.definitions = *definitions, .nodes = 31});
+//   Result<Submitted> said = throttles->submit(
+//       Role::kFrontEnd, {.operation = "ContractCall", .transaction = {.gas = 50'000}}, now);
+//   said->status;                         // `BUSY`
+//   throttles->settle(said->claim, {{"gas", 21'000}});
+//
+// The front end's clock never goes back; consensus time that does is an error.
+//
+// Thread safety: every function may be called from any number of threads.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/definitions.h"
+#include "weir/system/throttle/snapshot.h"
+#include "weir/system/throttle/throttle_set.h"
+
+namespace weir::system::throttle {
+
+constexpr std::size_t kClaimsKeptMax = 65'536;  // beyond it the oldest is final
+
+struct ThrottlesSpec {
+  Definitions definitions{};
+  std::int32_t nodes = 1;
+  Settings settings{};
+  std::vector<Tier> tiers{{90, 10}, {95, 25}, {99, 100}};
+  std::int64_t congestion_period_s = 60;
+};
+
+struct Submission {
+  std::string_view operation;
+  Transaction transaction{};  // its own operation is ignored
+};
+
+struct Submitted {
+  Admission admission{};
+  std::string_view status{};    // the network's own word
+  std::string bucket{};         // that refused: a name, or `gas`, `bytes`, `schedule`
+  std::int64_t multiplier = 1;  // of the fee, before entity scaling; consensus only
+  std::uint64_t claim = 0;      // for settle() and cancel(); 0: refused
+};
+
+struct BucketReading {
+  std::string name;
+  bool high_volume = false;
+  std::int64_t burst_ms = 0;
+  std::int64_t milli_ops = 0;
+  std::int64_t used = 0;  // leaked up to the instant asked for
+  std::int64_t capacity = 0;
+  double percent_used = 0;
+};
+
+struct SetReading {
+  std::vector<BucketReading> buckets{};
+  std::vector<DroppedBucket> dropped{};
+  BucketReading gas{};
+  std::optional<BucketReading> bytes{};
+  BucketReading duration{};
+};
+
+struct Reading {
+  std::int32_t nodes = 1;
+  SetReading front_end{};
+  SetReading consensus{};
+  std::int64_t generic_multiplier = 1;
+  std::int64_t gas_multiplier = 1;
+};
+
+class Throttles {
+ public:
+  // Fails if a limit is negative or there are no nodes.
+  static Result<std::shared_ptr<Throttles>> create(ThrottlesSpec spec);
+
+  Result<Submitted> submit(Role role, const Submission& submission, Instant now);
+  // What submit() would say. Changes nothing.
+  Result<Submitted> peek(Role role, const Submission& submission, Instant now) const;
+
+  // The work is done: gas that was claimed and not used is given back. False: the claim
+  // has ended already, or is too old.
+  bool settle(std::uint64_t claim, std::int64_t gas_used);
+  // It was not done: everything is given back.
+  bool cancel(std::uint64_t claim);
+
+  // Read strictly and judged for this network; on an error the old ones stay in force.
+  Status set_definitions(std::string_view text, std::string_view file);
+
+  Reading reading(Instant now) const;
+
+  std::string snapshot(Role role) const;
+  std::string positional_snapshot() const;  // of consensus, which alone is saved
+  Result<RestoreReport> restore(Role role, std::string_view text);
+  Status restore_positional(std::string_view text);
+
+  // For the gate: the lock may be taken again by the thread that has it, and the sets are
+  // to be used with it only.
+  void lock() const noexcept { lock_.lock(); }
+  void unlock() const noexcept { lock_.unlock(); }
+  ThrottleSet& set_of(Role role) noexcept {
+    return role == Role::kConsensus ? consensus_ : front_end_;
+  }
+  const ThrottleSet& set_of(Role role) const noexcept {
+    return role == Role::kConsensus ? consensus_ : front_end_;
+  }
+
+ private:
+  explicit Throttles(ThrottlesSpec spec);
+
+  Result<Submitted> submitted(Role role, const Answered<Admission>& said) const;
+  std::uint64_t keep(Role role, Claims claims, const Transaction& transaction);
+
+  struct Kept {
+    Role role;
+    Claims claims;
+    std::int64_t gas;  // that was claimed
+    std::optional<std::int64_t> payer;
+  };
+
+  const std::int32_t nodes_;
+  mutable std::recursive_mutex lock_;
+  ThrottleSet front_end_;
+  ThrottleSet consensus_;
+  Congestion congestion_;
+  std::map<std::uint64_t, Kept> kept_;
+  std::uint64_t last_claim_ = 0;
+};
+
+}  // namespace weir::system::throttle
