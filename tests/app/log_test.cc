@@ -158,7 +158,7 @@ TEST_F(LogTest, RecordsWhatIsAskedOverHttp) {
     seen += line.attributes[0].second + ' ' + std::string(to_string(line.verdict)) + '\n';
   }
   EXPECT_EQ(seen,
-            "one allowed\ntwo allowed\nthree allowed\nthree denied\nfour allowed\nfive allowed\n");
+            "one allowed\ntwo allowed\nthree allowed\nthree queued\nfour allowed\nfive allowed\n");
 }
 
 TEST_F(LogTest, OpensItsRecordingAgainOnSighup) {

@@ -208,7 +208,12 @@ TEST_F(StateTest, AStopForgetsNothing) {
   ASSERT_GT(load->answered_at.size(), 0u);
   start();
   EXPECT_EQ(used("load"), static_cast<std::int64_t>(load->answered_at.size()));
-  EXPECT_THAT(process->said(), HasSubstr("event=state dir=" + state.string() + " meters=1 "));
+  // It answers before it says so.
+  const std::string line = "event=state dir=" + state.string() + " meters=1 ";
+  for (int i = 0; i < 2000 && process->said().find(line) == std::string::npos; ++i) {
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_THAT(process->said(), HasSubstr(line));
 }
 
 TEST_F(StateTest, TwoServersDoNotShareADirectory) {
