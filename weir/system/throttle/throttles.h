@@ -7,8 +7,8 @@
 //   auto throttles = Throttles::create({.definitions = *definitions, .nodes = 31});
 //   Result<Submitted> said = throttles->submit(
 //       Role::kFrontEnd, {.operation = "ContractCall", .transaction = {.gas = 50'000}}, now);
-//   said->status;                         // `BUSY`
-//   throttles->settle(said->claim, {{"gas", 21'000}});
+//   said->status;                         // `OK`, or `BUSY`
+//   throttles->settle(said->claim, /*gas_used=*/21'000);
 //
 // The front end's clock never goes back; consensus time that does is an error.
 //
