@@ -73,7 +73,10 @@ void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) 
   Table& table = impl_->table;
   Shard& shard = table.shard(index);
   // Memory is found before the lock is taken.
-  out.meters.reserve(out.meters.size() + shard.size.load(std::memory_order_relaxed));
+  const std::size_t needed = out.meters.size() + shard.size.load(std::memory_order_relaxed);
+  if (needed > out.meters.capacity()) {
+    out.meters.reserve(std::max(needed, 2 * out.meters.capacity()));
+  }
   const std::scoped_lock lock(shard);
   if (impl_->options.durable) {
     for (const Print print : table.forgotten(shard)) {

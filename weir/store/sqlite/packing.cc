@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -49,6 +50,14 @@ class Writer {
     std::array<std::byte, 8> little;
     for (std::size_t i = 0; i < 8; ++i) little[i] = static_cast<std::byte>(value >> (8 * i));
     bytes_.insert(bytes_.end(), little.begin(), little.begin() + bytes);
+  }
+  void put(std::array<std::uint64_t, 4> words) {
+    if constexpr (std::endian::native == std::endian::little) {
+      const auto* begin = reinterpret_cast<const std::byte*>(words.data());
+      bytes_.insert(bytes_.end(), begin, begin + sizeof words);
+    } else {
+      for (const std::uint64_t word : words) put(word, 8);
+    }
   }
   void put(std::int64_t value) { put(static_cast<std::uint64_t>(value), 8); }
   void put(std::string_view text) {
@@ -129,12 +138,11 @@ Result<Reader> open(Bytes blob, std::uint64_t magic) {
 }
 
 void put(Writer& out, const MeterRecord& record, bool is_log) {
-  out.put(record.print.low, 8);
-  out.put(record.print.high >> 16, 6);
-  out.put((record.row == kForgotten ? kNoRow : record.row) | (record.overridden ? kOverridden : 0),
-          2);
-  out.put(is_log ? record.run_count : record.words[0], 8);
-  out.put(is_log ? 0 : record.words[1], 8);
+  const std::uint64_t row =
+      (record.row == kForgotten ? kNoRow : record.row) | (record.overridden ? kOverridden : 0);
+  out.put(std::array<std::uint64_t, 4>{record.print.low, record.print.high >> 16 | row << 48,
+                                       is_log ? record.run_count : record.words[0],
+                                       is_log ? 0 : record.words[1]});
 }
 
 // False: its row or its runs do not exist.
