@@ -17,7 +17,7 @@ constexpr std::size_t kLoadDenominator = 5;
 constexpr std::size_t kFirstCapacity = 32;  // slots of a shard
 constexpr std::size_t kPageSlots = 4096 / sizeof(Slot);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr int kSpinsBeforeYield = 128;
+constexpr int kSpinsBeforeYield = 32;
 constexpr std::size_t kEvictionCandidates = 16;
 
 // From a page on, parts are whole pages, so that one can be given back by itself.
@@ -67,7 +67,9 @@ void Shard::lock_slowly() noexcept {
       return;
     }
     if (spins < kSpinsBeforeYield) {
-      pause_briefly();
+      // Longer and longer, so that the line stays with its holder for a few decisions:
+      // handing it over costs more than a decision.
+      for (int i = 0; i < 1 << std::min(spins + 4, 6); ++i) pause_briefly();
     } else {
       std::this_thread::yield();  // the holder may have been taken off its core
     }
