@@ -112,7 +112,7 @@ TEST_F(Metrics, CountConnectionsRequestsAndBytesOfBothProtocols) {
 }
 
 TEST_F(Metrics, AreReadByAnIndependentParser) {
-  serve();
+  serve("throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n");
   ask(post("/v1/acquire", kAcme));
   const std::string file = dir / "metrics";
   std::ofstream(file) << metrics();
