@@ -132,8 +132,8 @@ TEST(ThrottleMistakes, IncludeOneLimitUnderTwoNames) {
 }
 
 TEST(ThrottleMistakes, IncludeTiersAndPeriodsOfCongestion) {
-  EXPECT_THAT(mistakes_in("file: t, congestion: { tiers: '90,10' }", ""),
-              StartsWith("f:1:44: throttles: congestion: congestion multipliers are '90,10'"));
+  EXPECT_THAT(mistakes_in("file: t, congestion: { tiers: '90,x' }", ""),
+              StartsWith("f:1:44: throttles: congestion: congestion multipliers are '90,x'"));
   EXPECT_EQ(mistakes_in("file: t, congestion: { period: 1500ms }", ""),
             "f:1:45: throttles: congestion: period is '1500ms', but it must be whole seconds; "
             "write such as '60s'");

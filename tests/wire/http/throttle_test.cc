@@ -35,21 +35,21 @@ struct ThrottleDesk : Desk {
   }
 
   Answer submit(std::string_view body) { return post("/v1/throttle/submit", body); }
-  std::int64_t used(std::string_view role, std::size_t bucket) {
-    return level(role, [&](const boost::json::value& set) {
+  std::int64_t used(std::string_view of, std::size_t bucket) {
+    return level(of, [&](const boost::json::value& set) {
       return set.at("buckets").as_array().at(bucket).at("used").as_int64();
     });
   }
-  std::int64_t gas(std::string_view role) {
-    return level(role,
+  std::int64_t gas(std::string_view of) {
+    return level(of,
                  [](const boost::json::value& set) { return set.at("gas").at("used").as_int64(); });
   }
 
  private:
   template <typename Read>
-  std::int64_t level(std::string_view role, Read read) {
+  std::int64_t level(std::string_view of, Read read) {
     const boost::json::value all = parsed(get("/v1/throttle").body);
-    return read(all.at(role));
+    return read(all.at(of));
   }
 };
 
@@ -298,7 +298,7 @@ TEST(ThrottleDefinitions, StayWhenTheNewOnesAreWrong) {
       {R"({"buckets":[{"name":"A"}]})", "body:1:13: BUCKET_HAS_NO_THROTTLE_GROUPS"},
       {R"({"buckets":[{"name":"A","throttleGroups":[{"opsPerSec":1,"operations":["X"]},
          {"opsPerSec":2,"operations":["X"]}]}]})",
-       "body:2:42: OPERATION_REPEATED_IN_BUCKET_GROUPS"},
+       "body:2:39: OPERATION_REPEATED_IN_BUCKET_GROUPS"},
   };
   for (const auto& [body, message] : cases) {
     const Answer answer = desk.ask("PUT", "/v1/throttle/definitions", body);
