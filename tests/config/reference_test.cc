@@ -84,6 +84,14 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
   EXPECT_EQ(config.rules->rules().size(), 10u);
 }
 
+TEST(Examples, WithThrottlesLoad) {
+  const Config config = config_of(contents("examples/throttles/weir.yaml"), contents);
+  ASSERT_TRUE(config.throttles.has_value());
+  EXPECT_EQ(config.throttles->spec.nodes, 31);
+  EXPECT_TRUE(config.throttles->spec.settings.throttle_by_gas);
+  EXPECT_EQ(config.rules->rules().size(), 2u);
+}
+
 TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {
   const std::string lines = repeated("#\n", 12) + "limits: [ { name: uploads,\n" +
                             "  bucket:   { rate: 1/0s,\n    brust: 1 } } ]\n";

@@ -263,6 +263,11 @@ std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
   return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
 }
 
+std::string Server::definitions_file() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.throttles ? impl_->config.throttles->file : "";
+}
+
 Status Server::reload(std::string_view by) noexcept {
   Status status = impl_->reload();
   (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
