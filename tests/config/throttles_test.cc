@@ -146,6 +146,11 @@ TEST(ThrottleMistakes, OfTheDefinitionsHaveThePlaceInTheirOwnFile) {
               StartsWith("t.json:1:13: BUCKET_HAS_NO_THROTTLE_GROUPS: "));
 }
 
+TEST(ThrottleMistakes, IncludeTenMegabytesOfNonsense) {
+  EXPECT_THAT(mistakes_in("file: t.json", std::string(10 << 20, 'x')),
+              StartsWith("t.json:1:1: UNPARSEABLE_THROTTLE_DEFINITIONS: "));
+}
+
 TEST(ThrottleMistakes, AreReportedTogetherWithThoseOfLimits) {
   EXPECT_THAT(mistakes_in("file: t.json", "nonsense", "limits: [ { name: a } ]"),
               ::testing::AllOf(StartsWith("t.json:1:1: UNPARSEABLE_THROTTLE_DEFINITIONS"),
