@@ -20,7 +20,7 @@ namespace {
 using server::LogLevel;
 
 constexpr auto kPatience = std::chrono::seconds{5};  // for replies to be read at the end
-constexpr timespec kLookEvery{1, 0};                 // at the configuration file
+constexpr timespec kLookEvery{1, 0};                 // at the files that were read
 
 // What tells two versions of a file apart.
 struct FileMark {
@@ -32,6 +32,14 @@ struct FileMark {
     struct stat found {};
     if (::stat(path.c_str(), &found) != 0) return {};
     return {found.st_mtim, found.st_ino, found.st_size};
+  }
+  // Whether the file is another than before. One that is not there, as between two steps of
+  // replacing it, is not looked at.
+  bool changes(const std::string& path) {
+    const FileMark now = of(path);
+    if (now.inode == 0 || now == *this) return false;
+    *this = now;
+    return true;
   }
   friend bool operator==(const FileMark& a, const FileMark& b) {
     return a.changed.tv_sec == b.changed.tv_sec && a.changed.tv_nsec == b.changed.tv_nsec &&
@@ -52,6 +60,8 @@ int run_serve(const ServeOptions& options) {
   FileMark mark = FileMark::of(path);
   Result<config::Config> config = config::load(path);
   if (!config) return refuse(config.error());
+  FileMark definitions;
+  if (config->throttles) definitions = FileMark::of(config->throttles->file);
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -87,10 +97,9 @@ int run_serve(const ServeOptions& options) {
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
     if (signal == SIGTERM || signal == SIGINT) break;
-    const FileMark now = FileMark::of(path);
-    const bool changed = !(now == mark) && now.inode != 0;
-    if (signal == SIGHUP || changed) {
-      mark = now;
+    const bool changed = mark.changes(path);
+    const bool redefined = definitions.changes((*server)->definitions_file());
+    if (signal == SIGHUP || changed || redefined) {
       // Refused or not, the server says so in the log.
       static_cast<void>((*server)->reload(signal == SIGHUP ? "SIGHUP" : "file change").ok());
     }

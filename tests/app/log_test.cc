@@ -76,6 +76,21 @@ TEST_F(LogTest, SaysWhoReloadedAndWhatWasRefused) {
   ASSERT_TRUE(says("event=reload config=" + path() + " by=request\n"));
 }
 
+TEST_F(LogTest, SaysThatChangedDefinitionsOfThrottlesWereRead) {
+  const std::string file = dir / "throttles.json";
+  const auto define = [&](std::string_view rate) {
+    std::ofstream(file) << R"({"buckets":[{"name":"A","burstPeriod":1,"throttleGroups":[)"
+                        << R"({"opsPerSec":)" << rate << R"(,"operations":["X"]}]}]})";
+  };
+  define("5");
+  serve(std::string(kConfig) + "throttles: { file: '" + file + "' }\n");
+  define("10");
+  ASSERT_TRUE(says("event=reload config=" + path() + " by=\"file change\""));
+  define("none");
+  ASSERT_TRUE(says("event=reload-refused config=" + path() + " by=\"file change\""));
+  EXPECT_THAT(server->said(), HasSubstr("throttles.json:1:"));
+}
+
 TEST_F(LogTest, LeavesOutWhatIsLessImportant) {
   // Without the line that says where it listens, so at a place that is known.
   const std::string socket = "unix:" + (dir / "socket").string();

@@ -11,10 +11,11 @@
 namespace weir::config {
 namespace {
 
-std::string page() {
-  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/config.md");
+std::string contents(const std::string& path) {
+  std::ifstream file(WEIR_SOURCE_DIR "/" + path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+std::string page() { return contents("docs/reference/config.md"); }
 
 // What stands between the line that starts with `begin` and `end`.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {
@@ -57,11 +58,11 @@ TEST(ReferencePage, ShowsTheDefaultOfEachBound) {
 }
 
 TEST(ReferencePage, HasAnExampleThatLoads) {
-  const Config config = config_of(between(page(), "```yaml", "```"));
+  const Config config = config_of(between(page(), "```yaml", "```"), contents);
   EXPECT_EQ(describe(config),
             "limit per-client: bucket 100 every 1s, burst 200; per client; unit requests\n"
-            "limit writes: bucket 1000 every 1s, burst 1000; one meter for all; when operation is "
-            "put or post; weigh operation: put 1, post 5; unit requests; exempt if client is "
+            "limit writes: bucket 1000 every 1s, burst 1000; one meter for all; when method is "
+            "put or post; weigh method: put 1, post 5; unit requests; exempt if client is "
             "internal-*; shadow\n"
             "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
             "processing_units\n"
@@ -72,12 +73,23 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "requests\n"
             "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
             "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
+            "limit throttles: gate; one meter for all; unit requests\n"
+            "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
+            "15000000 at consensus\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
             "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 9u);
+  EXPECT_EQ(config.rules->rules().size(), 10u);
+}
+
+TEST(Examples, WithThrottlesLoad) {
+  const Config config = config_of(contents("examples/throttles/weir.yaml"), contents);
+  ASSERT_TRUE(config.throttles.has_value());
+  EXPECT_EQ(config.throttles->spec.nodes, 31);
+  EXPECT_TRUE(config.throttles->spec.settings.throttle_by_gas);
+  EXPECT_EQ(config.rules->rules().size(), 2u);
 }
 
 TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {

@@ -12,16 +12,16 @@
 namespace weir::config {
 
 // The mistakes of a file called `f`; empty if it has none.
-inline std::string mistakes_of(std::string_view text) {
-  const Result<Config> config = parse(text, "f");
+inline std::string mistakes_of(std::string_view text, const ReadFile& read_file = {}) {
+  const Result<Config> config = parse(text, "f", read_file);
   if (config) return "";
   EXPECT_EQ(config.error().code, ErrorCode::kBadArgument);
   return config.error().message;
 }
 
 // The configuration of a file without mistakes.
-inline Config config_of(std::string_view text) {
-  Result<Config> config = parse(text, "f");
+inline Config config_of(std::string_view text, const ReadFile& read_file = {}) {
+  Result<Config> config = parse(text, "f", read_file);
   EXPECT_TRUE(config.ok()) << config.error().message;
   return config ? std::move(*config) : Config{};
 }

@@ -22,6 +22,10 @@ std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
+// Without which some metrics are not there.
+constexpr const char* kThrottles =
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
+
 struct Metrics : HttpTest {
   std::string metrics() { return ask(get("/metrics")).body; }
 };
@@ -112,7 +116,7 @@ TEST_F(Metrics, CountConnectionsRequestsAndBytesOfBothProtocols) {
 }
 
 TEST_F(Metrics, AreReadByAnIndependentParser) {
-  serve();
+  serve(kThrottles);
   ask(post("/v1/acquire", kAcme));
   const std::string file = dir / "metrics";
   std::ofstream(file) << metrics();
@@ -130,7 +134,7 @@ TEST_F(Metrics, AreReadByAnIndependentParser) {
 }
 
 TEST_F(Metrics, AreThoseOfTheReferencePage) {
-  serve();
+  serve(kThrottles);
   ask(get("/healthz"));
   const std::string page =
       contents(std::filesystem::path(WEIR_SOURCE_DIR) / "docs/reference/metrics.md");

@@ -23,12 +23,23 @@ Error unreadable(const std::string& path, int error) {
                            path, std::strerror(error))};
 }
 
+// One byte more than allowed, so that whoever reads the text sees that there are more.
+Result<std::string> read_whole(const std::string& path, std::size_t bytes_max) {
+  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return unreadable(path, errno);
+  std::string text(bytes_max + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return unreadable(path, errno);
+  return text;
+}
+
 }  // namespace
 
-Result<Config> parse(std::string_view text, std::string_view name) {
+Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file) {
   Mistakes mistakes;
   Draft draft;
   draft.config.path = name;
+  draft.read_file = read_file;
   if (const std::optional<TreeNode> root = parse_document(text, mistakes)) {
     read_settings(*root, mistakes, draft);
     compile_limits(mistakes, draft);
@@ -38,18 +49,17 @@ Result<Config> parse(std::string_view text, std::string_view name) {
 }
 
 Result<Config> load(const std::string& path) {
-  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return unreadable(path, errno);
-  // One byte more than allowed, so that parse() sees that there are more.
-  std::string text(kFileBytesMax + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return unreadable(path, errno);
-  return parse(text, path);
+  Result<std::string> text = read_whole(path, kFileBytesMax);
+  if (!text) return std::move(text).error();
+  return parse(*text, path, [](const std::string& named) {
+    return read_whole(named, system::throttle::kDefinitionsBytesMax);
+  });
 }
 
 std::vector<KeyHelp> known_keys() {
   std::vector<KeyHelp> keys;
   list_settings_keys(keys);
+  list_throttle_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

@@ -9,13 +9,14 @@
 // decimals, and what is left out has the default shown here. The format is
 // described in docs/reference/config.md.
 //
-// Thread safety: the functions are pure, except that load() reads a file.
+// Thread safety: the functions are pure, except that load() reads files.
 
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/throttle/throttles.h"
 
 namespace weir::config {
 
@@ -101,6 +103,17 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
+// `throttles:`, with what was made of it: buckets that are empty, and the gate in front of
+// them, which is the limit `throttles` of the rules.
+struct ThrottleSettings {
+  std::string file{};         // of the definitions
+  std::string definitions{};  // what it said
+  system::throttle::ThrottlesSpec spec{};
+  std::shared_ptr<system::throttle::Throttles> throttles{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+constexpr std::string_view kThrottlesLimit = "throttles";
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -112,6 +125,7 @@ struct Config {
   Bounds bounds{};
   unsigned threads = 0;  // event loops; 0: one per core
   std::string record{};  // file of decisions; empty: none
+  std::optional<ThrottleSettings> throttles{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -120,8 +134,19 @@ struct Config {
 // directory of whoever opens them.
 Result<Config> load(const std::string& path);
 
-// `name` stands for the file in messages.
-Result<Config> parse(std::string_view text, std::string_view name);
+// How a file that the configuration names is read. An error is for putting the name of a
+// part in front.
+using ReadFile = std::function<Result<std::string>(const std::string& path)>;
+
+// `name` stands for the file in messages. Without `read_file`, a configuration that needs
+// another file is a mistake.
+Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
+
+// Before `next` replaces `running`: puts the running throttles and their gate into `next`,
+// so that levels, claims and holds go on. Only the definitions of `next` count; whoever
+// puts it in force gives them to the throttles. Fails, with `running` as it was, if they
+// cannot be built for the network that runs.
+Status keep_throttles(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

@@ -93,6 +93,16 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
   return fmt::format("limit {}: {}\n", limit.name, joined(parts, "; "));
 }
 
+std::string throttles_line(const ThrottleSettings& throttles) {
+  const system::throttle::Settings& settings = throttles.spec.settings;
+  const std::string gas = settings.throttle_by_gas ? fmt::format("gas {} a second, {} at consensus",
+                                                                 settings.front_end_gas_per_second,
+                                                                 settings.consensus_gas_per_second)
+                                                   : "gas not throttled";
+  return fmt::format("throttles: {} with {} buckets, {} nodes; {}\n", throttles.file,
+                     throttles.spec.definitions.buckets.size(), throttles.spec.nodes, gas);
+}
+
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
   texts.reserve(addresses.size());
@@ -119,6 +129,7 @@ std::string describe(const Config& config) {
     text += limit_line(limit, scale_of(config.limits_spec, limit.unit));
   }
   if (config.limits_spec.limits.empty()) text += "limits: none\n";
+  if (config.throttles) text += throttles_line(*config.throttles);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,

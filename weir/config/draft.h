@@ -1,6 +1,6 @@
 // Draft: a configuration while it is read.
 //
-// Between the readers of settings, limits and meters. Each of them has a table of
+// Between the readers of settings, throttles, limits and meters. Each of them has a table of
 // rows; see keys.h.
 
 #pragma once
@@ -29,6 +29,8 @@ struct Draft {
   std::vector<LimitPlace> limit_places{};
   Place units_place{};
   Place attributes_place{};
+  Place throttles_place{};
+  ReadFile read_file{};
 };
 
 // The whole file.
@@ -38,6 +40,12 @@ void list_settings_keys(std::vector<KeyHelp>& out);
 // `limits:`. Units must have been read before.
 void read_limits(const Entry& entry, Context& context, Draft& draft);
 void list_limit_keys(std::vector<KeyHelp>& out);
+
+// `throttles:`. Units and attributes must have been read before, limits after it.
+void read_throttles(const Entry& entry, Context& context, Draft& draft);
+// Once limits have been read.
+void add_throttles_limit(Draft& draft);
+void list_throttle_keys(std::vector<KeyHelp>& out);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);

@@ -36,6 +36,11 @@ void Mistakes::add(Place place, std::string_view where, std::string_view what) {
   if (kept_.size() < kMistakesMax) kept_.push_back({place, fmt::format("{}: {}", where, what)});
 }
 
+void Mistakes::add_elsewhere(Place place, std::string_view line) {
+  ++count_;
+  if (kept_.size() < kMistakesMax) kept_.push_back({place, std::string(line), true});
+}
+
 std::string Mistakes::text(std::string_view file) const {
   std::vector<Mistake> sorted = kept_;
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -43,8 +48,10 @@ std::string Mistakes::text(std::string_view file) const {
   std::string text;
   for (const Mistake& mistake : sorted) {
     if (!text.empty()) text += '\n';
-    text +=
-        fmt::format("{}:{}:{}: {}", file, mistake.place.line, mistake.place.column, mistake.text);
+    if (!mistake.is_elsewhere) {
+      text += fmt::format("{}:{}:{}: ", file, mistake.place.line, mistake.place.column);
+    }
+    text += mistake.text;
   }
   if (count_ > kept_.size()) {
     text += fmt::format("\n{}: {} more mistakes are not shown; correct these first", file,

@@ -29,6 +29,9 @@ class Mistakes {
   // expected and what to write. At most kMistakesMax are kept, the rest counted.
   void add(Place place, std::string_view where, std::string_view what);
 
+  // In another file, which `place` names. The line says where in it: `FILE:LINE:COLUMN: what`.
+  void add_elsewhere(Place place, std::string_view line);
+
   std::size_t count() const noexcept { return count_; }
 
   // `FILE:LINE:COLUMN: where: what`, a line each, sorted by place.
@@ -38,6 +41,7 @@ class Mistakes {
   struct Mistake {
     Place place;
     std::string text;
+    bool is_elsewhere = false;  // the text begins with a file of its own
   };
 
   std::vector<Mistake> kept_;

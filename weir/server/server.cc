@@ -181,6 +181,7 @@ struct Server::Impl {
     return kept ? std::move(recorded) : std::move(kept);
   }
 
+  std::mutex reload_lock;  // held by whoever changes the configuration
   mutable std::mutex config_lock;
   config::Config config;
   Clock& clock;
@@ -257,6 +258,16 @@ engine::Engine& Server::engine() noexcept { return *impl_->engine; }
 Status Server::stop(Duration patience) { return impl_->stop(patience); }
 const engine::RestoreReport& Server::restored() const noexcept { return impl_->restored; }
 
+std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
+}
+
+std::string Server::definitions_file() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.throttles ? impl_->config.throttles->file : "";
+}
+
 Status Server::reload(std::string_view by) noexcept {
   Status status = impl_->reload();
   (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
@@ -275,10 +286,21 @@ Status Server::reopen_recording() {
 }
 
 Status Server::Impl::reload() {
+  const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
+  if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
+  const bool has_new_definitions = config.throttles && next->throttles &&
+                                   config.throttles->definitions != next->throttles->definitions;
+  if (has_new_definitions) {
+    const config::ThrottleSettings& throttles = *next->throttles;
+    // keep_throttles() has judged them.
+    Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
+    if (!status) return status;
+  }
   const std::scoped_lock lock(config_lock);
+  config.throttles = std::move(next->throttles);
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
@@ -293,6 +315,7 @@ std::string Server::metrics() const {
                          .http = *impl_->http,
                          .readiness = impl_->readiness,
                          .clock = impl_->clock,
+                         .throttles = throttles(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

@@ -2,6 +2,10 @@
 
 #include "weir/server/server_metrics.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "weir/server/http_front.h"
 #include "weir/wire/http/routes.h"
 
@@ -31,6 +35,45 @@ void write_protocols(MetricsText& out, std::string_view name, std::uint64_t resp
   out.begin(name);
   out.value("protocol", "resp", resp);
   out.value("protocol", "http", http);
+}
+
+using system::throttle::BucketReading;
+using system::throttle::SetReading;
+
+// The buckets of one role, gas and the like included, under names of their own: of
+// several with one name, the second is `NAME#2`.
+std::vector<BucketReading> buckets_of(const SetReading& set) {
+  std::vector<BucketReading> all = set.buckets;
+  all.push_back(set.gas);
+  if (set.bytes) all.push_back(*set.bytes);
+  all.push_back(set.duration);
+  std::set<std::string> names;
+  for (BucketReading& bucket : all) {
+    std::string name = bucket.name;
+    for (int i = 2; !names.insert(name).second; ++i) name = fmt::format("{}#{}", bucket.name, i);
+    bucket.name = std::move(name);
+  }
+  return all;
+}
+
+void write_throttles(MetricsText& out, const system::throttle::Reading& reading) {
+  const std::vector<BucketReading> front_end = buckets_of(reading.front_end);
+  const std::vector<BucketReading> consensus = buckets_of(reading.consensus);
+  const auto write = [&](std::string_view metric, auto member) {
+    const auto value = [&](std::string_view role, const BucketReading& bucket) {
+      const std::int64_t units = bucket.*member;
+      out.value("role", role, "bucket", bucket.name,
+                static_cast<std::uint64_t>(units > 0 ? units : 0));
+    };
+    out.begin(metric);
+    for (const BucketReading& bucket : front_end) value("front_end", bucket);
+    for (const BucketReading& bucket : consensus) value("consensus", bucket);
+  };
+  write("weir_throttle_bucket_used", &BucketReading::used);
+  write("weir_throttle_bucket_capacity", &BucketReading::capacity);
+  out.begin("weir_throttle_multiplier");
+  out.value("of", "generic", static_cast<std::uint64_t>(reading.generic_multiplier));
+  out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
 }
 
 }  // namespace
@@ -82,6 +125,7 @@ std::string server_metrics(const MetricSources& from) {
   out.begin("weir_reloads_total");
   out.value("result", "done", from.reloads);
   out.value("result", "failed", from.failed_reloads);
+  if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);

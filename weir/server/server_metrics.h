@@ -11,6 +11,7 @@
 #include "weir/engine/engine.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
+#include "weir/system/throttle/throttles.h"
 
 namespace weir::server {
 
@@ -21,8 +22,9 @@ struct MetricSources {
   const std::vector<std::unique_ptr<Loop>>& loops;
   const HttpFront& http;
   const Readiness& readiness;
-  const Clock& clock;
-  std::uint64_t refused = 0;  // connections
+  Clock& clock;
+  std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
+  std::uint64_t refused = 0;                                       // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

@@ -57,6 +57,11 @@ class TestHost final : public Host {
     return why.empty();
   }
 
+  std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
+    return throttles_in_force;
+  }
+
+  std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
   int reloads = 0;
   Status reload_status = Done{};
   std::string not_ready_because{};

@@ -37,6 +37,10 @@
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
+namespace weir::system::throttle {
+class Throttles;
+}
+
 namespace weir::wire::http {
 
 // A field of the header whose name begins with `Weir-`, in any case.
@@ -88,6 +92,8 @@ class Host {
   virtual std::string metrics() noexcept = 0;
   // Whether requests should be sent here; if not, `why` says what is missing.
   virtual bool ready(std::string& why) noexcept = 0;
+  // What /v1/throttle speaks to; nullptr: none are configured.
+  virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
 };
 
 class Api {

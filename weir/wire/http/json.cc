@@ -242,6 +242,19 @@ bool Reader::integer(const What& what, std::int64_t& value) {
   return true;
 }
 
+bool Reader::flag(const What& what, bool& value) {
+  skip_space();
+  value_at_ = at_;
+  for (const bool meant : {false, true}) {
+    const std::string_view word = meant ? "true" : "false";
+    if (!body_.substr(at_).starts_with(word)) continue;
+    at_ += word.size();
+    value = meant;
+    return true;
+  }
+  return wrong(what, found(), "true or false", "one of the two, without quotes");
+}
+
 bool Reader::duration(const What& what, Duration& value) {
   constexpr std::string_view kExpected = "a duration of 0 or more";
   constexpr std::string_view kExample = R"("500ms", "1m30s", or whole milliseconds)";

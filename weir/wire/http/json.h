@@ -98,6 +98,7 @@ class Reader {
 
   bool text(const What& what, std::string_view& value);
   bool integer(const What& what, std::int64_t& value);
+  bool flag(const What& what, bool& value);
   // A text such as "1m30s", or a whole number of milliseconds. Never negative.
   bool duration(const What& what, Duration& value);
 

@@ -32,6 +32,15 @@ constexpr std::string_view kSchemas = R"json({
 "Meter":{"type":"object","required":["kind"],"properties":{"kind":{"type":"string","enum":["bucket","ticker","window","calendar","log","slots"]},"amount":{"type":"integer"},"period":{"$ref":"#/components/schemas/Duration"},"burst":{"type":"integer"},"per_tick":{"type":"integer"},"interval":{"$ref":"#/components/schemas/Duration"},"start":{"type":"string","enum":["full","empty"]},"limit":{"type":"integer"},"every":{"type":"string"},"window":{"$ref":"#/components/schemas/Duration"},"queue":{"type":"integer"},"hold":{"$ref":"#/components/schemas/Duration"}}},
 "Meters":{"type":"object","properties":{"limit":{"type":"string"},"key":{"type":"array","items":{"type":"string"}},"remaining":{"type":"integer"},"capacity":{"type":"integer"},"overridden":{"type":"boolean"},"waiters":{"type":"integer"},"heaviest":{"type":"array","items":{"type":"object","properties":{"key":{"type":"string"},"units":{"type":"integer"}}}}}},
 "Rules":{"type":"object","properties":{"limits":{"type":"array","items":{"type":"object"}},"units":{"type":"array","items":{"type":"object"}},"attributes":{"type":"array","items":{"type":"string"}}}},
+"Claim":{"type":"integer","minimum":1},
+"Submission":{"type":"object","additionalProperties":false,"required":["operation"],"properties":{"operation":{"type":"string"},"role":{"type":"string","enum":["front_end","consensus"]},"at_ns":{"type":"integer"},"payer":{"type":"integer"},"count":{"type":"integer","minimum":1},"gas":{"type":"integer","minimum":0},"bytes":{"type":"integer","minimum":0},"nfts":{"type":"integer","minimum":0},"creations":{"type":"integer","minimum":0},"associations":{"type":"integer","minimum":0},"high_volume":{"type":"boolean"},"scheduled":{"type":"object","additionalProperties":false,"properties":{"operation":{"type":"string"},"uses_aliases":{"type":"boolean"},"creations":{"type":"integer","minimum":0}}},"scheduled_then":{"type":"integer","minimum":0},"dry_run":{"type":"boolean"}}},
+"Submitted":{"type":"object","properties":{"status":{"type":"string","enum":["OK","BUSY","THROTTLED_AT_CONSENSUS","CONSENSUS_GAS_EXHAUSTED"]},"verdict":{"$ref":"#/components/schemas/Verdict"},"refused_by":{"type":["string","null"]},"shortfall":{"type":"integer"},"earliest":{"type":["string","null"],"format":"date-time"},"earliest_ns":{"type":["integer","null"]},"retry_after_ms":{"type":["integer","null"]},"multiplier":{"type":"integer"},"claim":{"type":["integer","null"]}}},
+"ClaimSettlement":{"type":"object","additionalProperties":false,"required":["claim"],"properties":{"claim":{"$ref":"#/components/schemas/Claim"},"gas":{"type":"integer","minimum":0}}},
+"ClaimCancellation":{"type":"object","additionalProperties":false,"required":["claim"],"properties":{"claim":{"$ref":"#/components/schemas/Claim"}}},
+"ThrottleBucket":{"type":"object","properties":{"name":{"type":"string"},"high_volume":{"type":"boolean"},"burst_ms":{"type":"integer"},"milli_ops":{"type":"integer"},"used":{"type":"integer"},"capacity":{"type":"integer"},"percent_used":{"type":"number"}}},
+"ThrottleSet":{"type":"object","properties":{"buckets":{"type":"array","items":{"$ref":"#/components/schemas/ThrottleBucket"}},"dropped":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"high_volume":{"type":"boolean"},"finding":{"type":"string"}}}},"gas":{"$ref":"#/components/schemas/ThrottleBucket"},"bytes":{"oneOf":[{"$ref":"#/components/schemas/ThrottleBucket"},{"type":"null"}]},"duration":{"$ref":"#/components/schemas/ThrottleBucket"}}},
+"Throttles":{"type":"object","properties":{"nodes":{"type":"integer"},"multipliers":{"type":"object","properties":{"generic":{"type":"integer"},"gas":{"type":"integer"}}},"front_end":{"$ref":"#/components/schemas/ThrottleSet"},"consensus":{"$ref":"#/components/schemas/ThrottleSet"}}},
+"Restored":{"type":"object","properties":{"state":{"type":"string"},"restored":{"type":"integer"},"converted":{"type":"array","items":{"type":"string"}},"unknown":{"type":"array","items":{"type":"string"}},"missing":{"type":"array","items":{"type":"string"}}}},
 "State":{"type":"object","properties":{"state":{"type":"string"}}},
 "Document":{"type":"object"},
 "Problem":{"type":"object","properties":{"type":{"type":"string"},"title":{"type":"string"},"status":{"type":"integer"},"detail":{"type":"string"}}}
@@ -72,10 +81,12 @@ void append_responses(std::string& out, const Route& route) {
     append_content(out, "application/json", route.answer);
   }
   out += '}';
-  if (route.answer == "Decision") {
+  const bool may_be_overloaded = route.answer == "Decision";
+  if (may_be_overloaded || route.answer == "Submitted") {
     for (const std::string_view refusal : {R"("429":{"description":"Denied.",)",
                                            R"("422":{"description":"Never: it costs too much.",)",
                                            R"("503":{"description":"Overloaded.",)"}) {
+      if (refusal.starts_with(R"("503")") && !may_be_overloaded) continue;
       out += ',';
       out += refusal;
       append_content(out, "application/json", route.answer);

@@ -19,6 +19,12 @@ constexpr std::array<QueryParameter, 1> kAuthorizeQuery = {{
     {"deny", false, false, "The status of a refusal instead of the usual one: 401 or 403."},
 }};
 
+constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
+    {"role", false, false, "Whose buckets: 'consensus', or 'front_end'. Default: consensus."},
+    {"form", false, false,
+     "'named', or 'positional' as the network has it, of consensus only. Default: named."},
+}};
+
 constexpr Route with_names(Route route) {
   for (std::size_t i = 0; i < route.query.size(); ++i) route.names[i] = route.query[i].name;
   return route;
@@ -54,6 +60,23 @@ constexpr std::array kRoutes = {
                 "Give one key parameters of its own.", "Meter", "State", kKeyQuery}),
     with_names({"DELETE", "/v1/overrides/{limit}", Role::kAdmin, clear_override, "clear_override",
                 "Take one key's own parameters away.", "", "State", kKeyQuery}),
+    Route{"POST", "/v1/throttle/submit", Role::kDecide, submit_transaction, "throttle_submit",
+          "Decide one transaction as the network does, and claim what it takes.", "Submission",
+          "Submitted"},
+    Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim, "throttle_settle",
+          "End a claim with the gas that was used; the rest is given back.", "ClaimSettlement",
+          "State"},
+    Route{"POST", "/v1/throttle/cancel", Role::kDecide, cancel_claim, "throttle_cancel",
+          "End a claim and give everything back.", "ClaimCancellation", "State"},
+    Route{"GET", "/v1/throttle", Role::kObserve, show_throttles, "throttle",
+          "Show the levels of the throttles and the congestion multipliers.", "", "Throttles"},
+    with_names({"GET", "/v1/throttle/snapshot", Role::kObserve, show_snapshot, "throttle_snapshot",
+                "Save the levels and clocks of the throttles.", "", "Document", kSnapshotQuery}),
+    with_names({"PUT", "/v1/throttle/snapshot", Role::kAdmin, restore_snapshot, "throttle_restore",
+                "Bring back levels and clocks that were saved.", "Document", "Restored",
+                kSnapshotQuery}),
+    Route{"PUT", "/v1/throttle/definitions", Role::kAdmin, set_definitions, "throttle_definitions",
+          "Replace the definitions of the throttles, all of them or none.", "Document", "State"},
     Route{"POST", "/v1/reload", Role::kAdmin, reload, "reload",
           "Read the configuration again and put it in force.", "", "State"},
     Route{"GET", "/v1/events", Role::kObserve, stream_events, "events",

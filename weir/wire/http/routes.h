@@ -65,6 +65,13 @@ void show_meters(Exchange& exchange);
 void reset(Exchange& exchange);
 void set_override(Exchange& exchange);
 void clear_override(Exchange& exchange);
+void submit_transaction(Exchange& exchange);  // throttle_calls.cc
+void settle_claim(Exchange& exchange);
+void cancel_claim(Exchange& exchange);
+void show_throttles(Exchange& exchange);
+void show_snapshot(Exchange& exchange);
+void restore_snapshot(Exchange& exchange);
+void set_definitions(Exchange& exchange);
 void reload(Exchange& exchange);  // server_calls.cc
 void show_metrics(Exchange& exchange);
 void show_health(Exchange& exchange);

@@ -1,0 +1,239 @@
+// Throttles over sockets: an ordinary acquire, the routes of their own, reload, metrics.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/server/http_client.h"
+#include "weir/system/throttle/throttles.h"
+
+namespace weir::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// One call in 1,000 seconds, so that nothing comes back while a test runs.
+std::string calls(int at_once) {
+  return R"({"buckets":[{"name":"Calls","burstPeriod":)" + std::to_string(at_once * 1000) +
+         R"(,"throttleGroups":[{"milliOpsPerSec":1,"operations":["ContractCall"]}]}]})";
+}
+
+constexpr std::string_view kLimits =
+    "limits: [ { name: per-client, per: [client], window: { limit: 3, every: 10000d } } ]\n";
+
+struct ThrottleServer : HttpTest {
+  void begin(const std::string& rest = "", std::string_view limits = kLimits) {
+    define(calls(2));
+    start(settings(rest), limits);
+  }
+  std::string settings(const std::string& rest = "") const {
+    return "listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\nthrottles: { file: '" + file() + "'" +
+           rest + " }\n";
+  }
+  std::string file() const { return dir / "throttles.json"; }
+  void define(const std::string& text) const { std::ofstream(file()) << text; }
+
+  std::string resp(const std::string& command) {
+    return Client(server->addresses()[0]).ask_until(command + "\r\nPING\r\n", "+PONG\r\n");
+  }
+  HttpAnswer http(std::string_view request) {
+    return HttpClient(server->addresses()[1]).ask(request);
+  }
+  HttpAnswer acquire(std::string_view body) { return http(post("/v1/acquire", body)); }
+  // The level after the last decision: read at an instant before it, nothing has leaked.
+  std::int64_t used() {
+    return server->throttles()->reading(Instant{0}).front_end.buckets.at(0).used;
+  }
+};
+
+constexpr std::string_view kCall =
+    R"({"attributes":{"client":"a","operation":"ContractCall"},"costs":{"gas":50}})";
+
+TEST_F(ThrottleServer, ThrottlesAnOrdinaryAcquireOverResp) {
+  begin();
+  const std::string call = "WEIR.ACQUIRE client=a operation=ContractCall COST gas=50";
+  EXPECT_THAT(resp(call), HasSubstr("allowed"));
+  EXPECT_THAT(resp(call), HasSubstr("allowed"));
+  EXPECT_THAT(resp(call), HasSubstr("denied"));
+  EXPECT_THAT(resp("WEIR.INSPECT per-client client=a"), HasSubstr(":1\r\n"))
+      << "the refused one was not charged at the other limit";
+}
+
+TEST_F(ThrottleServer, ThrottlesAnOrdinaryAcquireOverHttp) {
+  begin();
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  const HttpAnswer refused = acquire(kCall);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr(R"("limit":"throttles")"));
+  EXPECT_THAT(http(get("/v1/meters?limit=per-client&key=a")).body, HasSubstr(R"("remaining":1,)"));
+}
+
+TEST_F(ThrottleServer, ClaimsNothingWhenAnotherLimitRefuses) {
+  begin();
+  const HttpAnswer refused =
+      acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"costs":{"requests":4}})");
+  EXPECT_EQ(refused.status, 422);
+  for (int i = 0; i < 3; ++i) acquire(R"({"attributes":{"client":"b"}})");
+  EXPECT_EQ(acquire(R"({"attributes":{"client":"b","operation":"ContractCall"}})").status, 429);
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(ThrottleServer, LetsARequestWithoutAnOperationPass) {
+  begin();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(acquire(R"({"attributes":{"client":"a"}})").status, 200);
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(ThrottleServer, NeverPassesAnOperationThatNoBucketLists) {
+  begin();
+  const HttpAnswer answer = acquire(R"({"attributes":{"client":"a","operation":"Juggle"}})");
+  EXPECT_EQ(answer.status, 422);
+  EXPECT_THAT(answer.body, HasSubstr(R"("verdict":"never","limit":"throttles")"));
+}
+
+TEST_F(ThrottleServer, CountsGasOnceAGasLimitIsWritten) {
+  begin(", contracts.frontendThrottleMaxGasLimit: 100");
+  EXPECT_EQ(
+      acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"costs":{"gas":101}})")
+          .status,
+      422);
+  EXPECT_EQ(acquire(kCall).status, 200);
+}
+
+TEST_F(ThrottleServer, GivesAHoldBackWhenItIsCancelled) {
+  begin();
+  const HttpAnswer held =
+      acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"hold":"60s"})");
+  const std::size_t at = held.body.find(R"("hold":")") + 8;
+  const std::string hold = held.body.substr(at, held.body.find('"', at) - at);
+  EXPECT_GT(used(), 0);
+  EXPECT_EQ(http(post("/v1/cancel", R"({"hold":")" + hold + R"("})")).status, 200);
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(ThrottleServer, SubmitsSettlesAndCancels) {
+  begin();
+  const std::string call = post("/v1/throttle/submit", R"({"operation":"ContractCall","gas":9})");
+  EXPECT_THAT(http(call).body, HasSubstr(R"("status":"OK")"));
+  EXPECT_THAT(http(call).body, HasSubstr(R"("claim":2})"));
+  EXPECT_EQ(http(call).status, 429);
+  EXPECT_EQ(http(post("/v1/throttle/settle", R"({"claim":1,"gas":5})")).status, 200);
+  EXPECT_EQ(http(call).status, 429) << "settling gives no operation back";
+  EXPECT_EQ(http(post("/v1/throttle/cancel", R"({"claim":2})")).status, 200);
+  EXPECT_EQ(http(call).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 429) << "both ways share the buckets of the front end";
+}
+
+TEST_F(ThrottleServer, SavesAndBringsBackLevels) {
+  begin();
+  const std::string submit =
+      post("/v1/throttle/submit",
+           R"({"operation":"ContractCall","role":"consensus","at_ns":1800000000000000000})");
+  EXPECT_EQ(http(submit).status, 200);
+  const std::string saved = http(get("/v1/throttle/snapshot")).body;
+  const std::string published = http(get("/v1/throttle/snapshot?form=positional")).body;
+  EXPECT_EQ(http(submit).status, 200);
+  EXPECT_EQ(http(submit).status, 429);
+  EXPECT_EQ(http(with_body("PUT", "/v1/throttle/snapshot", saved)).status, 200);
+  EXPECT_EQ(http(submit).status, 200);
+  EXPECT_EQ(http(submit).status, 429);
+  EXPECT_EQ(http(with_body("PUT", "/v1/throttle/snapshot?form=positional", published)).status, 200);
+  EXPECT_EQ(http(submit).status, 200);
+}
+
+TEST_F(ThrottleServer, TakesUploadedDefinitionsWholeOrNotAtAll) {
+  begin();
+  acquire(kCall);
+  const std::int64_t before = used();
+  const HttpAnswer wrong = http(with_body("PUT", "/v1/throttle/definitions", "{\"buckets\":5}"));
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("body:1:12: UNPARSEABLE_THROTTLE_DEFINITIONS"));
+  EXPECT_EQ(used(), before);
+  EXPECT_EQ(http(with_body("PUT", "/v1/throttle/definitions", calls(3))).status, 200);
+  EXPECT_EQ(used(), 0);
+}
+
+// --- reload
+
+TEST_F(ThrottleServer, KeepsLevelsAndHoldsWhenAReloadChangesNothing) {
+  begin();
+  const auto running = server->throttles();
+  const std::string held =
+      acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"hold":"60s"})").body;
+  const std::size_t at = held.find(R"("hold":")") + 8;
+  const std::string hold = held.substr(at, held.find('"', at) - at);
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(server->throttles(), running);
+  EXPECT_GT(used(), 0);
+  EXPECT_EQ(http(post("/v1/cancel", R"({"hold":")" + hold + R"("})")).status, 200);
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(ThrottleServer, TakesChangedDefinitionsOnReload) {
+  begin();
+  acquire(kCall);
+  const auto running = server->throttles();
+  define(calls(1));
+  EXPECT_EQ(resp("WEIR.RELOAD"), "+OK\r\n+PONG\r\n");
+  EXPECT_EQ(server->throttles(), running);
+  EXPECT_EQ(used(), 0);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 429);
+}
+
+TEST_F(ThrottleServer, KeepsEverythingWhenReloadedDefinitionsAreWrong) {
+  begin();
+  acquire(kCall);
+  const std::int64_t before = used();
+  define("{\"buckets\":[\n  5]}");
+  const HttpAnswer answer = http(post("/v1/reload", ""));
+  EXPECT_EQ(answer.status, 422);
+  EXPECT_THAT(answer.body, HasSubstr("throttles.json:2:3: UNPARSEABLE_THROTTLE_DEFINITIONS"));
+  EXPECT_EQ(used(), before);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 429);
+}
+
+TEST_F(ThrottleServer, KeepsAnUploadWhenTheFileHasNotChanged) {
+  begin();
+  EXPECT_EQ(http(with_body("PUT", "/v1/throttle/definitions", calls(1))).status, 200);
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 429);
+}
+
+TEST_F(ThrottleServer, ComesAndGoesWithItsSection) {
+  begin();
+  write("listen: { resp: 127.0.0.1:0 }\nattributes: [operation]\n" + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(http(get("/v1/throttle")).status, 404);
+  EXPECT_EQ(acquire(R"({"attributes":{"client":"a","operation":"Juggle"}})").status, 200);
+  EXPECT_THAT(http(get("/metrics")).body, Not(HasSubstr("weir_throttle_bucket")));
+  write(settings() + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(http(get("/v1/throttle")).status, 200);
+  EXPECT_EQ(acquire(R"({"attributes":{"client":"a","operation":"Juggle"}})").status, 422);
+}
+
+// --- metrics
+
+TEST_F(ThrottleServer, ShowsItsBucketsAsMetrics) {
+  define(R"({"buckets":[
+    {"name":"A","burstPeriod":1,"throttleGroups":[{"opsPerSec":1,"operations":["X"]}]},
+    {"name":"A","burstPeriod":1,"throttleGroups":[{"opsPerSec":1,"operations":["X"]}],
+     "highVolume":true}]})");
+  start(settings(), kLimits);
+  const std::string text = http(get("/metrics")).body;
+  EXPECT_THAT(text, HasSubstr("weir_throttle_bucket_used{role=\"front_end\",bucket=\"A\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("weir_throttle_bucket_capacity{role=\"front_end\",bucket=\"A#2\"} "));
+  EXPECT_THAT(text, HasSubstr("weir_throttle_bucket_capacity{role=\"consensus\",bucket=\"gas\"} "
+                              "15000000\n"));
+  EXPECT_THAT(text, HasSubstr("weir_throttle_multiplier{of=\"generic\"} 1\n"));
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,312 @@
+// The routes below /v1/throttle, without a socket and with a clock that stands still.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/wire/http/support.h"
+#include "weir/system/throttle/gate.h"
+#include "weir/system/throttle/validate.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::wire::http {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Two calls in 2,000 seconds, and 10 transfers a second.
+constexpr std::string_view kDefinitions = R"({"buckets":[
+  {"name":"Calls","burstPeriod":2000,
+   "throttleGroups":[{"milliOpsPerSec":1,"operations":["ContractCall"]}]},
+  {"name":"Transfers","burstPeriod":1,
+   "throttleGroups":[{"opsPerSec":10,"operations":["CryptoTransfer","ScheduleCreate"]}]}]})";
+
+struct ThrottleDesk : Desk {
+  ThrottleDesk() : Desk(three_per_second()) {
+    auto definitions = system::throttle::load_definitions(kDefinitions, "t.json", 1);
+    EXPECT_TRUE(definitions.ok());
+    system::throttle::ThrottlesSpec spec{.definitions = *definitions};
+    spec.settings.throttle_by_gas = true;
+    spec.settings.front_end_gas_per_second = 1000;
+    spec.settings.consensus_gas_per_second = 1000;
+    host.throttles_in_force = *system::throttle::Throttles::create(spec);
+  }
+
+  Answer submit(std::string_view body) { return post("/v1/throttle/submit", body); }
+  std::int64_t used(std::string_view of, std::size_t bucket) {
+    return level(of, [&](const boost::json::value& set) {
+      return set.at("buckets").as_array().at(bucket).at("used").as_int64();
+    });
+  }
+  std::int64_t gas(std::string_view of) {
+    return level(of,
+                 [](const boost::json::value& set) { return set.at("gas").at("used").as_int64(); });
+  }
+
+ private:
+  template <typename Read>
+  std::int64_t level(std::string_view of, Read read) {
+    const boost::json::value all = parsed(get("/v1/throttle").body);
+    return read(all.at(of));
+  }
+};
+
+constexpr std::string_view kCall = R"({"operation":"ContractCall","gas":600})";
+constexpr std::string_view kConsensusCall =
+    R"({"operation":"ContractCall","gas":600,"role":"consensus","at_ns":1800000000000000000})";
+
+TEST(ThrottleRoutes, SayWhatToConfigureWhereThereAreNoThrottles) {
+  Desk desk(three_per_second());
+  for (const Route& route : routes()) {
+    if (!route.path.starts_with("/v1/throttle")) continue;
+    const Answer answer = desk.ask(route.method, route.path, "{}");
+    EXPECT_EQ(answer.status, 404u) << route.name;
+    EXPECT_THAT(detail(answer), HasSubstr("throttles: { file: ./throttles.json")) << route.name;
+  }
+}
+
+TEST(ThrottleSubmit, ClaimsAtTheFrontEnd) {
+  ThrottleDesk desk;
+  const Answer answer = desk.submit(kCall);
+  EXPECT_EQ(answer.status, 200u);
+  EXPECT_EQ(answer.body,
+            R"({"status":"OK","verdict":"allowed","refused_by":null,"shortfall":0,)"
+            R"("earliest":"2027-01-15T08:00:00.000000000Z","earliest_ns":1800000000000000000,)"
+            R"("retry_after_ms":0,"multiplier":1,"claim":1})");
+  EXPECT_EQ(desk.gas("front_end"), 600);
+  EXPECT_EQ(desk.gas("consensus"), 0);
+}
+
+TEST(ThrottleSubmit, IsBusyAtTheFrontEndWhenGasIsOut) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const Answer answer = desk.submit(kCall);
+  EXPECT_EQ(answer.status, 429u);
+  EXPECT_EQ(text_at(answer, "status"), "BUSY");
+  EXPECT_EQ(text_at(answer, "refused_by"), "gas");
+  EXPECT_EQ(text_at(answer, "shortfall"), "200");
+  EXPECT_EQ(text_at(answer, "retry_after_ms"), "200");
+  EXPECT_EQ(text_at(answer, "claim"), "null");
+  EXPECT_EQ(answer.headers, "Retry-After: 1\r\n");
+}
+
+TEST(ThrottleSubmit, TellsGasFromOperationsAtConsensus) {
+  ThrottleDesk desk;
+  EXPECT_EQ(text_at(desk.submit(kConsensusCall), "status"), "OK");
+  EXPECT_EQ(text_at(desk.submit(kConsensusCall), "status"), "CONSENSUS_GAS_EXHAUSTED");
+  constexpr std::string_view kCheap =
+      R"({"operation":"ContractCall","gas":1,"role":"consensus","at_ns":1800000000000000000})";
+  EXPECT_EQ(text_at(desk.submit(kCheap), "status"), "OK");
+  const Answer third = desk.submit(kCheap);
+  EXPECT_EQ(text_at(third, "status"), "THROTTLED_AT_CONSENSUS");
+  EXPECT_EQ(text_at(third, "refused_by"), "Calls");
+  EXPECT_EQ(text_at(third, "retry_after_ms"), "1000000");
+  EXPECT_EQ(desk.used("front_end", 0), 0);
+}
+
+TEST(ThrottleSubmit, NeverPassesWhatIsUnlistedOrTooMuch) {
+  ThrottleDesk desk;
+  const Answer unlisted = desk.submit(R"({"operation":"Juggle"})");
+  EXPECT_EQ(unlisted.status, 422u);
+  EXPECT_EQ(text_at(unlisted, "status"), "BUSY");
+  EXPECT_EQ(text_at(unlisted, "verdict"), "never");
+  EXPECT_EQ(text_at(unlisted, "refused_by"), "unlisted");
+  EXPECT_EQ(text_at(unlisted, "earliest"), "null");
+  EXPECT_EQ(desk.submit(R"({"operation":"ContractCall","gas":1001})").status, 422u);
+}
+
+TEST(ThrottleSubmit, TakesWhatIsInsideASchedule) {
+  ThrottleDesk desk;
+  EXPECT_EQ(text_at(desk.submit(R"({"operation":"ScheduleCreate"})"), "refused_by"), "malformed");
+  EXPECT_EQ(desk.submit(R"({"operation":"ScheduleCreate","scheduled":{"operation":"CryptoTransfer",
+                            "uses_aliases":false,"creations":0}})")
+                .status,
+            200u);
+}
+
+TEST(ThrottleSubmit, ExemptsTheNetworksOwnAccounts) {
+  ThrottleDesk desk;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(desk.submit(R"({"operation":"ContractCall","payer":100,"gas":1000})").status, 200u);
+  }
+  EXPECT_EQ(desk.used("front_end", 0), 0);
+}
+
+TEST(ThrottleSubmit, ChangesNothingInADryRun) {
+  ThrottleDesk desk;
+  const Answer answer = desk.submit(R"({"operation":"ContractCall","gas":600,"dry_run":true})");
+  EXPECT_EQ(answer.status, 200u);
+  EXPECT_EQ(text_at(answer, "claim"), "null");
+  EXPECT_EQ(desk.gas("front_end"), 0);
+}
+
+TEST(ThrottleSubmit, RefusesConsensusTimeThatGoesBack) {
+  ThrottleDesk desk;
+  desk.submit(kConsensusCall);
+  const Answer answer =
+      desk.submit(R"({"operation":"ContractCall","role":"consensus","at_ns":1799999999999999999})");
+  EXPECT_EQ(answer.status, 400u);
+  EXPECT_THAT(detail(answer), HasSubstr("time-went-backwards"));
+}
+
+TEST(ThrottleSubmit, NamesWhatIsWrongWithABody) {
+  ThrottleDesk desk;
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"", "body: it is empty"},
+      {"{}", "body: the member 'operation' is missing"},
+      {R"({"operation":5})", "body:1:14: operation is a number"},
+      {R"({"operation":"A","role":"node"})", "body:1:25: role is 'node'"},
+      {R"({"operation":"A","role":"consensus"})", "body: the member 'at_ns' is missing"},
+      {R"({"operation":"A","at_ns":1})", "body: the member 'at_ns' is given"},
+      {R"({"operation":"A","gas":-1})", "body:1:24: gas is -1"},
+      {R"({"operation":"A","count":0})", "body:1:26: count is 0"},
+      {R"({"operation":"A","nfts":2147483648})", "body:1:25: nfts is 2147483648"},
+      {R"({"operation":"A","high_volume":"true"})", "body:1:32: high_volume is a text"},
+      {R"({"operation":"A","scheduled":{"x":1}})", "body:1:31: scheduled has a member 'x'"},
+      {R"({"operation":"A","gsa":1})", "body:1:18: the body has a member 'gsa'"},
+  };
+  for (const auto& [body, message] : cases) {
+    const Answer answer = desk.submit(body);
+    EXPECT_EQ(answer.status, 400u) << body;
+    EXPECT_THAT(detail(answer), StartsWith(std::string(message))) << body;
+  }
+}
+
+// --- claims
+
+TEST(ThrottleClaims, GiveBackUnusedGasWhenSettled) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const std::int64_t used = desk.used("front_end", 0);
+  EXPECT_EQ(text_at(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":200})"), "state"),
+            "settled");
+  EXPECT_EQ(desk.gas("front_end"), 200);
+  EXPECT_EQ(desk.used("front_end", 0), used) << "the operation was done";
+}
+
+TEST(ThrottleClaims, KeepTheirGasWhenNoFigureIsGiven) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1})").status, 200u);
+  EXPECT_EQ(desk.gas("front_end"), 600);
+}
+
+TEST(ThrottleClaims, GiveBackEverythingWhenCancelled) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  EXPECT_GT(desk.used("front_end", 0), 0);
+  EXPECT_EQ(text_at(desk.post("/v1/throttle/cancel", R"({"claim":1})"), "state"), "cancelled");
+  EXPECT_EQ(desk.gas("front_end"), 0);
+  EXPECT_EQ(desk.used("front_end", 0), 0);
+}
+
+TEST(ThrottleClaims, EndOnce) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 200u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 404u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":0})").status, 404u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":99})").status, 404u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", "{}").status, 400u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1,"gas":1})").status, 400u);
+}
+
+// --- levels, snapshots, definitions
+
+TEST(ThrottleLevels, ShowBucketsPercentAndMultipliers) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const boost::json::value all = parsed(desk.get("/v1/throttle").body);
+  EXPECT_EQ(all.at("nodes"), 1);
+  EXPECT_EQ(all.at("multipliers").at("generic"), 1);
+  EXPECT_EQ(all.at("multipliers").at("gas"), 1);
+  const auto& calls = all.at("front_end").at("buckets").at(0);
+  EXPECT_EQ(calls.at("name"), "Calls");
+  EXPECT_EQ(calls.at("percent_used").to_number<double>(), 50.0);
+  EXPECT_EQ(all.at("front_end").at("gas").at("percent_used").to_number<double>(), 60.0);
+  EXPECT_TRUE(all.at("front_end").at("bytes").is_object());
+  EXPECT_TRUE(all.at("consensus").at("bytes").is_null());
+}
+
+TEST(ThrottleSnapshots, BringLevelsBackByName) {
+  ThrottleDesk desk;
+  desk.submit(kConsensusCall);
+  const std::string saved = desk.get("/v1/throttle/snapshot").body;
+  EXPECT_THAT(saved, HasSubstr(R"("name":"Calls")"));
+  ThrottleDesk other;
+  const Answer answer = other.ask("PUT", "/v1/throttle/snapshot", saved);
+  EXPECT_EQ(answer.body,
+            R"({"state":"restored","restored":2,"converted":[],"unknown":[],"missing":[]})");
+  EXPECT_EQ(other.get("/v1/throttle/snapshot").body, saved);
+  EXPECT_EQ(other.used("consensus", 0), desk.used("consensus", 0));
+}
+
+TEST(ThrottleSnapshots, BringLevelsBackByPlace) {
+  ThrottleDesk desk;
+  desk.submit(kConsensusCall);
+  const std::string saved = desk.get("/v1/throttle/snapshot?form=positional").body;
+  EXPECT_THAT(saved, StartsWith(R"({"tps":[[)"));
+  ThrottleDesk other;
+  EXPECT_EQ(text_at(other.ask("PUT", "/v1/throttle/snapshot?form=positional", saved), "state"),
+            "restored");
+  EXPECT_EQ(other.get("/v1/throttle/snapshot?form=positional").body, saved);
+}
+
+TEST(ThrottleSnapshots, AreOfTheFrontEndIfAskedFor) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const std::string saved = desk.get("/v1/throttle/snapshot?role=front_end").body;
+  ThrottleDesk other;
+  EXPECT_EQ(other.ask("PUT", "/v1/throttle/snapshot?role=front_end", saved).status, 200u);
+  EXPECT_EQ(other.gas("front_end"), 600);
+  EXPECT_EQ(other.gas("consensus"), 0);
+}
+
+TEST(ThrottleSnapshots, ThatAreWrongChangeNothing) {
+  ThrottleDesk desk;
+  desk.submit(kConsensusCall);
+  const std::string before = desk.get("/v1/throttle/snapshot").body;
+  EXPECT_EQ(desk.ask("PUT", "/v1/throttle/snapshot", "{").status, 400u);
+  EXPECT_EQ(
+      desk.ask("PUT", "/v1/throttle/snapshot?form=positional", R"({"tps":[[0,null]]})").status,
+      400u);
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot?form=square").status, 400u);
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot?role=node").status, 400u);
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot?role=front_end&form=positional").status, 400u);
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before);
+}
+
+TEST(ThrottleDefinitions, AreReplacedWhole) {
+  ThrottleDesk desk;
+  const Answer answer = desk.ask("PUT", "/v1/throttle/definitions",
+                                 R"({"buckets":[{"name":"New","burstPeriod":1,"throttleGroups":[
+                                     {"opsPerSec":5,"operations":["Juggle"]}]}]})");
+  EXPECT_EQ(text_at(answer, "state"), "replaced");
+  EXPECT_EQ(desk.submit(R"({"operation":"Juggle"})").status, 200u);
+  EXPECT_EQ(desk.submit(R"({"operation":"CryptoTransfer"})").status, 422u);
+}
+
+TEST(ThrottleDefinitions, StayWhenTheNewOnesAreWrong) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const std::string before = desk.get("/v1/throttle").body;
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"", "body:1:1: UNPARSEABLE_THROTTLE_DEFINITIONS"},
+      {"{\"buckets\":\n[{\"x\":1}]}", "body:2:3: UNPARSEABLE_THROTTLE_DEFINITIONS"},
+      {R"({"buckets":[{"name":"A"}]})", "body:1:13: BUCKET_HAS_NO_THROTTLE_GROUPS"},
+      {R"({"buckets":[{"name":"A","throttleGroups":[{"opsPerSec":1,"operations":["X"]},
+         {"opsPerSec":2,"operations":["X"]}]}]})",
+       "body:2:39: OPERATION_REPEATED_IN_BUCKET_GROUPS"},
+  };
+  for (const auto& [body, message] : cases) {
+    const Answer answer = desk.ask("PUT", "/v1/throttle/definitions", body);
+    EXPECT_EQ(answer.status, 400u) << body;
+    EXPECT_THAT(detail(answer), StartsWith(std::string(message))) << body;
+  }
+  EXPECT_EQ(desk.get("/v1/throttle").body, before);
+}
+
+}  // namespace
+}  // namespace weir::wire::http

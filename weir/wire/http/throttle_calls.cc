@@ -1,0 +1,205 @@
+// Throttles: transactions as the network decides them, claims, levels, snapshots,
+// definitions.
+
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/headers.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/throttle_json.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace throttle = system::throttle;
+using throttle::Throttles;
+
+// nullptr: there are none, and the problem is written.
+std::shared_ptr<Throttles> throttles_of(Exchange& exchange) {
+  std::shared_ptr<Throttles> throttles = exchange.api.host().throttles();
+  if (throttles == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "throttles: none are configured; write 'throttles: { file: ./throttles.json, "
+                  "nodes: 31 }' in weir.yaml, and start the server or POST /v1/reload");
+  }
+  return throttles;
+}
+
+Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, Instant at) {
+  // Numbers of operations mean the same only as long as nobody replaces the definitions.
+  const std::scoped_lock lock(throttles);
+  std::optional<throttle::ScheduledTransaction>& scheduled = asked.submission.transaction.scheduled;
+  if (scheduled) {
+    scheduled->operation =
+        throttles.set_of(asked.role).operations().find(asked.scheduled_operation);
+  }
+  return asked.dry_run ? throttles.peek(asked.role, asked.submission, at)
+                       : throttles.submit(asked.role, asked.submission, at);
+}
+
+void answer_claim(Exchange& exchange, std::int64_t claim, bool ended, std::string_view state) {
+  if (ended) {
+    exchange.answer_state(state);
+    return;
+  }
+  exchange.fail(Problem::kNotFound,
+                fmt::format("claim {}: it has ended, or is too old, or was never made here; submit "
+                            "again if there is more to do",
+                            claim));
+}
+
+// The one value of a parameter, or what it is when it is left out.
+Result<std::string_view> chosen(const Exchange& exchange, std::string_view name,
+                                std::string_view otherwise) {
+  return exchange.query.has(name) ? exchange.query.one(name) : Result<std::string_view>(otherwise);
+}
+
+struct SnapshotChoice {
+  throttle::Role role = throttle::Role::kConsensus;
+  bool is_positional = false;
+};
+
+Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
+  SnapshotChoice choice;
+  const Result<std::string_view> role = chosen(exchange, "role", "consensus");
+  if (!role) return role.error();
+  const std::optional<throttle::Role> known = throttle_role_of(*role);
+  if (!known) {
+    return bad_argument(
+        fmt::format("query: role is '{}', but it must be 'front_end' or 'consensus'; write one of "
+                    "the two",
+                    role->substr(0, 64)));
+  }
+  choice.role = *known;
+  const Result<std::string_view> form = chosen(exchange, "form", "named");
+  if (!form) return form.error();
+  choice.is_positional = *form == "positional";
+  if (!choice.is_positional && *form != "named") {
+    return bad_argument(
+        fmt::format("query: form is '{}', but it must be 'named' or 'positional'; write one of the "
+                    "two",
+                    form->substr(0, 64)));
+  }
+  if (choice.is_positional && choice.role != throttle::Role::kConsensus) {
+    return bad_argument(
+        "query: the network saves consensus only, so form=positional does not go with "
+        "role=front_end; write form=named");
+  }
+  return choice;
+}
+
+}  // namespace
+
+void submit_transaction(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  Texts texts;
+  Result<SubmissionBody> asked = read_submission(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  const Instant at = asked->at_ns ? Instant{*asked->at_ns} : exchange.now;
+  const Result<throttle::Submitted> said = decide(*throttles, *asked, at);
+  if (!said) {
+    exchange.fail(said.error());
+    return;
+  }
+  Decision decision;
+  decision.verdict = verdict_of(*said);
+  decision.earliest = earliest_of(*said, at);
+  exchange.answer.status = status_of(decision.verdict);
+  exchange.answer.content_type = kJsonType;
+  append_submitted(exchange.answer.body, *said, at);
+  append_retry_after(exchange.answer.headers, decision, at);
+}
+
+void settle_claim(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  Texts texts;
+  const Result<ClaimBody> asked = read_claim_settlement(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  // Without a figure, all that was claimed counts as used.
+  const std::int64_t gas = asked->gas.value_or(std::numeric_limits<std::int64_t>::max());
+  answer_claim(exchange, asked->claim,
+               throttles->settle(static_cast<std::uint64_t>(asked->claim), gas), "settled");
+}
+
+void cancel_claim(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  Texts texts;
+  const Result<ClaimBody> asked = read_claim_cancellation(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  answer_claim(exchange, asked->claim, throttles->cancel(static_cast<std::uint64_t>(asked->claim)),
+               "cancelled");
+}
+
+void show_throttles(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  exchange.answer.content_type = kJsonType;
+  append_reading(exchange.answer.body, throttles->reading(exchange.now));
+}
+
+void show_snapshot(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  const Result<SnapshotChoice> choice = snapshot_choice(exchange);
+  if (!choice) {
+    exchange.fail(choice.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body =
+      choice->is_positional ? throttles->positional_snapshot() : throttles->snapshot(choice->role);
+}
+
+void restore_snapshot(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  const Result<SnapshotChoice> choice = snapshot_choice(exchange);
+  if (!choice) {
+    exchange.fail(choice.error());
+    return;
+  }
+  if (choice->is_positional) {
+    if (const Status status = throttles->restore_positional(exchange.call.body); !status) {
+      exchange.fail(status.error());
+      return;
+    }
+    exchange.answer_state("restored");
+    return;
+  }
+  const Result<throttle::RestoreReport> report =
+      throttles->restore(choice->role, exchange.call.body);
+  if (!report) {
+    exchange.fail(report.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_restored(exchange.answer.body, *report);
+}
+
+void set_definitions(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  if (const Status status = throttles->set_definitions(exchange.call.body, "body"); !status) {
+    exchange.fail(status.error());
+    return;
+  }
+  exchange.answer_state("replaced");
+}
+
+}  // namespace weir::wire::http

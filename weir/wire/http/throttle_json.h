@@ -1,0 +1,48 @@
+// Throttles as JSON: what they are asked, and what they answer.
+//
+// Thread safety: none needed. Nothing is shared.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/json.h"
+
+namespace weir::wire::http {
+
+// The body of POST /v1/throttle/submit. Views into the body.
+struct SubmissionBody {
+  system::throttle::Role role = system::throttle::Role::kFrontEnd;
+  std::optional<std::int64_t> at_ns{};  // of consensus, always; else never
+  system::throttle::Submission submission{};
+  std::string_view scheduled_operation{};  // of submission.transaction.scheduled
+  bool dry_run = false;
+};
+Result<SubmissionBody> read_submission(std::string_view body, Texts& texts);
+
+struct ClaimBody {
+  std::int64_t claim = 0;
+  std::optional<std::int64_t> gas{};
+};
+Result<ClaimBody> read_claim_settlement(std::string_view body, Texts& texts);
+Result<ClaimBody> read_claim_cancellation(std::string_view body, Texts& texts);
+
+// `front_end` or `consensus`; nothing for another word.
+std::optional<system::throttle::Role> throttle_role_of(std::string_view word) noexcept;
+
+Verdict verdict_of(const system::throttle::Submitted& said) noexcept;
+// When the transaction fits that was decided at `at`; kForever: unknown, or never.
+Instant earliest_of(const system::throttle::Submitted& said, Instant at) noexcept;
+
+void append_submitted(std::string& out, const system::throttle::Submitted& said, Instant at);
+void append_reading(std::string& out, const system::throttle::Reading& reading);
+void append_restored(std::string& out, const system::throttle::RestoreReport& report);
+
+}  // namespace weir::wire::http
