@@ -25,6 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t kPlenty = 1'000'000'000;
 
@@ -96,10 +97,12 @@ struct StateTest : ::testing::Test {
   std::string info() const {
     return client().ask_until("INFO\r\n", "flush_error:") + " ";  // without the error's text
   }
-  std::string readiness() const {
+  std::string get(const std::string& path) const {
     return Client("unix:" + http_socket())
-        .ask_until("GET /readyz HTTP/1.0\r\n\r\n", "nothing like this");
+        .ask_until("GET " + path + " HTTP/1.0\r\n\r\n", "nothing like this");
   }
+  std::string readiness() const { return get("/readyz"); }
+  std::string metrics() const { return get("/metrics"); }
   void wait_for_flush_after(std::int64_t wall) const {
     // The server's clock follows the wall's within a millisecond.
     ASSERT_TRUE(
@@ -173,6 +176,8 @@ TEST_F(StateTest, FlushesKeepUpWithTheInterval) {
     EXPECT_LT(age, 5'000'000'000) << text;
   }
   EXPECT_GT(number_after(info(), "flushes:"), 1);
+  EXPECT_THAT(metrics(), AllOf(HasSubstr("weir_state_flushes_total{result=\"failed\"} 0\n"),
+                               HasSubstr("weir_state_unwritten_seconds ")));
   kill();
   loader.join();
 }
@@ -281,6 +286,7 @@ TEST_F(StateTest, AFullDiskIsReportedAndDecidingGoesOn) {
   EXPECT_EQ(used("a"), charged);
   EXPECT_THAT(client().ask_until("INFO\r\n", "make room"), HasSubstr(file()));
   EXPECT_TRUE(eventually([&] { return readiness().find(" 503 ") != std::string::npos; }));
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_state_flushes_total{result=\"failed\"} 0\n")));
   EXPECT_THAT(readiness(), AllOf(HasSubstr("state: "), HasSubstr(file()), HasSubstr("make room")));
 
   disk.make_room(process->id());

@@ -315,6 +315,7 @@ std::string Server::metrics() const {
                          .http = *impl_->http,
                          .readiness = impl_->readiness,
                          .clock = impl_->clock,
+                         .keeper = impl_->keeper,
                          .throttles = throttles(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),

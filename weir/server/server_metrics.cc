@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "weir/server/http_front.h"
@@ -35,6 +36,16 @@ void write_protocols(MetricsText& out, std::string_view name, std::uint64_t resp
   out.begin(name);
   out.value("protocol", "resp", resp);
   out.value("protocol", "http", http);
+}
+
+void write_state(MetricsText& out, const KeeperStats& state, Instant now) {
+  out.begin("weir_state_flushes_total");
+  out.value("result", "done", state.store.flushes);
+  out.value("result", "failed", state.store.failed_flushes);
+  out.begin("weir_state_flush_seconds");
+  out.seconds(state.flusher.last_duration);
+  out.begin("weir_state_unwritten_seconds");
+  out.seconds(std::max(Duration{0}, now - state.flusher.flushed_until));
 }
 
 using system::throttle::BucketReading;
@@ -125,6 +136,9 @@ std::string server_metrics(const MetricSources& from) {
   out.begin("weir_reloads_total");
   out.value("result", "done", from.reloads);
   out.value("result", "failed", from.failed_reloads);
+  if (const std::optional<KeeperStats> state = from.keeper.stats()) {
+    write_state(out, *state, from.clock.now());
+  }
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");

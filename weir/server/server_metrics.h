@@ -9,6 +9,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/engine/engine.h"
+#include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
 #include "weir/system/throttle/throttles.h"
@@ -23,6 +24,7 @@ struct MetricSources {
   const HttpFront& http;
   const Readiness& readiness;
   Clock& clock;
+  const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
   std::uint64_t refused = 0;                                       // connections
   std::uint64_t reloads = 0;

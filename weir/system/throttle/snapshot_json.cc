@@ -14,7 +14,7 @@ constexpr std::size_t kSnapshotBytesMax = 1024 * 1024;
 
 // --- writing
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -252,7 +252,7 @@ std::string to_json(const Snapshot& snapshot) {
   for (const NamedUsage& bucket : snapshot.buckets) {
     if (buckets.size() > 1) buckets += ',';
     buckets += fmt::format(R"({{"name":{},"highVolume":{},"capacity":{},"used":{},"decided":{}}})",
-                           quoted(bucket.name), bucket.high_volume, bucket.capacity,
+                           json_text(bucket.name), bucket.high_volume, bucket.capacity,
                            bucket.usage.used, text_of(bucket.usage.decided));
   }
   std::string text = "{";
