@@ -14,7 +14,7 @@ namespace weir::store::sqlite {
 namespace {
 
 constexpr std::uint64_t kChangesBytesMin = std::uint64_t{32} << 20;  // not worth it before
-constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;       // read by one step, about
+constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;        // read by one step, about
 
 // Calls `visitor` for each row of a query until it returns an error.
 template <typename Visitor>
