@@ -21,7 +21,8 @@
 
 namespace weir::system::throttle {
 
-constexpr std::size_t kDefinitionsBytesMax = 1024 * 1024;  // what the network's file may have
+// What the network's file may have.
+constexpr std::size_t kDefinitionsBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kBucketsMax = 1024;
 
 struct ListedOperation {
