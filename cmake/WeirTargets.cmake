@@ -45,6 +45,6 @@ function(weir_test name)
     set(label unit)
   endif()
   add_dependencies(unit_tests ${name})
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 300
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT 300
     DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -27,6 +27,10 @@ constexpr const char* kThrottles =
     "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
 
 struct Metrics : HttpTest {
+  // Settings with which the server has everything to tell.
+  std::string everything() const {
+    return kThrottles + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
+  }
   std::string metrics() { return ask(get("/metrics")).body; }
 };
 
@@ -116,7 +120,7 @@ TEST_F(Metrics, CountConnectionsRequestsAndBytesOfBothProtocols) {
 }
 
 TEST_F(Metrics, AreReadByAnIndependentParser) {
-  serve(kThrottles);
+  serve(everything());
   ask(post("/v1/acquire", kAcme));
   const std::string file = dir / "metrics";
   std::ofstream(file) << metrics();
@@ -134,7 +138,7 @@ TEST_F(Metrics, AreReadByAnIndependentParser) {
 }
 
 TEST_F(Metrics, AreThoseOfTheReferencePage) {
-  serve(kThrottles);
+  serve(everything());
   ask(get("/healthz"));
   const std::string page =
       contents(std::filesystem::path(WEIR_SOURCE_DIR) / "docs/reference/metrics.md");
