@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "weir/config/draft.h"
@@ -202,7 +203,9 @@ void read_throttles(const Entry& entry, Context& context, Draft& draft) {
     return;
   }
   const std::size_t before = context.mistakes.count();
-  ThrottlesDraft section;
+  const auto made =
+      std::make_unique<ThrottlesDraft>();  // too large for g++ 12 to follow on the stack
+  ThrottlesDraft& section = *made;
   read_map<ThrottlesDraft>(entry.value, kThrottleKeys, inner, section);
   if (context.mistakes.count() > before) return;
   if (!section.says_by_gas) {
