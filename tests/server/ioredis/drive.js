@@ -12,6 +12,10 @@ const path = require('node:path');
 const { createRequire } = require('node:module');
 
 const [weir, modules] = process.argv.slice(2);
+if (!fs.existsSync(path.resolve(modules, 'installed'))) {
+  console.log('skipped: ioredis was not fetched, see server.ioredis_install');
+  process.exit(0);
+}
 const Redis = createRequire(path.resolve(modules, 'package.json'))('ioredis');
 
 const limits = `
