@@ -144,6 +144,7 @@ TEST_F(StateTest, AKillForgetsAtMostWhatCameAfterTheLastFlush) {
       load = std::make_unique<Load>(client);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(200 + random() % 150));
+    wait_for_flush_after(wall_ns());  // so that there is something it must keep
     const std::string last = info();
     kill();
     loader.join();
