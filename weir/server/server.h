@@ -50,11 +50,15 @@ class Server final : public wire::resp::Host {
   // The throttles in force; nullptr: none are configured.
   std::shared_ptr<system::throttle::Throttles> throttles() const;
 
-  // Where their definitions are read from; empty: nowhere.
+  // The contract accounts in force; nullptr: none are configured.
+  std::shared_ptr<const system::contract::Accounts> accounts() const;
+
+  // Where the definitions of throttles are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens and the definitions of throttles change;
-  // listeners, state, styles, bounds and the other settings of throttles need a restart.
+  // Reads the configuration again. Limits, tokens, the definitions of throttles and contracts
+  // change; listeners, state, styles, bounds, the other settings of throttles and the role and
+  // rule of an account need a restart. Accounts keep their values and reservations.
   // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
   // asked, for the log.
   Status reload(std::string_view by) noexcept;
