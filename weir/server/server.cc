@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
@@ -150,6 +151,7 @@ struct Server::Impl {
     loops[0]->post([this] { tick(); });
     listeners.start();
     for (auto& loop : loops) loop->start();
+    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -161,6 +163,7 @@ struct Server::Impl {
   Status stop(Duration patience) {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
+    followers.stop();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -195,6 +198,7 @@ struct Server::Impl {
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
+  Followers followers{clock};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -314,6 +318,7 @@ Status Server::Impl::reload() {
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
+  followers.follow(config.contracts, log);
   return Done{};
 }
 

@@ -254,7 +254,8 @@ void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_m
     if (!left_micro[i]) continue;
     published_.set_left(i, *left_micro[i], now);
     const Resource resource = book_.policies()[i].resource;
-    const Wide unseen_micro = book_.finals().of(resource) - before.of(resource);
+    // Sums of a process before this one may be larger.
+    const Wide unseen_micro = std::max<Wide>(0, book_.finals().of(resource) - before.of(resource));
     // Debt beyond the largest cost counts as that.
     unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
   }
@@ -300,6 +301,11 @@ std::vector<Policy> Account::policies() const {
   return book_.policies();
 }
 
+void Account::set_followed(std::optional<Followed> followed) {
+  const std::scoped_lock lock(lock_);
+  followed_ = std::move(followed);
+}
+
 AccountView Account::view(Instant now) {
   const std::scoped_lock lock(lock_);
   book_.expire_all(now);
@@ -320,6 +326,8 @@ AccountView Account::view(Instant now) {
   view.outstanding_costs = book_.outstanding_costs();
   view.last_start = book_.last_start();
   view.refreshed_at = refreshed_at_;
+  view.followed = followed_;
+  view.finals = book_.finals();
   view.refusals_met = refusals_met_;
   view.granted = granted_;
   view.refused = refused_;

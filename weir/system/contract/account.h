@@ -99,12 +99,23 @@ struct PolicyView {
   Wide full_in_ns = 0;          // fixed quotas: -1, not by waiting
 };
 
+// How the account stands with the service it follows.
+struct Followed {
+  std::optional<Instant> contract_at{};  // when it was fetched last; none yet
+  std::optional<Instant> counts_at{};
+  std::uint64_t fetches = 0;
+  std::uint64_t failures = 0;
+  std::string error{};  // what could not be had the last time; empty: nothing
+};
+
 struct AccountView {
   std::vector<PolicyView> policies;
   std::size_t outstanding = 0;
   Costs outstanding_costs{0, 0};
   Instant last_start{};
   std::optional<Instant> refreshed_at{};  // when the service last reported
+  std::optional<Followed> followed{};     // none: it follows nobody
+  Totals finals{};
   std::uint64_t refusals_met = 0;
   std::uint64_t granted = 0;  // reservations and consumptions
   std::uint64_t refused = 0;  // asks that were denied, never or 429
@@ -155,6 +166,9 @@ class Account {
   // another role or rule it is refused.
   Status change_options(const AccountOptions& options);
 
+  // For whoever follows a service on its behalf, to be shown.
+  void set_followed(std::optional<Followed> followed);
+
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
 
@@ -181,6 +195,7 @@ class Account {
   Book book_;
   Published published_;  // the same policies under the published rule
   std::optional<Instant> refreshed_at_;
+  std::optional<Followed> followed_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;
   std::uint64_t refused_ = 0;
