@@ -108,7 +108,7 @@ struct GuardTest : ServerTest {
     return *server->accounts()->find("acme");
   }
 
-  bool is_fresh() const {
+  bool is_fresh() {
     const auto followed = guard_account()->view(manual.now()).followed;
     return followed && followed->counts_at && *followed->counts_at + kRefresh > manual.now();
   }
@@ -150,7 +150,9 @@ struct GuardTest : ServerTest {
       ++done;
       ++taken;
       // Time stands still until what is due has been fetched, while others are at work.
-      if (number == 0) EXPECT_TRUE(eventually([&] { return is_fresh(); }));
+      if (number == 0) {
+        EXPECT_TRUE(eventually([&] { return is_fresh(); }));
+      }
       time.wait_until(manual.now() + up_to(200ms));
       if (reservation == "null") continue;
       const HttpAnswer committed = to_guard.ask(
