@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "weir/server/account_parts.h"
 #include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
@@ -189,7 +190,11 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  Keeper keeper;  // after the engine it reads
+  AccountParts parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.accounts;
+  }};
+  Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
@@ -225,7 +230,7 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   std::unique_ptr<Server> server(new Server(
       std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
   Impl& impl = *server->impl_;
-  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
+  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
   impl.log = std::move(log);

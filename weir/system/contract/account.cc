@@ -89,6 +89,14 @@ Account::Account(std::string name, std::vector<Policy> policies, const AccountOp
       book_(policies, jitter_of(options), now),
       published_(std::move(policies), now) {}
 
+bool Account::owns(HoldId reservation) const {
+  if (reservation.owner == owner_ && reservation.number >= first_own_) return true;
+  return std::any_of(former_.begin(), former_.end(), [&](const Owner& former) {
+    return reservation.owner == former.owner && reservation.number >= former.first &&
+           reservation.number < former.end;
+  });
+}
+
 Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires) {
   const Result<std::uint64_t> number = book_.grant(costs, start, expires);
   if (!number) return number.error();
@@ -148,20 +156,21 @@ Result<HoldState> Account::commit(HoldId reservation, const std::optional<Costs>
     if (auto error = check_costs(*actual)) return std::move(*error);
   }
   if (auto error = check_now(now)) return std::move(*error);
-  if (reservation.owner != owner_) return HoldState::kGone;
   const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return HoldState::kGone;
   return book_.commit(reservation.number, actual, now);
 }
 
 HoldState Account::release(HoldId reservation, Instant now) {
-  if (reservation.owner != owner_ || check_now(now)) return HoldState::kGone;
+  if (check_now(now)) return HoldState::kGone;
   const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return HoldState::kGone;
   return book_.release(reservation.number, now);
 }
 
 std::optional<Costs> Account::reserved(HoldId reservation) const {
-  if (reservation.owner != owner_) return std::nullopt;
   const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return std::nullopt;
   return book_.reserved(reservation.number);
 }
 
@@ -199,7 +208,7 @@ Status Account::feedback(const Met& met, Instant now) {
   const std::scoped_lock lock(lock_);
   Costs costs = met.costs;
   if (met.reservation) {
-    if (met.reservation.owner != owner_) {
+    if (!owns(met.reservation)) {
       return Error{ErrorCode::kNotFound,
                    fmt::format("account {}: the reservation is not one of its own; report the one "
                                "that was refused, or none",
@@ -268,13 +277,13 @@ Status Account::change(std::vector<Policy> policies, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
   if (policies == book_.policies()) return Done{};
-  published_ = Published(policies, now);
-  book_.change(std::move(policies), now);
-  const std::vector<Standing> rows = book_.standing({0, 0}, now);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
-  }
+  change_locked(std::move(policies), now);
   return Done{};
+}
+
+void Account::change_locked(std::vector<Policy> policies, Instant now) {
+  published_ = published_.changed(policies, now);
+  book_.change(std::move(policies), now);
 }
 
 Status Account::change_options(const AccountOptions& options) {

@@ -17,6 +17,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ enum class Rule : std::uint8_t {
   kPublished,    // published.h: as documented, refusals included
 };
 
+constexpr std::size_t kOwnersMax = 1024;  // processes whose reservations are known
 constexpr Duration kTimeMax = std::chrono::hours{24 * 366};  // of every option
 
 struct AccountOptions {
@@ -166,6 +168,15 @@ class Account {
   // another role or rule it is refused.
   Status change_options(const AccountOptions& options);
 
+  // Values and reservations as bytes, and back: before anybody asks, under the policies that
+  // the account has; without any it takes those it had. Reservations keep their ids; new
+  // ones get others than a process before may have given out and not saved. An error leaves
+  // the account as it was.
+  std::vector<std::byte> save(Instant now) const;
+  Status restore(std::span<const std::byte> bytes, Instant now);
+  // Grows with whatever would be saved, time apart.
+  std::uint64_t changes() const;
+
   // For whoever follows a service on its behalf, to be shown.
   void set_followed(std::optional<Followed> followed);
 
@@ -183,6 +194,15 @@ class Account {
   Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
           Instant now);
 
+  // Whose ids of reservations count, of a process before: [first, end).
+  struct Owner {
+    std::uint64_t owner = 0;
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+  bool owns(HoldId reservation) const;
+  void change_locked(std::vector<Policy> policies, Instant now);
+  void follow_other_rule(Instant now);  // account_state.cc
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
   void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
@@ -194,6 +214,8 @@ class Account {
   AccountOptions options_;
   Book book_;
   Published published_;  // the same policies under the published rule
+  std::vector<Owner> former_;
+  std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
   std::optional<Instant> refreshed_at_;
   std::optional<Followed> followed_;
   std::uint64_t refusals_met_ = 0;

@@ -92,10 +92,40 @@ struct Standing {
 
 class Book {
  public:
+  struct Reservation {
+    Instant start{};
+    Instant expires{};
+    Costs costs{0, 0};
+    engine::HoldState state = engine::HoldState::kActive;
+  };
+  // A debit that is nobody's: what a refusal has taught.
+  struct Lowering {
+    Instant at{};
+    std::size_t policy = 0;
+    Wide by_fs = 0;
+  };
+  // All of a book but how earlier reservations ended, for keeping it beyond the process.
+  struct Saved {
+    std::vector<Policy> policies{};
+    std::vector<Wide> levels_fs{};  // of each policy, at
+    Instant at{};
+    Instant not_before{};
+    std::uint64_t first_number = 1;  // of the reservations
+    std::vector<Reservation> reservations{};
+    std::vector<Lowering> lowerings{};  // any order
+  };
+
   // Full at `now`. Requires at most kPoliciesMax policies and a jitter of 0 or more.
   Book(std::vector<Policy> policies, Duration jitter, Instant now);
 
+  // As it was saved. Requires what a book has saved, moved in time as a whole at most.
+  Book(Saved saved, Duration jitter);
+  Saved saved() const;
+  // Grows with whatever saved() would say, time apart.
+  std::uint64_t changes() const noexcept { return changes_; }
+
   const std::vector<Policy>& policies() const noexcept { return policies_; }
+  Duration jitter() const noexcept { return jitter_; }
 
   // Sets what is left of one policy; may be negative. Only before any reservation.
   void set_left(std::size_t policy, std::int64_t left_micro);
@@ -154,18 +184,7 @@ class Book {
   Instant last_start() const;
 
  private:
-  struct Entry {
-    Instant start;
-    Instant expires;
-    Costs costs;
-    engine::HoldState state;
-  };
-  // A debit that is nobody's: what a refusal has taught.
-  struct Lowering {
-    Instant at;
-    std::size_t policy;
-    Wide by_fs;
-  };
+  using Entry = Reservation;
   using Levels = std::vector<Wide>;
 
   Wide cap_fs(std::size_t policy) const;
@@ -178,7 +197,10 @@ class Book {
   void apply(Levels& levels, const Entry& entry) const;
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
   void replay(Levels& levels, Instant& at, Instant until) const;
-  void touch() noexcept { is_current_ = false; }
+  void touch() noexcept {
+    is_current_ = false;
+    ++changes_;
+  }
   const Levels& frontier() const;
   void fold();
   // The levels at `now`, without reservations that are outstanding.
@@ -196,6 +218,7 @@ class Book {
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
   Totals finals_;
+  std::uint64_t changes_ = 0;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;
