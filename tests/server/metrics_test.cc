@@ -31,7 +31,8 @@ struct Metrics : HttpTest {
   std::string everything() const {
     return kThrottles +
            std::string(
-               "contracts: [ { name: provider, policies: [ { type: REQUESTS, "
+               "contracts: [ { name: provider, sync: { url: 'http://127.0.0.1:1' }, policies: [ { "
+               "type: REQUESTS, "
                "capacity: 5, period: PT1M } ] } ]\nstate: { dir: '") +
            (dir / "state").string() + "' }\n";
   }

@@ -60,7 +60,7 @@ constexpr std::array kRows = {
     MetricRow{"weir_contract_refusals_met_total", "counter", "account",
               "Refusals by the service that workers reported."},
     MetricRow{"weir_sync_age_seconds", "gauge", "account, of",
-              "Age of what was last fetched from the service: contract or counts."},
+              "Age of what was last fetched from the service, contract or counts; +Inf: never."},
     MetricRow{"weir_sync_fetches_total", "counter", "account, result",
               "Fetches from the service: done or failed."},
     MetricRow{"weir_sync_failing", "gauge", "account",
@@ -148,11 +148,11 @@ void MetricsText::micro_value(std::string_view label, std::string_view is,
 
 void MetricsText::seconds(std::string_view label, std::string_view is,
                           std::string_view second_label, std::string_view second_is,
-                          Duration value) {
+                          std::optional<Duration> value) {
   std::string labels;
   append_label(labels, label, is);
   append_label(labels, second_label, second_is);
-  line("", labels, seconds_text(value.count()));
+  line("", labels, value ? seconds_text(value->count()) : "+Inf");
 }
 void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }
 

@@ -96,7 +96,8 @@ void write_sync(MetricsText& out, std::vector<NamedView> all, Instant now) {
   out.begin("weir_sync_age_seconds");
   for (const auto& [name, view] : all) {
     const auto write = [&, &account = name](std::string_view of, std::optional<Instant> at) {
-      if (at) out.seconds("account", account, "of", of, std::max(Duration{0}, now - *at));
+      out.seconds("account", account, "of", of,
+                  at ? std::optional(std::max(Duration{0}, now - *at)) : std::nullopt);
     };
     write("contract", view.followed->contract_at);
     write("counts", view.followed->counts_at);

@@ -34,8 +34,10 @@ Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
       clock_(clock),
       listener_(std::move(listener)),
       client_(std::move(client)),
-      syncer_(account_, syncer_options(options_), clock.now()),
-      thread_([this] { run(); }) {}
+      syncer_(account_, syncer_options(options_), clock.now()) {
+  note();
+  thread_ = std::thread([this] { run(); });
+}
 
 Follower::~Follower() {
   {
@@ -54,7 +56,6 @@ SyncerStatus Follower::status() const {
 
 void Follower::run() {
   std::unique_lock lock(lock_);
-  note();
   while (!is_ending_) {
     if (syncer_.next(clock_.now())) {
       lock.unlock();
