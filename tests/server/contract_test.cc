@@ -516,6 +516,19 @@ TEST_F(ContractServer, TakesPoliciesFromAPublishedDocument) {
   EXPECT_EQ(view().policies.at(0).policy.capacity, 7);
 }
 
+TEST_F(ContractServer, RefusesADocumentOfTenMegabytes) {
+  begin();
+  ask("reserve", R"({"processing_units":4})");
+  const std::string file = dir / "contracts.json";
+  std::ofstream(file) << R"({"data":[)" << std::string(10 << 20, ' ') << "]}";
+  write(settings("", "file: '" + file + "'"));
+  const HttpAnswer answer = http(post("/v1/reload", ""));
+  EXPECT_EQ(answer.status, 422);
+  EXPECT_THAT(answer.body, HasSubstr("contracts.json: too_large: "));
+  EXPECT_EQ(view().outstanding, 1u);
+  EXPECT_EQ(view().policies.size(), 2u);
+}
+
 // --- state
 
 TEST_F(ContractServer, KeepsValuesAndReservationsOverARestart) {
