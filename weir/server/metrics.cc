@@ -46,6 +46,8 @@ constexpr std::array kRows = {
               "Level of a bucket of the throttles, in its own units."},
     MetricRow{"weir_throttle_bucket_capacity", "gauge", "role, bucket",
               "What that bucket holds, in the same units."},
+    MetricRow{"weir_throttle_refusals_total", "counter", "role, bucket",
+              "Decisions that this bucket refused, since it was built."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},

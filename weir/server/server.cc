@@ -291,13 +291,16 @@ Status Server::Impl::reload() {
   if (!next) return std::move(next).error();
   if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
-  const bool has_new_definitions = config.throttles && next->throttles &&
-                                   config.throttles->definitions != next->throttles->definitions;
-  if (has_new_definitions) {
-    const config::ThrottleSettings& throttles = *next->throttles;
-    // keep_throttles() has judged them.
-    Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
+  if (config.throttles && next->throttles) {
+    Status status =
+        next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
     if (!status) return status;
+    engine->try_waiters(clock.now());
+  }
+  if (const std::vector<std::string_view> keys = config::needs_restart(config, *next);
+      !keys.empty()) {
+    say(LogLevel::kWarning, "restart-needed",
+        {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
   const std::scoped_lock lock(config_lock);
   config.throttles = std::move(next->throttles);

@@ -53,8 +53,8 @@ class Server final : public wire::resp::Host {
   // Where their definitions are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens and the definitions of throttles change;
-  // listeners, state, styles, bounds and the other settings of throttles need a restart.
+  // Reads the configuration again. Limits, tokens and throttles change; a change of
+  // listeners, state, styles, bounds, threads or the recording needs a restart, and is logged.
   // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
   // asked, for the log.
   Status reload(std::string_view by) noexcept;

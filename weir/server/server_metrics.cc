@@ -72,7 +72,7 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   const std::vector<BucketReading> consensus = buckets_of(reading.consensus);
   const auto write = [&](std::string_view metric, auto member) {
     const auto value = [&](std::string_view role, const BucketReading& bucket) {
-      const std::int64_t units = bucket.*member;
+      const auto units = bucket.*member;
       out.value("role", role, "bucket", bucket.name,
                 static_cast<std::uint64_t>(units > 0 ? units : 0));
     };
@@ -82,6 +82,13 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   };
   write("weir_throttle_bucket_used", &BucketReading::used);
   write("weir_throttle_bucket_capacity", &BucketReading::capacity);
+  write("weir_throttle_refusals_total", &BucketReading::refusals);
+  const auto other = [&](std::string_view role, const SetReading& set) {
+    out.value("role", role, "bucket", "schedule", set.schedule_refusals);
+    out.value("role", role, "bucket", "unlisted", set.unlisted_refusals);
+  };
+  other("front_end", reading.front_end);
+  other("consensus", reading.consensus);
   out.begin("weir_throttle_multiplier");
   out.value("of", "generic", static_cast<std::uint64_t>(reading.generic_multiplier));
   out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
