@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "weir/config/draft.h"
+#include "weir/system/contract/document.h"
 
 namespace weir::config {
 namespace {
@@ -52,7 +54,8 @@ Result<Config> load(const std::string& path) {
   Result<std::string> text = read_whole(path, kFileBytesMax);
   if (!text) return std::move(text).error();
   return parse(*text, path, [](const std::string& named) {
-    return read_whole(named, system::throttle::kDefinitionsBytesMax);
+    return read_whole(named, std::max(system::throttle::kDefinitionsBytesMax,
+                                      system::contract::kDocumentBytesMax));
   });
 }
 
@@ -76,6 +79,7 @@ std::vector<KeyHelp> known_keys() {
   std::vector<KeyHelp> keys;
   list_settings_keys(keys);
   list_throttle_keys(keys);
+  list_contract_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

@@ -29,6 +29,8 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/contract/account.h"
+#include "weir/system/contract/accounts.h"
 #include "weir/system/throttle/throttles.h"
 
 namespace weir::config {
@@ -41,6 +43,7 @@ constexpr std::size_t kAuthTokensMax = 1024;  // of one file
 constexpr std::size_t kTokenBytesMax = 512;
 constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
 constexpr unsigned kThreadsMax = 256;
+constexpr std::size_t kAccountsMax = 1024;                 // of one file
 constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;  // requests that wait at one limit
 
 // Where a listener binds. Numeric, so that nothing is looked up: what a file
@@ -115,6 +118,17 @@ struct ThrottleSettings {
 };
 constexpr std::string_view kThrottlesLimit = "throttles";
 
+// An account of `contracts:`, with what was made of it: full, and the gate in front of it.
+struct ContractSettings {
+  std::string name{};
+  std::string user_id{};                             // in published documents
+  std::string file{};                                // of such a document; empty: none
+  std::vector<system::contract::Policy> policies{};  // of the file and of the list
+  system::contract::AccountOptions options{};
+  std::shared_ptr<system::contract::Account> account{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -127,6 +141,8 @@ struct Config {
   unsigned threads = 0;  // event loops; 0: one per core
   std::string record{};  // file of decisions; empty: none
   std::optional<ThrottleSettings> throttles{};
+  std::vector<ContractSettings> contracts{};
+  std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -147,6 +163,13 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
 // so that levels, claims and holds go on. Whoever puts `next` in force also lets the
 // throttles change to its spec.
 Status keep_throttles(const Config& running, Config& next);
+
+// The same for accounts of the same name: the running ones and their gates go into `next`.
+// Fails if one of them has another role or rule.
+Status keep_contracts(const Config& running, Config& next);
+// Once `next`, which keep_contracts() has made ready, is in force: gives the accounts that
+// were kept their new settings, and policies where the file has other ones than before.
+Status change_contracts(const Config& running, const Config& next, Instant now);
 
 // The keys whose change takes a restart, of those that differ.
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next);

@@ -144,15 +144,7 @@ void declare(Place place, Context& context, engine::RuleSetSpec& spec) {
     }
   }
   for (const std::string_view name : system::throttle::kGateUnits) {
-    const auto same = std::find_if(spec.units.begin(), spec.units.end(),
-                                   [&](const engine::UnitSpec& unit) { return unit.name == name; });
-    if (same == spec.units.end()) {
-      spec.units.push_back({std::string(name), engine::UnitScale::kWhole});
-    } else if (same->scale != engine::UnitScale::kWhole) {
-      context.mistake(place, fmt::format("unit '{}' is 'micro', but throttles count it whole; "
-                                         "write '{}: whole' under 'units', or leave it out there",
-                                         name, name));
-    }
+    declare_unit(name, engine::UnitScale::kWhole, place, context, spec);
   }
 }
 
@@ -237,10 +229,7 @@ Status keep_throttles(const Config& running, Config& next) {
   for (engine::LimitSpec& limit : next.limits_spec.limits) {
     if (limit.name == kThrottlesLimit) limit.meter = kept.gate;
   }
-  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
-  if (!rules) return std::move(rules).error();
-  next.rules = std::move(*rules);
-  return Done{};
+  return compile_again(next);
 }
 
 }  // namespace weir::config

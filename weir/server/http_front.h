@@ -25,6 +25,9 @@ class HttpHost final : public wire::http::Host {
   std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
     return server_.throttles();
   }
+  std::shared_ptr<const system::contract::Accounts> accounts() noexcept override {
+    return server_.accounts();
+  }
 
  private:
   Server& server_;

@@ -50,6 +50,17 @@ constexpr std::array kRows = {
               "Decisions that this bucket refused, since it was built."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
+    MetricRow{"weir_contract_left", "gauge", "account, policy",
+              "What a policy of an account has left, in its units; negative in debt."},
+    MetricRow{"weir_contract_capacity", "gauge", "account, policy",
+              "What that policy holds, in the same units."},
+    MetricRow{"weir_contract_outstanding", "gauge", "account", "Reservations that have not ended."},
+    MetricRow{"weir_contract_granted_total", "counter", "account",
+              "Reservations and consumptions that were granted over the routes of the account."},
+    MetricRow{"weir_contract_refused_total", "counter", "account",
+              "Those that were refused there: denied, never or 429."},
+    MetricRow{"weir_contract_refusals_met_total", "counter", "account",
+              "Refusals by the service that workers reported."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -70,13 +81,15 @@ void append_label(std::string& out, std::string_view label, std::string_view is)
   out += '"';
 }
 
-std::string seconds_text(std::int64_t ns) {
-  const bool is_negative = ns < 0;
-  const std::uint64_t size = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(ns)
-                                         : static_cast<std::uint64_t>(ns);
-  return fmt::format("{}{}.{:09}", is_negative ? "-" : "", size / 1'000'000'000,
-                     size % 1'000'000'000);
+std::string decimal_text(std::int64_t parts, std::uint64_t parts_in_one, int places) {
+  const bool is_negative = parts < 0;
+  const std::uint64_t size = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(parts)
+                                         : static_cast<std::uint64_t>(parts);
+  return fmt::format("{}{}.{:0{}}", is_negative ? "-" : "", size / parts_in_one,
+                     size % parts_in_one, places);
 }
+
+std::string seconds_text(std::int64_t ns) { return decimal_text(ns, 1'000'000'000, 9); }
 
 }  // namespace
 
@@ -118,6 +131,15 @@ void MetricsText::value(std::string_view label, std::string_view is, std::string
   append_label(labels, label, is);
   append_label(labels, second_label, second_is);
   line("", labels, fmt::format_int(value).c_str());
+}
+
+void MetricsText::micro_value(std::string_view label, std::string_view is,
+                              std::string_view second_label, std::string_view second_is,
+                              std::int64_t micro) {
+  std::string labels;
+  append_label(labels, label, is);
+  append_label(labels, second_label, second_is);
+  line("", labels, decimal_text(micro, 1'000'000, 6));
 }
 
 void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }

@@ -263,6 +263,11 @@ std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
   return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
 }
 
+std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.accounts;
+}
+
 std::string Server::definitions_file() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.throttles ? impl_->config.throttles->file : "";
@@ -290,19 +295,24 @@ Status Server::Impl::reload() {
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
   if (Status status = config::keep_throttles(config, *next); !status) return status;
+  if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   if (config.throttles && next->throttles) {
     Status status =
         next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
     if (!status) return status;
-    engine->try_waiters(clock.now());
   }
+  // keep_contracts() and the reader of the file have judged them.
+  if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
+  engine->try_waiters(clock.now());
   if (const std::vector<std::string_view> keys = config::needs_restart(config, *next);
       !keys.empty()) {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
   const std::scoped_lock lock(config_lock);
+  config.contracts = std::move(next->contracts);
+  config.accounts = std::move(next->accounts);
   config.throttles = std::move(next->throttles);
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
@@ -320,6 +330,7 @@ std::string Server::metrics() const {
                          .clock = impl_->clock,
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
+                         .accounts = accounts(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

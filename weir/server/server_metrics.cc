@@ -94,6 +94,33 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
 }
 
+void write_contracts(MetricsText& out, const system::contract::Accounts& accounts, Instant now) {
+  using system::contract::AccountView;
+  std::vector<std::pair<std::string, AccountView>> all;
+  for (const auto& account : accounts.all()) all.emplace_back(account->name(), account->view(now));
+  out.begin("weir_contract_left");
+  for (const auto& [name, view] : all) {
+    for (const auto& row : view.policies) {
+      out.micro_value("account", name, "policy", policy_id(row.policy), row.left_micro);
+    }
+  }
+  out.begin("weir_contract_capacity");
+  for (const auto& [name, view] : all) {
+    for (const auto& row : view.policies) {
+      out.value("account", name, "policy", policy_id(row.policy),
+                static_cast<std::uint64_t>(row.policy.capacity));
+    }
+  }
+  const auto write = [&, &rows = all](std::string_view metric, auto member) {
+    out.begin(metric);
+    for (const auto& [name, view] : rows) out.value("account", name, view.*member);
+  };
+  write("weir_contract_outstanding", &AccountView::outstanding);
+  write("weir_contract_granted_total", &AccountView::granted);
+  write("weir_contract_refused_total", &AccountView::refused);
+  write("weir_contract_refusals_met_total", &AccountView::refusals_met);
+}
+
 }  // namespace
 
 std::string server_metrics(const MetricSources& from) {
@@ -147,6 +174,7 @@ std::string server_metrics(const MetricSources& from) {
     write_state(out, *state, from.clock.now());
   }
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
+  if (from.accounts != nullptr) write_contracts(out, *from.accounts, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);

@@ -46,6 +46,8 @@ enum class Rule : std::uint8_t {
   kPublished,    // published.h: as documented, refusals included
 };
 
+constexpr Duration kTimeMax = std::chrono::hours{24 * 366};  // of every option
+
 struct AccountOptions {
   Role role = Role::kGuard;
   Rule rule = Rule::kReservation;
@@ -53,13 +55,15 @@ struct AccountOptions {
   Duration hold = std::chrono::minutes{10};          // after its start a reservation is final
   RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
   Duration retry_after_default = std::chrono::seconds{30};  // of a 429 that names none
+  std::optional<Duration> max_delay{};                      // of an ask that names none
   std::optional<std::uint64_t> owner{};                     // in the ids; none: a fresh one
 };
 
 struct Ask {
   Costs costs{};
   Instant deadline = kForever;          // the last start of use
-  std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all
+  std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all; none:
+                                        // the account's
   Duration hold{};                      // 0: the account's
 };
 
@@ -76,6 +80,7 @@ struct Reserved {
 
 struct Consumed {
   std::optional<Refusal> refusal{};  // 429
+  std::vector<Policy> policies{};    // that it names by their place; of a refusal only
   HoldId reservation{};              // to commit with 0 processing units if the work fails
   Costs debited{};
 };
@@ -101,6 +106,8 @@ struct AccountView {
   Instant last_start{};
   std::optional<Instant> refreshed_at{};  // when the service last reported
   std::uint64_t refusals_met = 0;
+  std::uint64_t granted = 0;  // reservations and consumptions
+  std::uint64_t refused = 0;  // asks that were denied, never or 429
 };
 
 class Account {
@@ -113,7 +120,7 @@ class Account {
   Account& operator=(const Account&) = delete;
 
   const std::string& name() const noexcept { return name_; }
-  const AccountOptions& options() const noexcept { return options_; }
+  AccountOptions options() const;
 
   Result<Reserved> reserve(const Ask& ask, Instant now);
   // How the reservation stands afterwards; kGone: expired, or never was.
@@ -121,6 +128,10 @@ class Account {
                                    Instant now);
   engine::HoldState release(HoldId reservation, Instant now);
 
+  // The costs of a reservation that has not ended.
+  std::optional<Costs> reserved(HoldId reservation) const;
+
+  // Refused: an account of the published rule, which never says no.
   Result<Consumed> consume(const Costs& costs, Instant now);
 
   Status feedback(const Met& met, Instant now);
@@ -136,6 +147,9 @@ class Account {
   void refresh(std::span<const Count> counts, Instant now);
   // Other policies; what is outstanding stays. An error leaves the former ones.
   Status change(std::vector<Policy> policies, Instant now);
+  // Other times and units; what is outstanding stays. Role, rule and owner stay too: with
+  // another role or rule it is refused.
+  Status change_options(const AccountOptions& options);
 
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
@@ -144,6 +158,7 @@ class Account {
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
   Book& locked_book() { return book_; }
+  const AccountOptions& locked_options() const noexcept { return options_; }
   std::uint64_t owner() const noexcept { return owner_; }
 
  private:
@@ -154,13 +169,15 @@ class Account {
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
 
   const std::string name_;
-  const AccountOptions options_;
   const std::uint64_t owner_;
-  mutable std::mutex lock_;
+  mutable std::mutex lock_;  // of everything below
+  AccountOptions options_;
   Book book_;
   Published published_;  // the same policies under the published rule
   std::optional<Instant> refreshed_at_;
   std::uint64_t refusals_met_ = 0;
+  std::uint64_t granted_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace weir::system::contract

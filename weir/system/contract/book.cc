@@ -31,6 +31,13 @@ void Book::set_left(std::size_t policy, std::int64_t left_micro) {
   touch();
 }
 
+void Book::set_jitter(Duration jitter) {
+  WEIR_ASSERT(jitter.count() >= 0);
+  jitter_ = jitter;
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  touch();
+}
+
 void Book::advance(Levels& levels, Instant& at, Instant to) const {
   if (to <= at) return;
   for (std::size_t i = 0; i < policies_.size(); ++i) {
@@ -147,9 +154,14 @@ Book::Entry* Book::find(std::uint64_t number, Instant now) {
   return &entry;
 }
 
+HoldState Book::end_of(std::uint64_t number) const {
+  if (number >= first_number_ || first_number_ - number > ends_.size()) return HoldState::kGone;
+  return ends_[ends_.size() - static_cast<std::size_t>(first_number_ - number)];
+}
+
 HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
   Entry* entry = find(number, now);
-  if (entry == nullptr) return HoldState::kGone;
+  if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kSettled;
   if (actual && *actual != entry->costs) {
@@ -163,7 +175,7 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual,
 
 HoldState Book::release(std::uint64_t number, Instant now) {
   Entry* entry = find(number, now);
-  if (entry == nullptr) return HoldState::kGone;
+  if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kCancelled;
   touch();
@@ -207,6 +219,8 @@ void Book::fold() {
       advance(anchor_, anchor_at_, entry.start);
       apply(anchor_, entry);
     }
+    ends_.push_back(entry.state);
+    if (ends_.size() > kEndsMax) ends_.pop_front();
     entries_.pop_front();
     ++first_number_;
   }

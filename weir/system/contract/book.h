@@ -43,6 +43,7 @@
 namespace weir::system::contract {
 
 constexpr std::size_t kReservationsMax = 1'000'000;         // that one book remembers
+constexpr std::size_t kEndsMax = 100'000;                   // how the last ones ended, likewise
 constexpr std::size_t kLoweringsMax = 1024;                 // what refusals have taught, likewise
 constexpr Duration kRetryAfterMax = std::chrono::hours{1};  // a longer one counts as this
 
@@ -88,6 +89,9 @@ class Book {
 
   // Sets what is left of one policy; may be negative. Only before any reservation.
   void set_left(std::size_t policy, std::int64_t left_micro);
+
+  // From now on; what is above the new bound is lost, as in a bucket that is full.
+  void set_jitter(Duration jitter);
 
   // The first start from `from` on at which all policies have `costs`. Takes
   // nothing. Requires acceptable costs.
@@ -154,6 +158,8 @@ class Book {
 
   Wide cap_fs(std::size_t policy) const;
   Entry* find(std::uint64_t number, Instant now);
+  // How a reservation that was folded has ended; kGone: it was too long ago, or never.
+  engine::HoldState end_of(std::uint64_t number) const;
   void let_expire(Entry& entry, Instant now);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
@@ -172,7 +178,8 @@ class Book {
   Instant anchor_at_;
   Instant not_before_{};  // no start earlier: refused with no policy to blame
   std::uint64_t first_number_ = 1;
-  std::deque<Entry> entries_;  // by number, and so by start
+  std::deque<Entry> entries_;           // by number, and so by start
+  std::deque<engine::HoldState> ends_;  // of the last numbers before the first
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
 
