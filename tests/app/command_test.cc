@@ -178,8 +178,9 @@ TEST_F(Commands, VersionSaysWhichBuildThisIs) {
 TEST_F(Commands, EveryCommandHasHelpWithAnExampleAndARowInTheReference) {
   std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/cli.md");
   const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
-  for (const std::string command : {"serve", "check", "tour", "version", "completion", "ask",
-                                    "settle", "cancel", "renew", "inspect", "reset", "demo"}) {
+  for (const std::string command :
+       {"serve", "check", "tour", "version", "completion", "ask", "settle", "cancel", "renew",
+        "inspect", "reset", "demo", "sync"}) {
     const Ran ran = run_words(weir({command, "--help"}));
     EXPECT_EQ(ran.code, kExitOk);
     EXPECT_THAT(ran.out, HasSubstr("Example:\n"));

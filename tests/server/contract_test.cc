@@ -241,7 +241,7 @@ TEST_F(ContractServer, ShowsAnAccount) {
   EXPECT_THAT(answer.body,
               HasSubstr(R"("outstanding":1,"outstanding_costs":{"requests":1,)"
                         R"("processing_units":2.5},"booked_until":null,"refreshed_at":null,)"
-                        R"("granted":1,"refused":0,"refusals_met":0})"));
+                        R"("granted":1,"refused":0,"refusals_met":0,"mark":"0-0","sync":null})"));
 }
 
 TEST_F(ContractServer, WorksOutProcessingUnits) {
@@ -514,6 +514,42 @@ TEST_F(ContractServer, TakesPoliciesFromAPublishedDocument) {
     "samplingPeriod":"PT1H"}],"type":{"name":"PROCESSING_UNITS"}}]})";
   start(settings("", "file: '" + file + "'"), "");
   EXPECT_EQ(view().policies.at(0).policy.capacity, 7);
+}
+
+// --- state
+
+TEST_F(ContractServer, KeepsValuesAndReservationsOverARestart) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  begin(", jitter: 0s", state);
+  const std::string id = reservation(ask("reserve", R"({"processing_units":4})").body);
+  EXPECT_EQ(ask("reserve", R"({"processing_units":1.5})").status, 200);
+  ASSERT_TRUE(server->stop(0s));
+  server.reset();
+  begin(", jitter: 0s", state);
+  EXPECT_EQ(view().outstanding, 2u);
+  EXPECT_EQ(left()[0] / 100'000, 45);
+  EXPECT_EQ(ask("commit", R"({"reservation":")" + id + R"(","processing_units":1})").body,
+            R"({"state":"settled"})");
+  EXPECT_EQ(left()[0] / 100'000, 75);
+}
+
+TEST_F(ContractServer, KeepsThemOverACrashOnceTheyAreFlushed) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "', flush: 10ms }\n";
+  begin(", jitter: 0s", state);
+  ask("reserve", R"({"processing_units":4})");
+  const Instant reserved_at = clock.now();
+  const auto flushed_until_ns = [this] {
+    const std::string info = server->info();
+    const std::size_t at = info.find("flushed_until_ns:") + 17;
+    return std::stoll(info.substr(at));
+  };
+  ASSERT_TRUE(eventually([&] { return flushed_until_ns() > reserved_at.ns; }));
+  // What a crash leaves: the files as they are now.
+  std::filesystem::copy(dir / "state", dir / "left", std::filesystem::copy_options::recursive);
+  server.reset();
+  begin(", jitter: 0s", "state: { dir: '" + (dir / "left").string() + "' }\n");
+  EXPECT_EQ(view().outstanding, 1u);
+  EXPECT_EQ(left()[0] / 100'000, 60);
 }
 
 // --- metrics

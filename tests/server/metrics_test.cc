@@ -29,7 +29,11 @@ constexpr const char* kThrottles =
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell.
   std::string everything() const {
-    return kThrottles + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
+    return kThrottles +
+           std::string(
+               "contracts: [ { name: provider, policies: [ { type: REQUESTS, "
+               "capacity: 5, period: PT1M } ] } ]\nstate: { dir: '") +
+           (dir / "state").string() + "' }\n";
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };

@@ -31,6 +31,7 @@
 #include "weir/engine/table.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
+#include "weir/system/contract/follower.h"
 #include "weir/system/throttle/throttles.h"
 
 namespace weir::config {
@@ -125,6 +126,7 @@ struct ContractSettings {
   std::string file{};                                // of such a document; empty: none
   std::vector<system::contract::Policy> policies{};  // of the file and of the list
   system::contract::AccountOptions options{};
+  std::optional<system::contract::FollowerOptions> sync{};  // none: it follows nobody
   std::shared_ptr<system::contract::Account> account{};
   std::shared_ptr<engine::Gate> gate{};
 };

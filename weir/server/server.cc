@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "weir/server/account_parts.h"
+#include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
@@ -150,6 +152,7 @@ struct Server::Impl {
     loops[0]->post([this] { tick(); });
     listeners.start();
     for (auto& loop : loops) loop->start();
+    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -161,6 +164,7 @@ struct Server::Impl {
   Status stop(Duration patience) {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
+    followers.stop();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -186,7 +190,11 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  Keeper keeper;  // after the engine it reads
+  AccountParts parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.accounts;
+  }};
+  Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
@@ -195,6 +203,7 @@ struct Server::Impl {
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
+  Followers followers{clock};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -221,7 +230,7 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   std::unique_ptr<Server> server(new Server(
       std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
   Impl& impl = *server->impl_;
-  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
+  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
   impl.log = std::move(log);
@@ -317,6 +326,7 @@ Status Server::Impl::reload() {
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
+  followers.follow(config.contracts, log);
   return Done{};
 }
 
