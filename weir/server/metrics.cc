@@ -46,8 +46,12 @@ constexpr std::array kRows = {
               "Level of a bucket of the throttles, in its own units."},
     MetricRow{"weir_throttle_bucket_capacity", "gauge", "role, bucket",
               "What that bucket holds, in the same units."},
-    MetricRow{"weir_throttle_refusals_total", "counter", "role, bucket",
-              "Decisions that this bucket refused, since it was built."},
+    MetricRow{
+        "weir_throttle_refusals_total", "counter", "role, bucket",
+        "Decisions, and retries of those who wait, that this bucket refused since it was built."},
+    MetricRow{"weir_throttle_objections_total", "counter", "role, why",
+              "Those refused whatever the levels: no bucket lists the operation, or its schedule "
+              "is full."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
     MetricRow{"weir_contract_left", "gauge", "account, policy",

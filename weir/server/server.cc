@@ -17,6 +17,7 @@
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/server_metrics.h"
+#include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
 
 namespace weir::server {
@@ -190,10 +191,15 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  AccountParts parts{[this] {
+  AccountParts account_parts{[this] {
     const std::scoped_lock lock(config_lock);
     return config.accounts;
   }};
+  ThrottleParts throttle_parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.throttles ? config.throttles->throttles : nullptr;
+  }};
+  AllParts parts{{&account_parts, &throttle_parts}};
   Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded

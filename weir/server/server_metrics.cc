@@ -83,9 +83,10 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   write("weir_throttle_bucket_used", &BucketReading::used);
   write("weir_throttle_bucket_capacity", &BucketReading::capacity);
   write("weir_throttle_refusals_total", &BucketReading::refusals);
+  out.begin("weir_throttle_objections_total");
   const auto other = [&](std::string_view role, const SetReading& set) {
-    out.value("role", role, "bucket", "schedule", set.schedule_refusals);
-    out.value("role", role, "bucket", "unlisted", set.unlisted_refusals);
+    out.value("role", role, "why", "schedule", set.schedule_refusals);
+    out.value("role", role, "why", "unlisted", set.unlisted_refusals);
   };
   other("front_end", reading.front_end);
   other("consensus", reading.consensus);
