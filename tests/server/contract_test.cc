@@ -241,7 +241,7 @@ TEST_F(ContractServer, ShowsAnAccount) {
   EXPECT_THAT(answer.body,
               HasSubstr(R"("outstanding":1,"outstanding_costs":{"requests":1,)"
                         R"("processing_units":2.5},"booked_until":null,"refreshed_at":null,)"
-                        R"("granted":1,"refused":0,"refusals_met":0})"));
+                        R"("granted":1,"refused":0,"refusals_met":0,"mark":"0-0","sync":null})"));
 }
 
 TEST_F(ContractServer, WorksOutProcessingUnits) {

@@ -31,6 +31,7 @@
 #include "weir/engine/table.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
+#include "weir/system/contract/follower.h"
 #include "weir/system/throttle/throttles.h"
 
 namespace weir::config {
@@ -71,6 +72,8 @@ Result<Address> parse_address(std::string_view text);
 struct StateSettings {
   std::string dir{};
   Duration flush = std::chrono::milliseconds{200};
+
+  friend bool operator==(const StateSettings&, const StateSettings&) = default;
 };
 
 struct AuthToken {
@@ -109,8 +112,7 @@ struct Bounds {
 // `throttles:`, with what was made of it: buckets that are empty, and the gate in front of
 // them, which is the limit `throttles` of the rules.
 struct ThrottleSettings {
-  std::string file{};         // of the definitions
-  std::string definitions{};  // what it said
+  std::string file{};  // of the definitions
   system::throttle::ThrottlesSpec spec{};
   std::shared_ptr<system::throttle::Throttles> throttles{};
   std::shared_ptr<engine::Gate> gate{};
@@ -124,6 +126,7 @@ struct ContractSettings {
   std::string file{};                                // of such a document; empty: none
   std::vector<system::contract::Policy> policies{};  // of the file and of the list
   system::contract::AccountOptions options{};
+  std::optional<system::contract::FollowerOptions> sync{};  // none: it follows nobody
   std::shared_ptr<system::contract::Account> account{};
   std::shared_ptr<engine::Gate> gate{};
 };
@@ -159,9 +162,8 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
 
 // Before `next` replaces `running`: puts the running throttles and their gate into `next`,
-// so that levels, claims and holds go on. Only the definitions of `next` count; whoever
-// puts it in force gives them to the throttles. Fails, with `running` as it was, if they
-// cannot be built for the network that runs.
+// so that levels, claims and holds go on. Whoever puts `next` in force also lets the
+// throttles change to its spec.
 Status keep_throttles(const Config& running, Config& next);
 
 // The same for accounts of the same name: the running ones and their gates go into `next`.
@@ -170,6 +172,9 @@ Status keep_contracts(const Config& running, Config& next);
 // Once `next`, which keep_contracts() has made ready, is in force: gives the accounts that
 // were kept their new settings, and policies where the file has other ones than before.
 Status change_contracts(const Config& running, const Config& next, Instant now);
+
+// The keys whose change takes a restart, of those that differ.
+std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

@@ -182,6 +182,14 @@ void span_at(const Entry& entry, Context& context, AccountDraft& account) {
   }
 }
 
+void read_account_sync(const Entry& entry, Context& context, AccountDraft& account) {
+  read_sync(entry, context, account.read_file, account.settings.sync);
+  if (account.settings.options.role != contract::Role::kService) return;
+  context.mistake(entry.place,
+                  "its role is 'service', which counts itself, but sync follows another; write "
+                  "'role: guard', or leave one of the two out");
+}
+
 constexpr std::string_view kAccountRoles[] = {"guard", "service"};
 constexpr std::string_view kAccountRules[] = {"reservation", "published"};
 constexpr std::string_view kRetryAfterUnits[] = {"milliseconds", "seconds"};
@@ -213,6 +221,8 @@ constexpr Key<AccountDraft> kAccountKeys[] = {
      "HTTP has it. Default `milliseconds`."},
     {"retry_after_default", span_at<&AccountOptions::retry_after_default>, "30s",
      "How long a refusal counts that was met without a `Retry-After`. Default `30s`."},
+    {"sync", read_account_sync, "{ url: https://services.example.org }",
+     "The service that it follows."},
 };
 
 // Those of the list instead of those of the file, where both have one.
@@ -261,6 +271,10 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   read_map<AccountDraft>(item, kAccountKeys, context, account);
   ContractSettings& settings = account.settings;
   if (settings.user_id.empty()) settings.user_id = settings.name;
+  if (settings.sync) {
+    settings.sync->service.user_id = settings.user_id;
+    settings.sync->service.retry_after = settings.options.retry_after;
+  }
   if (context.mistakes.count() > before) return {.name = settings.name};
   merge(settings.policies, account.listed);
   make(item.place, context, settings);
@@ -350,6 +364,7 @@ std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& co
 void list_contract_keys(std::vector<KeyHelp>& out) {
   list_keys<AccountDraft>("contracts", kAccountKeys, out);
   list_keys<PolicyDraft>("contracts: policies", kPolicyKeys, out);
+  list_sync_keys(out);
 }
 
 Status keep_contracts(const Config& running, Config& next) {

@@ -120,6 +120,10 @@ std::string contract_line(const ContractSettings& contract) {
                               options.retry_after == contracts::RetryAfterUnit::kMilliseconds
                                   ? "milliseconds"
                                   : "seconds"));
+  if (contract.sync) {
+    parts.push_back(fmt::format("follows {} every {}", contract.sync->service.url,
+                                engine::duration_text(contract.sync->refresh)));
+  }
   return fmt::format("contract {} of user {}: {}\n", contract.name, contract.user_id,
                      joined(parts, "; "));
 }

@@ -55,6 +55,10 @@ std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& co
                                                  const std::vector<ContractSettings>& contracts,
                                                  bool& is_broken);
 void list_contract_keys(std::vector<KeyHelp>& out);
+// `sync:` of an account.
+void read_sync(const Entry& entry, Context& context, const ReadFile& read_file,
+               std::optional<system::contract::FollowerOptions>& out);
+void list_sync_keys(std::vector<KeyHelp>& out);
 
 // Makes sure that requests may carry a unit that a section reads. `place` is the section's.
 void declare_unit(std::string_view name, engine::UnitScale scale, Place place, Context& context,

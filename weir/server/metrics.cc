@@ -46,6 +46,8 @@ constexpr std::array kRows = {
               "Level of a bucket of the throttles, in its own units."},
     MetricRow{"weir_throttle_bucket_capacity", "gauge", "role, bucket",
               "What that bucket holds, in the same units."},
+    MetricRow{"weir_throttle_refusals_total", "counter", "role, bucket",
+              "Decisions that this bucket refused, since it was built."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
     MetricRow{"weir_contract_left", "gauge", "account, policy",
@@ -59,6 +61,12 @@ constexpr std::array kRows = {
               "Those that were refused there: denied, never or 429."},
     MetricRow{"weir_contract_refusals_met_total", "counter", "account",
               "Refusals by the service that workers reported."},
+    MetricRow{"weir_sync_age_seconds", "gauge", "account, of",
+              "Age of what was last fetched from the service: contract or counts."},
+    MetricRow{"weir_sync_fetches_total", "counter", "account, result",
+              "Fetches from the service: done or failed."},
+    MetricRow{"weir_sync_failing", "gauge", "account",
+              "Whether something could not be fetched the last time: 1 or 0."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -140,6 +148,14 @@ void MetricsText::micro_value(std::string_view label, std::string_view is,
   line("", labels, decimal_text(micro, 1'000'000, 6));
 }
 
+void MetricsText::seconds(std::string_view label, std::string_view is,
+                          std::string_view second_label, std::string_view second_is,
+                          Duration value) {
+  std::string labels;
+  append_label(labels, label, is);
+  append_label(labels, second_label, second_is);
+  line("", labels, seconds_text(value.count()));
+}
 void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }
 
 void MetricsText::histogram(std::span<const BatchTimes* const> loops) {

@@ -61,6 +61,8 @@ class MetricsText {
   void micro_value(std::string_view label, std::string_view is, std::string_view second_label,
                    std::string_view second_is, std::int64_t micro);
   void seconds(Duration value);
+  void seconds(std::string_view label, std::string_view is, std::string_view second_label,
+               std::string_view second_is, Duration value);
   // The sum of what several loops counted.
   void histogram(std::span<const BatchTimes* const> loops);
 

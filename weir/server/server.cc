@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weir/server/account_parts.h"
+#include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
@@ -151,6 +152,7 @@ struct Server::Impl {
     loops[0]->post([this] { tick(); });
     listeners.start();
     for (auto& loop : loops) loop->start();
+    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -162,6 +164,7 @@ struct Server::Impl {
   Status stop(Duration patience) {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
+    followers.stop();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -200,6 +203,7 @@ struct Server::Impl {
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
+  Followers followers{clock};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -302,16 +306,19 @@ Status Server::Impl::reload() {
   if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
-  const bool has_new_definitions = config.throttles && next->throttles &&
-                                   config.throttles->definitions != next->throttles->definitions;
-  if (has_new_definitions) {
-    const config::ThrottleSettings& throttles = *next->throttles;
-    // keep_throttles() has judged them.
-    Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
+  if (config.throttles && next->throttles) {
+    Status status =
+        next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
     if (!status) return status;
   }
   // keep_contracts() and the reader of the file have judged them.
   if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
+  engine->try_waiters(clock.now());
+  if (const std::vector<std::string_view> keys = config::needs_restart(config, *next);
+      !keys.empty()) {
+    say(LogLevel::kWarning, "restart-needed",
+        {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
+  }
   const std::scoped_lock lock(config_lock);
   config.contracts = std::move(next->contracts);
   config.accounts = std::move(next->accounts);
@@ -319,6 +326,7 @@ Status Server::Impl::reload() {
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
+  followers.follow(config.contracts, log);
   return Done{};
 }
 

@@ -56,9 +56,9 @@ class Server final : public wire::resp::Host {
   // Where the definitions of throttles are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens, the definitions of throttles and contracts
-  // change; listeners, state, styles, bounds, the other settings of throttles and the role and
-  // rule of an account need a restart. Accounts keep their values and reservations.
+  // Reads the configuration again. Limits, tokens, throttles and contracts change; accounts keep
+  // their values and reservations. A change of listeners, state, styles, bounds, threads or the
+  // recording needs a restart, and is logged; one of an account's role or rule is refused.
   // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
   // asked, for the log.
   Status reload(std::string_view by) noexcept;

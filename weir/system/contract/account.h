@@ -101,12 +101,23 @@ struct PolicyView {
   Wide full_in_ns = 0;          // fixed quotas: -1, not by waiting
 };
 
+// How the account stands with the service it follows.
+struct Followed {
+  std::optional<Instant> contract_at{};  // when it was fetched last; none yet
+  std::optional<Instant> counts_at{};
+  std::uint64_t fetches = 0;
+  std::uint64_t failures = 0;
+  std::string error{};  // what could not be had the last time; empty: nothing
+};
+
 struct AccountView {
   std::vector<PolicyView> policies;
   std::size_t outstanding = 0;
   Costs outstanding_costs{0, 0};
   Instant last_start{};
   std::optional<Instant> refreshed_at{};  // when the service last reported
+  std::optional<Followed> followed{};     // none: it follows nobody
+  Totals finals{};
   std::uint64_t refusals_met = 0;
   std::uint64_t granted = 0;  // reservations and consumptions
   std::uint64_t refused = 0;  // asks that were denied, never or 429
@@ -146,7 +157,11 @@ class Account {
     Duration period;
     std::int64_t left_micro;
   };
-  void refresh(std::span<const Count> counts, Instant now);
+  // `before`: finals() when the service was asked; what became final since, it may not
+  // have counted yet.
+  void refresh(std::span<const Count> counts, const Totals& before, Instant now);
+  void refresh(std::span<const Count> counts, Instant now) { refresh(counts, finals(), now); }
+  Totals finals() const;
   // Other policies; what is outstanding stays. An error leaves the former ones.
   Status change(std::vector<Policy> policies, Instant now);
   // Other times and units; what is outstanding stays. Role, rule and owner stay too: with
@@ -161,6 +176,9 @@ class Account {
   Status restore(std::span<const std::byte> bytes, Instant now);
   // Grows with whatever would be saved, time apart.
   std::uint64_t changes() const;
+
+  // For whoever follows a service on its behalf, to be shown.
+  void set_followed(std::optional<Followed> followed);
 
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
@@ -187,6 +205,8 @@ class Account {
   void follow_other_rule(Instant now);  // account_state.cc
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
+  void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
+                      Instant now);
 
   const std::string name_;
   const std::uint64_t owner_;
@@ -197,6 +217,7 @@ class Account {
   std::vector<Owner> former_;
   std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
   std::optional<Instant> refreshed_at_;
+  std::optional<Followed> followed_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;
   std::uint64_t refused_ = 0;

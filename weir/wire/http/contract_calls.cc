@@ -35,16 +35,6 @@ std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
   return accounts;
 }
 
-// The account that the path names; likewise.
-std::shared_ptr<Account> account_of(Exchange& exchange) {
-  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
-  if (accounts == nullptr) return nullptr;
-  Result<std::shared_ptr<Account>> account = accounts->find(exchange.parameter);
-  if (account) return std::move(*account);
-  exchange.fail(account.error());
-  return nullptr;
-}
-
 void append_retry_after(Exchange& exchange, const Account& account, const Wide& wait_ns) {
   const contract::Refusal refusal{.wait_ns = wait_ns};
   if (const auto text = retry_after_text(refusal, account.options().retry_after)) {
@@ -97,8 +87,17 @@ void append_contracts(std::vector<contract::Contract>& out, const Account& accou
 
 }  // namespace
 
+std::shared_ptr<Account> contract_account(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return nullptr;
+  Result<std::shared_ptr<Account>> account = accounts->find(exchange.parameter);
+  if (account) return std::move(*account);
+  exchange.fail(account.error());
+  return nullptr;
+}
+
 void contract_reserve(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<contract::Ask> ask = read_reservation(exchange.call.body, texts);
@@ -120,7 +119,7 @@ void contract_reserve(Exchange& exchange) {
 }
 
 void contract_commit(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<ReservationEnd> asked = read_commit(exchange.call.body, texts);
@@ -142,7 +141,7 @@ void contract_commit(Exchange& exchange) {
 }
 
 void contract_release(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<ReservationEnd> asked = read_release(exchange.call.body, texts);
@@ -155,7 +154,7 @@ void contract_release(Exchange& exchange) {
 }
 
 void contract_consume(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<contract::Costs> costs = read_consumption(exchange.call.body, texts);
@@ -185,7 +184,7 @@ void contract_consume(Exchange& exchange) {
 }
 
 void contract_feedback(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<FeedbackBody> asked =
@@ -215,7 +214,7 @@ void contract_feedback(Exchange& exchange) {
 }
 
 void show_account(Exchange& exchange) {
-  const std::shared_ptr<Account> account = account_of(exchange);
+  const std::shared_ptr<Account> account = contract_account(exchange);
   if (account == nullptr) return;
   const std::shared_ptr<const Accounts> accounts = exchange.api.host().accounts();
   const std::string user_id = accounts == nullptr ? "" : accounts->user_id(account->name());

@@ -181,6 +181,35 @@ void append_policy(std::string& out, const contract::PolicyView& row) {
   out += '}';
 }
 
+// How old what was fetched is.
+void append_age(std::string& out, std::optional<Instant> at, Instant now) {
+  if (at) {
+    append_duration(out, std::max(Duration{0}, now - *at));
+  } else {
+    out += "null";
+  }
+}
+
+void append_followed(std::string& out, const std::optional<contract::Followed>& followed,
+                     Instant now) {
+  if (!followed) {
+    out += "null";
+    return;
+  }
+  out += R"({"contract_age":)";
+  append_age(out, followed->contract_at, now);
+  out += R"(,"counts_age":)";
+  append_age(out, followed->counts_at, now);
+  fmt::format_to(std::back_inserter(out), R"(,"fetches":{},"failures":{},"error":)",
+                 followed->fetches, followed->failures);
+  if (followed->error.empty()) {
+    out += "null}";
+    return;
+  }
+  append_quoted(out, followed->error);
+  out += '}';
+}
+
 }  // namespace
 
 contract::Costs GivenCosts::over(const contract::Costs& otherwise) const noexcept {
@@ -300,8 +329,11 @@ void append_account(std::string& out, const contract::Account& account, std::str
   append_instant(out, view.last_start > now ? view.last_start : kForever);
   out += R"(,"refreshed_at":)";
   append_instant(out, view.refreshed_at.value_or(kForever));
-  fmt::format_to(std::back_inserter(out), R"(,"granted":{},"refused":{},"refusals_met":{}}})",
-                 view.granted, view.refused, view.refusals_met);
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"granted":{},"refused":{},"refusals_met":{},"mark":"{}","sync":)",
+                 view.granted, view.refused, view.refusals_met, contract_mark(view.finals));
+  append_followed(out, view.followed, now);
+  out += '}';
 }
 
 }  // namespace weir::wire::http

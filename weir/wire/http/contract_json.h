@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,12 @@
 #include "weir/wire/http/json.h"
 
 namespace weir::wire::http {
+
+struct Exchange;
+
+// The account that the path names; nullptr: there is none, and the problem is written. In
+// contract_calls.cc.
+std::shared_ptr<system::contract::Account> contract_account(Exchange& exchange);
 
 // Costs as far as they were given, in millionths.
 struct GivenCosts {
@@ -80,6 +87,9 @@ void append_consumed(std::string& out, const system::contract::Consumed& consume
 void append_account(std::string& out, const system::contract::Account& account,
                     std::string_view user_id, const system::contract::AccountView& view,
                     Instant now);
+// What to give back with counts of the service: what it may not have counted became final
+// after this. In contract_sync_calls.cc.
+std::string contract_mark(const system::contract::Totals& finals);
 // A number of units: `-0.64`.
 void append_units(std::string& out, std::int64_t micro);
 

@@ -27,6 +27,10 @@ constexpr std::array<QueryParameter, 1> kUserQuery = {{
     {"userId", true, false, "Whose contracts: 'eq:' and the id."},
 }};
 
+constexpr std::array<QueryParameter, 1> kMarkQuery = {{
+    {"mark", false, false, "What the account showed before the service was asked."},
+}};
+
 constexpr Route with_names(Route route) {
   for (std::size_t i = 0; i < route.query.size(); ++i) route.names[i] = route.query[i].name;
   return route;
@@ -100,6 +104,11 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
           "Show the policies of an account, what is left of them and what is outstanding.", "",
           "Account"},
+    Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
+          "Take the policies of a published list of contracts.", "Document", "State"},
+    with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,
+                "contract_counts", "Take what the service reports as left.", "Document", "State",
+                kMarkQuery}),
     with_names({"GET", "/aux/ratelimit/contract", Role::kObserve, show_contracts,
                 "published_contracts", "Show a user's contracts as the service publishes them.", "",
                 "Document", kUserQuery}),

@@ -84,6 +84,8 @@ void show_account(Exchange& exchange);
 void work_out_processing_units(Exchange& exchange);
 void show_contracts(Exchange& exchange);
 void show_token_counts(Exchange& exchange);
+void set_contract(Exchange& exchange);  // contract_sync_calls.cc
+void set_token_counts(Exchange& exchange);
 void reload(Exchange& exchange);  // server_calls.cc
 void show_metrics(Exchange& exchange);
 void show_health(Exchange& exchange);
