@@ -147,6 +147,19 @@ bool Worker::take_token(std::string_view portal, Instant now) {
   return true;
 }
 
+void Worker::count_refusal(std::string_view portal, Instant now) {
+  const Admission said = peek(portal, now);
+  // One that would have to queue has no slot: where there is no place in the queue for it,
+  // that is overloaded.
+  const QueryOutcome outcome =
+      said.outcome == QueryOutcome::kAccepted ? QueryOutcome::kOverloaded : said.outcome;
+  totals_.outcomes[static_cast<std::size_t>(outcome)] += 1;
+}
+
+bool Worker::could_start(std::string_view portal) const noexcept {
+  return room(find(print_of(portal))) == Room::kRuns;
+}
+
 // --- allocations
 
 std::int64_t Worker::burst_micro(std::int64_t interval_ns) const noexcept {

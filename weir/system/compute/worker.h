@@ -80,6 +80,8 @@ class Worker {
   Admission admit_held(std::string_view portal, Instant now);
   // Takes a token and no slot: nobody will tell when the query ends. False: there is none.
   bool take_token(std::string_view portal, Instant now);
+  // Counts a query that peek() would refuse and somebody meant.
+  void count_refusal(std::string_view portal, Instant now);
   // admit() for nothing.
   Admission peek(std::string_view portal, Instant now);
 
@@ -93,6 +95,8 @@ class Worker {
 
   enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
   QueryState state(QueryId query) const noexcept;
+  // Whether a slot is free for a query of this portal.
+  bool could_start(std::string_view portal) const noexcept;
 
   std::optional<ClusterReading> cluster_of(std::string_view portal, Instant now) const;
   std::vector<ClusterReading> clusters(Instant now) const;
