@@ -183,6 +183,11 @@ Status Account::feedback(const Met& met, Instant now) {
   return Done{};
 }
 
+Totals Account::finals() const {
+  const std::scoped_lock lock(lock_);
+  return book_.finals();
+}
+
 Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
@@ -190,16 +195,14 @@ Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro,
     return bad_argument(fmt::format("account {}: {} counts for {} policies; give one for each",
                                     in_quotes(name_), left_micro.size(), book_.policies().size()));
   }
-  book_.refresh(left_micro, now);
-  for (std::size_t i = 0; i < left_micro.size(); ++i) {
-    if (left_micro[i]) published_.set_left(i, *left_micro[i], now);
-  }
-  refreshed_at_ = now;
+  refresh_locked(left_micro, book_.finals(), now);
   return Done{};
 }
 
-void Account::refresh(std::span<const Count> counts, Instant now) {
-  const std::vector<Policy> known = policies();
+void Account::refresh(std::span<const Count> counts, const Totals& before, Instant now) {
+  if (check_now(now)) return;
+  const std::scoped_lock lock(lock_);
+  const std::vector<Policy>& known = book_.policies();
   std::vector<std::optional<std::int64_t>> left_micro(known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     for (const Count& count : counts) {
@@ -208,8 +211,23 @@ void Account::refresh(std::span<const Count> counts, Instant now) {
       }
     }
   }
-  // Policies that changed meanwhile are refreshed the next time.
-  static_cast<void>(refresh(left_micro, now).ok());
+  refresh_locked(left_micro, before, now);
+}
+
+void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_micro,
+                             const Totals& before, Instant now) {
+  book_.expire_all(now);
+  std::vector<std::optional<std::int64_t>> unseen_less(left_micro.begin(), left_micro.end());
+  for (std::size_t i = 0; i < left_micro.size(); ++i) {
+    if (!left_micro[i]) continue;
+    published_.set_left(i, *left_micro[i], now);
+    const Resource resource = book_.policies()[i].resource;
+    const Wide unseen_micro = book_.finals().of(resource) - before.of(resource);
+    // Debt beyond the largest cost counts as that.
+    unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
+  }
+  book_.refresh(unseen_less, now);
+  refreshed_at_ = now;
 }
 
 Status Account::change(std::vector<Policy> policies, Instant now) {

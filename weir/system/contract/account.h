@@ -133,7 +133,11 @@ class Account {
     Duration period;
     std::int64_t left_micro;
   };
-  void refresh(std::span<const Count> counts, Instant now);
+  // `before`: finals() when the service was asked; what became final since, it may not
+  // have counted yet.
+  void refresh(std::span<const Count> counts, const Totals& before, Instant now);
+  void refresh(std::span<const Count> counts, Instant now) { refresh(counts, finals(), now); }
+  Totals finals() const;
   // Other policies; what is outstanding stays. An error leaves the former ones.
   Status change(std::vector<Policy> policies, Instant now);
 
@@ -152,6 +156,8 @@ class Account {
 
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
+  void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
+                      Instant now);
 
   const std::string name_;
   const AccountOptions options_;

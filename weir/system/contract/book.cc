@@ -151,12 +151,11 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual,
   Entry* entry = find(number, now);
   if (entry == nullptr) return HoldState::kGone;
   if (entry->state != HoldState::kActive) return entry->state;
-  entry->state = HoldState::kSettled;
   if (actual && *actual != entry->costs) {
     entry->costs = *actual;
     touch();
   }
-  --outstanding_;
+  finish(*entry, HoldState::kSettled);
   fold();
   return HoldState::kSettled;
 }
@@ -174,8 +173,15 @@ HoldState Book::release(std::uint64_t number, Instant now) {
 
 void Book::let_expire(Entry& entry, Instant now) {
   if (entry.state != HoldState::kActive || entry.expires > now) return;
-  entry.state = HoldState::kGone;
+  finish(entry, HoldState::kGone);
+}
+
+// With the costs it has now. The sums fit: 2^62 for each of 2^64 numbers.
+void Book::finish(Entry& entry, HoldState state) {
+  entry.state = state;
   --outstanding_;
+  finals_.requests_micro += entry.costs.requests_micro;
+  finals_.processing_units_micro += entry.costs.processing_units_micro;
 }
 
 void Book::expire(Instant now) {

@@ -46,6 +46,16 @@ constexpr std::size_t kReservationsMax = 1'000'000;         // that one book rem
 constexpr std::size_t kLoweringsMax = 1024;                 // what refusals have taught, likewise
 constexpr Duration kRetryAfterMax = std::chrono::hours{1};  // a longer one counts as this
 
+// Costs of reservations that are final, all together since the book was made.
+struct Totals {
+  Wide requests_micro = 0;
+  Wide processing_units_micro = 0;
+
+  constexpr Wide of(Resource resource) const noexcept {
+    return resource == Resource::kRequests ? requests_micro : processing_units_micro;
+  }
+};
+
 enum class Never : std::uint8_t {
   kNot,              // it fits sooner or later
   kExceedsCapacity,  // costs more than a policy holds when full
@@ -115,10 +125,12 @@ class Book {
   std::optional<Costs> reserved(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
   Costs outstanding_costs() const;  // saturates
+  const Totals& finals() const noexcept { return finals_; }
 
   // The service reports what is left, rounded down, as of `now`; nothing for a
   // policy it does not name. Reservations that are outstanding are debited from it,
-  // since it may not have seen them yet; those that are final it has.
+  // since it may not have seen them yet; those that are final it has, unless they became
+  // so while it was asked: those must be debited from `left_micro` already (finals()).
   void refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
 
   // Other policies from `now` on. One that was there, of the same resource and
@@ -155,6 +167,7 @@ class Book {
   Wide cap_fs(std::size_t policy) const;
   Entry* find(std::uint64_t number, Instant now);
   void let_expire(Entry& entry, Instant now);
+  void finish(Entry& entry, engine::HoldState state);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
@@ -175,6 +188,7 @@ class Book {
   std::deque<Entry> entries_;  // by number, and so by start
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
+  Totals finals_;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;
