@@ -74,14 +74,17 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
             "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
             "limit throttles: gate; one meter for all; unit requests\n"
+            "limit compute: gate; one meter for all; unit requests\n"
             "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
             "15000000 at consensus\n"
+            "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
+            "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
             "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 10u);
+  EXPECT_EQ(config.rules->rules().size(), 11u);
 }
 
 TEST(Examples, WithThrottlesLoad) {
@@ -90,6 +93,12 @@ TEST(Examples, WithThrottlesLoad) {
   EXPECT_EQ(config.throttles->spec.nodes, 31);
   EXPECT_TRUE(config.throttles->spec.settings.throttle_by_gas);
   EXPECT_EQ(config.rules->rules().size(), 2u);
+}
+
+TEST(Examples, WithComputeLoad) {
+  const Config config = config_of(contents("examples/compute/weir.yaml"), contents);
+  ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);
+  EXPECT_EQ(config.compute->ledger->parameters.clock.length, 2);
 }
 
 TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {

@@ -24,7 +24,7 @@ std::string contents(const std::filesystem::path& path) {
 
 // Without which some metrics are not there.
 constexpr const char* kThrottles =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell.

@@ -29,6 +29,8 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/compute/feed.h"
+#include "weir/system/compute/ledger_service.h"
 #include "weir/system/throttle/throttles.h"
 
 namespace weir::config {
@@ -114,6 +116,24 @@ struct ThrottleSettings {
 };
 constexpr std::string_view kThrottlesLimit = "throttles";
 
+// `compute:`. A worker comes with what was made of it: admission that has heard of no
+// allocations yet, and the gate in front of it, which is the limit `compute` of the rules.
+struct ComputeWorkerSettings {
+  std::string name = "worker-1";
+  std::string ledger{};  // address of the weir that has the ledger; empty: this one, or a file
+  std::string token{};
+  std::string file{};  // of allocations
+  system::compute::WorkerSettings admission{};
+  system::compute::FeedSettings feed{};
+  std::shared_ptr<system::compute::SharedWorker> worker{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+struct ComputeSettings {
+  std::optional<system::compute::LedgerSettings> ledger{};
+  std::optional<ComputeWorkerSettings> worker{};
+};
+constexpr std::string_view kComputeLimit = "compute";
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -126,6 +146,7 @@ struct Config {
   unsigned threads = 0;  // event loops; 0: one per core
   std::string record{};  // file of decisions; empty: none
   std::optional<ThrottleSettings> throttles{};
+  std::optional<ComputeSettings> compute{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -147,6 +168,9 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
 // puts it in force gives them to the throttles. Fails, with `running` as it was, if they
 // cannot be built for the network that runs.
 Status keep_throttles(const Config& running, Config& next);
+
+// The same for compute, of which nothing changes while it runs.
+Status keep_compute(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

@@ -30,6 +30,7 @@ struct Draft {
   Place units_place{};
   Place attributes_place{};
   Place throttles_place{};
+  Place compute_place{};
   ReadFile read_file{};
 };
 
@@ -46,6 +47,11 @@ void read_throttles(const Entry& entry, Context& context, Draft& draft);
 // Once limits have been read.
 void add_throttles_limit(Draft& draft);
 void list_throttle_keys(std::vector<KeyHelp>& out);
+
+// `compute:`, in the same order.
+void read_compute(const Entry& entry, Context& context, Draft& draft);
+void add_compute_limit(Draft& draft);
+void list_compute_keys(std::vector<KeyHelp>& out);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);

@@ -13,6 +13,7 @@
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
 #include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
@@ -26,7 +27,8 @@ struct MetricSources {
   Clock& clock;
   const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
-  std::uint64_t refused = 0;                                       // connections
+  wire::http::ComputeParts compute{};
+  std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

@@ -19,13 +19,18 @@ void Feed::apply(AllocationSet set, Instant now) {
   last_ = std::move(set);
 }
 
-void Feed::heard(AllocationSet set, Instant now) {
-  status_.fetches += 1;
+void Feed::heard_nothing_new(Instant now) {
   status_.trouble.clear();
   status_.fetched = now;
+}
+
+void Feed::heard(AllocationSet set, Instant now, std::string note) {
+  heard_nothing_new(now);
+  status_.fetches += 1;
   const bool is_next = !status_.epoch || status_.is_stale || set.epoch > *status_.epoch;
   if (is_next || (settings_.mode == FeedMode::kImmediate && set != last_)) {
     apply(std::move(set), now);
+    if (!note.empty()) status_.warning = std::move(note);
   }
 }
 

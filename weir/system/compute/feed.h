@@ -41,9 +41,9 @@ struct FeedStatus {
   Instant fetched{};                    // when the ledger was last heard
   std::uint64_t fetches = 0;
   std::uint64_t failures = 0;
-  std::string trouble{};              // of the last fetch; empty: none
-  std::string warning{};              // of what is in force: more than the worker can serve
-  bool is_stale = false;              // nobody has anything, because of it
+  std::string trouble{};  // of the last fetch; empty: none
+  std::string warning{};  // of what is in force: more than the worker can serve, or nothing
+  bool is_stale = false;  // nobody has anything, because of it
   std::vector<std::string> broken{};  // clusters whose rate cannot be held
 };
 
@@ -52,8 +52,10 @@ class Feed {
   Feed(std::shared_ptr<SharedWorker> worker, const FeedSettings& settings)
       : worker_(std::move(worker)), settings_(settings) {}
 
-  // What a ledger says now.
-  void heard(AllocationSet set, Instant now);
+  // What a ledger says now. `note`: why it says so little.
+  void heard(AllocationSet set, Instant now, std::string note = {});
+  // It was asked, and says what it said.
+  void heard_nothing_new(Instant now);
   // It could not be asked.
   void failed(std::string why, Instant now);
   // Looks at the age of what is in force.

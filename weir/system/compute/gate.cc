@@ -45,7 +45,9 @@ Instant ComputeGate::fits_from(const Request& request, Instant from, std::int64_
 
 void ComputeGate::charge(const Request& request, Instant now, std::int64_t cost) {
   const auto portal = portal_of(request, cost);
-  if (portal) WEIR_ASSERT(worker_->locked().take_token(*portal, now));
+  if (!portal) return;
+  const bool is_taken = worker_->locked().take_token(*portal, now);
+  WEIR_ASSERT(is_taken);
 }
 
 std::uint64_t ComputeGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
