@@ -23,13 +23,13 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 // Without which some metrics are not there.
-constexpr const char* kThrottles =
+constexpr const char* kSystems =
     "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell.
   std::string everything() const {
-    return kThrottles + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
+    return kSystems + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };

@@ -106,7 +106,8 @@ TEST(Parameters, AreRefusedOutOfTheirBounds) {
   EXPECT_FALSE(refuses([](Parameters& p) { p.clock.length = 2; }));
   EXPECT_FALSE(refuses([](Parameters& p) { p.clock.length = 99'999; }));
   EXPECT_TRUE(refuses([](Parameters& p) { p.clock.length = 100'000; }));
-  EXPECT_TRUE(refuses([](Parameters& p) { p.max_portals = 0; }));
+  EXPECT_FALSE(refuses([](Parameters& p) { p.max_portals = 0; }));
+  EXPECT_TRUE(refuses([](Parameters& p) { p.max_portals = kPortalsMax + 1; }));
   EXPECT_TRUE(refuses([](Parameters& p) { p.block_time_s = 0; }));
   EXPECT_TRUE(refuses([](Parameters& p) { p.min_lock = p.supply + 1; }));
   EXPECT_TRUE(refuses([](Parameters& p) { p.boost.clear(); }));

@@ -37,6 +37,7 @@
 namespace weir::system::compute {
 
 constexpr std::size_t kWalletsMax = 10'000'000;
+constexpr std::size_t kPortalsInAllMax = 100'000'000;
 constexpr std::size_t kWorkersMax = 1'000'000;
 
 struct Lock {

@@ -145,6 +145,12 @@ Plan Ledger::plan_register(const Operation& operation) const {
   if (operation.portals.empty()) {
     return refused(Fault::kEmptyPeer, "no portal is named; give the peer id of the portal");
   }
+  const std::size_t registered = tables_->portals.rows.size() - tables_->free_portals.size();
+  if (registered + operation.portals.size() > kPortalsInAllMax) {
+    return refused(Fault::kTooMany, fmt::format("{} portals are registered, and {} are the most; "
+                                                "unregister some first",
+                                                registered, kPortalsInAllMax));
+  }
   Plan plan;
   plan.outcome.receipt.portals = static_cast<std::int64_t>(portals);
   return plan;

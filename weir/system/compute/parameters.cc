@@ -67,7 +67,7 @@ Status validate(const Parameters& parameters) {
       {"mana", parameters.mana, 0, kManaMax},
       {"block_time", parameters.block_time_s, 1, kBlockTimeMax},
       {"max_lock", parameters.max_lock_s, 1, kDurationMax},
-      {"max_portals", parameters.max_portals, 1, kPortalsMax},
+      {"max_portals", parameters.max_portals, 0, kPortalsMax},
       {"epoch", parameters.clock.length, kEpochLengthMin, kEpochLengthMax},
       {"first_epoch", parameters.clock.first, 0, kBlockMax},
   };

@@ -19,7 +19,7 @@ namespace weir::system::compute {
 
 constexpr std::int64_t kEpochLengthMin = 2;
 constexpr std::int64_t kEpochLengthMax = 99'999;
-constexpr std::int64_t kPortalsMax = 1'000;          // of one cluster, whatever is set
+constexpr std::int64_t kPortalsMax = 10'000;         // of one cluster, whatever is set
 constexpr std::int64_t kBlockTimeMax = kDaySeconds;  // seconds of one block
 constexpr std::size_t kBoostStepsMax = 64;
 
