@@ -87,12 +87,30 @@ TEST_F(ComputeServer, HasLedgerAndBucketsAgainAfterARestart) {
       << "the bucket did not begin empty";
 }
 
-TEST_F(ComputeServer, RefusesAReloadThatWouldBeginOrEndIt) {
+TEST_F(ComputeServer, StaysAsItIsUntilARestart) {
   begin();
+  fund();
   write(std::string(kListen) + std::string(kNoLimits));
-  const HttpAnswer refused = ask(with_body("POST", "/v1/reload", ""));
-  EXPECT_EQ(refused.status, 422);
-  EXPECT_THAT(refused.body, HasSubstr("compute: it can only be begun or ended by a restart"));
+  EXPECT_EQ(ask(with_body("POST", "/v1/reload", "")).status, 200);
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/acquire", R"({"attributes":{"portal":"portal-1"}})")).status, 200);
+}
+
+TEST_F(ComputeServer, LetsAWaiterStartWhenAQueryEnds) {
+  serve(std::string("compute: { ledger: { ") + kLedger +
+            " }, worker: { mode: immediate, running: 1 } }\n",
+        kNoLimits);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  const std::string body = ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).body;
+  const std::size_t begin = body.find("\"query\":") + 8;
+  const std::string query = body.substr(begin, body.find(',', begin) - begin);
+  HttpClient waiting(address());
+  waiting.send(
+      post("/v1/acquire", R"({"attributes":{"portal":"portal-1"},"hold":"60s","wait":"60s"})"));
+  ASSERT_TRUE(someone_waits());
+  EXPECT_EQ(ask(post("/v1/compute/queries/complete", R"({"query":)" + query + "}")).status, 200);
+  EXPECT_EQ(waiting.read().status, 200);
 }
 
 TEST_F(ComputeServer, GoesOnAcrossAReload) {

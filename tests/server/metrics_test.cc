@@ -29,7 +29,11 @@ constexpr const char* kSystems =
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell.
   std::string everything() const {
-    return kSystems + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
+    return kSystems +
+           std::string(
+               "contracts: [ { name: provider, policies: [ { type: REQUESTS, "
+               "capacity: 5, period: PT1M } ] } ]\nstate: { dir: '") +
+           (dir / "state").string() + "' }\n";
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };

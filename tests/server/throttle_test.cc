@@ -219,6 +219,42 @@ TEST_F(ThrottleServer, ComesAndGoesWithItsSection) {
   EXPECT_EQ(acquire(R"({"attributes":{"client":"a","operation":"Juggle"}})").status, 422);
 }
 
+TEST_F(ThrottleServer, TakesTheOtherKeysOfItsSectionOnReload) {
+  begin();
+  acquire(kCall);
+  const std::int64_t before = used();
+  write(settings(", front_end_gas: 60") + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(used(), before);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"("used":50,"capacity":60,)"));
+  write(settings(", nodes: 2") + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"({"nodes":2,)"));
+}
+
+// --- waiting
+
+TEST_F(ThrottleServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
+  const std::string patient =
+      post("/v1/acquire", R"({"attributes":{"operation":"ContractCall"},"wait":"3000s"})");
+  const std::string submit = post("/v1/throttle/submit", R"({"operation":"ContractCall"})");
+  begin();
+  const auto lets_in = [&](const std::string& request) {
+    while (http(submit).status == 200) {
+    }
+    HttpClient waiting(server->addresses()[1]);
+    waiting.send(patient);
+    ASSERT_TRUE(someone_waits());
+    EXPECT_EQ(http(request).status, 200) << request;
+    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << request;
+  };
+  lets_in(post("/v1/throttle/cancel", R"({"claim":1})"));
+  lets_in(with_body("PUT", "/v1/throttle/definitions", calls(3)));
+  define(calls(4));
+  lets_in(post("/v1/reload", ""));
+}
+
 // --- metrics
 
 TEST_F(ThrottleServer, ShowsItsBucketsAsMetrics) {
@@ -233,6 +269,11 @@ TEST_F(ThrottleServer, ShowsItsBucketsAsMetrics) {
   EXPECT_THAT(text, HasSubstr("weir_throttle_bucket_capacity{role=\"consensus\",bucket=\"gas\"} "
                               "15000000\n"));
   EXPECT_THAT(text, HasSubstr("weir_throttle_multiplier{of=\"generic\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_throttle_refusals_total{role=\"front_end\",bucket=\"A\"} 0\n"));
+  acquire(R"({"attributes":{"operation":"Juggle"}})");
+  EXPECT_THAT(
+      http(get("/metrics")).body,
+      HasSubstr("weir_throttle_refusals_total{role=\"front_end\",bucket=\"unlisted\"} 1\n"));
 }
 
 }  // namespace

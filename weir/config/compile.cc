@@ -74,4 +74,11 @@ void compile_limits(Mistakes& mistakes, Draft& draft) {
   }
 }
 
+Status compile_again(Config& config) {
+  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(config.limits_spec);
+  if (!rules) return std::move(rules).error();
+  config.rules = std::move(*rules);
+  return Done{};
+}
+
 }  // namespace weir::config

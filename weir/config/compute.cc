@@ -277,16 +277,7 @@ void declare(Place place, Context& context, engine::RuleSetSpec& spec) {
   if (std::find(spec.attributes.begin(), spec.attributes.end(), portal) == spec.attributes.end()) {
     spec.attributes.push_back(portal);
   }
-  const std::string unit(compute::kComputeUnit);
-  const auto same = std::find_if(spec.units.begin(), spec.units.end(),
-                                 [&](const engine::UnitSpec& known) { return known.name == unit; });
-  if (same == spec.units.end()) {
-    spec.units.push_back({unit, engine::UnitScale::kMicro});
-  } else if (same->scale != engine::UnitScale::kMicro) {
-    context.mistake(place, fmt::format("unit '{}' is 'whole', but compute counts millionths; write "
-                                       "'{}: micro' under 'units', or leave it out there",
-                                       unit, unit));
-  }
+  declare_unit(compute::kComputeUnit, engine::UnitScale::kMicro, place, context, spec);
 }
 
 }  // namespace
@@ -332,15 +323,11 @@ void list_compute_keys(std::vector<KeyHelp>& out) {
 }
 
 Status keep_compute(const Config& running, Config& next) {
-  if (running.compute.has_value() != next.compute.has_value()) {
-    return bad_argument(
-        "compute: it can only be begun or ended by a restart; leave it as it was, or restart");
-  }
-  if (!running.compute) return Done{};
+  if (!running.compute && !next.compute) return Done{};
   next.compute = running.compute;
   std::vector<engine::LimitSpec>& limits = next.limits_spec.limits;
   std::erase_if(limits, [](const engine::LimitSpec& limit) { return limit.name == kComputeLimit; });
-  if (running.compute->worker) {
+  if (running.compute && running.compute->worker) {
     limits.push_back({.name = std::string(kComputeLimit), .meter = running.compute->worker->gate});
   }
   Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);

@@ -2,7 +2,7 @@
 //
 //   auto keeper = Keeper::open(config, StartEmpty::kNo);
 //   keeper->prepare(options);                      // then make the engine
-//   keeper->begin(*engine, clock);                 // brings back, then flushes on and on
+//   keeper->begin(*engine, parts, clock);              // brings back, then flushes on and on
 //   keeper->end();                                 // a last flush
 //
 // Without `state` in the configuration every function does nothing. A flush that fails
@@ -37,7 +37,9 @@ class Keeper {
   static Result<Keeper> open(const config::Config& config, StartEmpty start_empty);
 
   void prepare(engine::EngineOptions& options) const;
-  Result<engine::RestoreReport> begin(engine::Engine& engine, Clock& clock);
+  // `parts` must outlive the keeper.
+  Result<engine::RestoreReport> begin(engine::Engine& engine, store::sqlite::Parts& parts,
+                                      Clock& clock);
   Status end();
 
   // Why the last flush failed; empty if it did not.

@@ -9,7 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "weir/server/account_parts.h"
 #include "weir/server/compute.h"
+#include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
@@ -160,6 +162,7 @@ struct Server::Impl {
     loops[0]->post([this] { tick(); });
     listeners.start();
     for (auto& loop : loops) loop->start();
+    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -171,6 +174,7 @@ struct Server::Impl {
   Status stop(Duration patience) {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
+    followers.stop();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -198,7 +202,11 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  Keeper keeper;  // after the engine it reads
+  AccountParts parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.accounts;
+  }};
+  Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
@@ -208,6 +216,7 @@ struct Server::Impl {
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
+  Followers followers{clock};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -234,7 +243,7 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   std::unique_ptr<Server> server(new Server(
       std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
   Impl& impl = *server->impl_;
-  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
+  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
   impl.log = std::move(log);
@@ -281,6 +290,11 @@ std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
   return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
 }
 
+std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.accounts;
+}
+
 wire::http::ComputeParts Server::compute() const {
   return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
 }
@@ -313,22 +327,31 @@ Status Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
+  const std::vector<std::string_view> keys = config::needs_restart(config, *next);
   if (Status status = config::keep_throttles(config, *next); !status) return status;
+  if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
-  const bool has_new_definitions = config.throttles && next->throttles &&
-                                   config.throttles->definitions != next->throttles->definitions;
-  if (has_new_definitions) {
-    const config::ThrottleSettings& throttles = *next->throttles;
-    // keep_throttles() has judged them.
-    Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
+  if (config.throttles && next->throttles) {
+    Status status =
+        next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
     if (!status) return status;
   }
+  // keep_contracts() and the reader of the file have judged them.
+  if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
+  engine->try_waiters(clock.now());
+  if (!keys.empty()) {
+    say(LogLevel::kWarning, "restart-needed",
+        {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
+  }
   const std::scoped_lock lock(config_lock);
+  config.contracts = std::move(next->contracts);
+  config.accounts = std::move(next->accounts);
   config.throttles = std::move(next->throttles);
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
+  followers.follow(config.contracts, log);
   return Done{};
 }
 
@@ -342,6 +365,7 @@ std::string Server::metrics() const {
                          .clock = impl_->clock,
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
+                         .accounts = accounts(),
                          .compute = compute(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),

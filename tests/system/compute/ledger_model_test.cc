@@ -246,8 +246,7 @@ void compare_units(const Ledger& ledger, const Model& model, std::int64_t block)
     const Cluster* cluster = ledger.find(name);
     const std::int64_t units = cluster == nullptr ? 0 : ledger.epoch_units(*cluster, block);
     ASSERT_EQ(cpp_int(units), model.units(name, block)) << name;
-    const std::int64_t portals =
-        cluster == nullptr ? 0 : static_cast<std::int64_t>(cluster->portals.size());
+    const std::int64_t portals = cluster == nullptr ? 0 : std::int64_t{cluster->portals};
     ASSERT_EQ(portals, model.portals_of(name)) << name;
   }
   ASSERT_EQ(static_cast<std::int64_t>(ledger.active_portals()), model.active_portals());

@@ -115,6 +115,10 @@ TEST_F(LedgerTest, RegistersTenPortalsAndNotAnEleventh) {
   EXPECT_EQ(apply(0, {.op = Op::kUnregister, .wallet = "acme", .portals = {"p3"}}), Fault::kNone);
   EXPECT_EQ(apply(0, register_of("other", {"p3"})), Fault::kNone);
   EXPECT_EQ(ledger.cluster_of("p3")->wallet, "other");
+  EXPECT_EQ(apply(0, register_of("acme", {"p11"})), Fault::kNone);
+  EXPECT_EQ(
+      ledger.portals(*ledger.find("acme")),
+      (std::vector<std::string_view>{"p0", "p1", "p2", "p4", "p5", "p6", "p7", "p8", "p9", "p11"}));
 }
 
 TEST_F(LedgerTest, RegistersAllOfABatchOrNone) {

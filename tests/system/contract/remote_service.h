@@ -49,7 +49,7 @@ class RemoteService {
   void stop() { process_.reset(); }
 
   // From the next request on: ok, other, slow, drip, garbage, huge, revoked TOKEN, or
-  // status NUMBER [HEADER=VALUE...].
+  // status NUMBER [HEADER=VALUE...], with _ for a space.
   void behave(const std::string& mode) const {
     std::ofstream(dir_ / "next") << mode;
     std::filesystem::rename(dir_ / "next", dir_ / "mode");

@@ -62,7 +62,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"x")
                 time.sleep(0.1)
         elif mode == "status":
-            self.answer(int(words[0]), b"no", [tuple(word.split("=", 1)) for word in words[1:]])
+            self.answer(int(words[0]), b"no",
+                        [tuple(word.replace("_", " ").split("=", 1)) for word in words[1:]])
         elif mode == "garbage":
             self.answer(200, b"<html>\xff\x00")
         elif mode == "huge":

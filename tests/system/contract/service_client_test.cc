@@ -88,6 +88,8 @@ TEST_F(ServiceClientTest, ReadsARetryAfterInTheServicesUnit) {
   ServiceOptions as_http = options();
   as_http.retry_after = RetryAfterUnit::kSeconds;
   EXPECT_EQ(ServiceClient(as_http).fetch(Fetch::kContract, "t").retry_after, 3398s);
+  service.behave("status 503 Retry-After=Wed,_01_Jan_2098_00:00:00_GMT");
+  EXPECT_EQ(ask().retry_after, 24h) << "a date far away counts as a day";
   service.behave("status 503 Retry-After=soon");
   EXPECT_EQ(ask().retry_after, std::nullopt);
   service.behave("status 503");

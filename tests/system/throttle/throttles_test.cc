@@ -103,6 +103,80 @@ TEST_F(ThrottlesTest, TakeNewDefinitionsWhole) {
   EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "a"}, kStart)->status, "OK");
 }
 
+TEST_F(ThrottlesTest, CountWhatEachBucketRefused) {
+  const auto throttles = make({.throttle_by_gas = true, .front_end_gas_per_second = 100});
+  for (int i = 0; i < 5; ++i) (void)throttles->submit(Role::kFrontEnd, call(0), kStart);
+  (void)throttles->submit(Role::kFrontEnd, call(101), kStart);
+  (void)throttles->submit(Role::kFrontEnd, {.operation = "Nothing"}, kStart);
+  (void)throttles->peek(Role::kFrontEnd, call(0), kStart);
+  const Reading reading = throttles->reading(kStart);
+  EXPECT_EQ(reading.front_end.buckets[0].refusals, 3u);
+  EXPECT_EQ(reading.front_end.gas.refusals, 1u);
+  EXPECT_EQ(reading.front_end.unlisted_refusals, 1u);
+  EXPECT_EQ(reading.consensus.buckets[0].refusals, 0u);
+}
+
+// --- change
+
+constexpr std::string_view kCalls = R"({"buckets": [
+  {"name": "calls", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 8, "operations": ["ContractCall"]}]}]})";
+
+struct ChangeTest : ::testing::Test {
+  ThrottlesSpec before{
+      .definitions = definitions_of(kCalls), .nodes = 1, .settings = {.throttle_by_gas = true}};
+  ThrottlesSpec after = before;
+  std::shared_ptr<Throttles> throttles = *Throttles::create(before);
+
+  void SetUp() override {
+    const Submission call{.operation = "ContractCall", .transaction = {.gas = 50}};
+    ASSERT_EQ(throttles->submit(Role::kFrontEnd, call, kStart)->status, "OK");
+  }
+  SetReading front_end() const { return throttles->reading(kStart).front_end; }
+};
+
+TEST_F(ChangeTest, LeavesEverythingAsItIsWhenNothingDiffers) {
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+}
+
+TEST_F(ChangeTest, SplitsAmongTheNewNumberOfNodes) {
+  after.nodes = 4;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->reading(kStart).nodes, 4);
+  EXPECT_EQ(front_end().buckets[0].milli_ops, 2'000);
+  EXPECT_EQ(front_end().buckets[0].used, 0);
+  EXPECT_EQ(front_end().gas.used, 50) << "gas is not split, so it is not touched";
+  ASSERT_TRUE(throttles->set_definitions(kCalls, "new.json").ok());
+  EXPECT_EQ(front_end().buckets[0].milli_ops, 2'000) << "later definitions are split as well";
+}
+
+TEST_F(ChangeTest, TakesANewGasLimitAndLeavesTheOperations) {
+  after.settings.front_end_gas_per_second = 40;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(front_end().gas.capacity, 40);
+  EXPECT_EQ(front_end().gas.used, 0);
+  EXPECT_GT(front_end().buckets[0].used, 0);
+}
+
+TEST_F(ChangeTest, TakesNewTiers) {
+  after.tiers = {{1, 7}};
+  after.congestion_period_s = 0;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  const Submission call{.operation = "ContractCall", .transaction = {.gas = 1'000'000}};
+  (void)throttles->submit(Role::kConsensus, call, kStart);
+  EXPECT_EQ(throttles->submit(Role::kConsensus, call, kStart + 1ms)->multiplier, 7);
+}
+
+TEST_F(ChangeTest, RefusesWhatCreateRefuses) {
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  after.nodes = 0;
+  after.settings.throttle_by_gas = false;
+  EXPECT_FALSE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+}
+
 TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
   const auto throttles = make();
   ASSERT_EQ(throttles->submit(Role::kConsensus, call(0), kStart)->status, "OK");

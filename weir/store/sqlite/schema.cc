@@ -13,6 +13,8 @@ constexpr FileKind kMetersFile{kDatabaseName, 0x57656972 /* "Weir" */, kSchemaVe
                                "what was used is not known, so move the file away, or start with "
                                "--start-empty, which does it"};
 
+constexpr std::string_view kPartPrefix = "part:";
+
 constexpr const char* kTables = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, blob BLOB NOT NULL) WITHOUT ROWID;
   CREATE TABLE meter_base (range INTEGER PRIMARY KEY, blob BLOB NOT NULL);
@@ -84,6 +86,28 @@ Status write(Database& database, const Facts& facts) {
 
 Status write(Database& database, const Eras& eras) {
   return write_fact(database, "eras", pack(eras));
+}
+
+Status write(Database& database, const Part& part) {
+  return write_fact(database, std::string(kPartPrefix) + part.name, pack_part(part.bytes));
+}
+
+Status restore_parts(Database& database, const std::string& file, Parts& parts, Instant now) {
+  Result<Statement> query = database.prepare("SELECT name, blob FROM facts ORDER BY name");
+  if (!query) return unusable(file, query.error());
+  for (;;) {
+    const Result<bool> row = query->step();
+    if (!row) return unusable(file, row.error());
+    if (!*row) return Done{};
+    const std::string_view fact = query->text(0);
+    if (!fact.starts_with(kPartPrefix)) continue;
+    const std::string_view name = fact.substr(kPartPrefix.size());
+    const Result<Bytes> bytes = unpack_part(query->blob(1));
+    const Status restored = bytes ? parts.restore(name, *bytes, now) : Status(bytes.error());
+    if (!restored) {
+      return unusable(file, fmt::format("part '{}': {}", name, restored.error().message));
+    }
+  }
 }
 
 }  // namespace weir::store::sqlite

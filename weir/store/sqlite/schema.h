@@ -1,6 +1,7 @@
 // Schema: the file meters.db, made, checked and opened.
 //
-//   facts       blobs by name: what the server is known by, and the eras of limits
+//   facts       blobs by name: what the server is known by, the eras of limits, and parts
+//               (parts.h) under `part:` and their names
 //   meter_base  a blob for each range of prints
 //   hold_base   blobs of holds
 //   changes     blobs on top of these, in the order in which they were written
@@ -19,6 +20,7 @@
 #include "weir/store/sqlite/eras.h"
 #include "weir/store/sqlite/file.h"
 #include "weir/store/sqlite/packing.h"
+#include "weir/store/sqlite/parts.h"
 
 namespace weir::store::sqlite {
 
@@ -38,6 +40,9 @@ Result<Facts> begin_process(Database& database, const std::string& file);
 Result<Eras> read_eras(Database& database, const std::string& file);
 Status write(Database& database, const Facts& facts);
 Status write(Database& database, const Eras& eras);
+
+Status write(Database& database, const Part& part);
+Status restore_parts(Database& database, const std::string& file, Parts& parts, Instant now);
 
 // The error for a file that cannot be used: what was found there, and what to do.
 Error unusable(const std::string& file, std::string_view found);

@@ -45,8 +45,8 @@ void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
     Cluster& cluster = cluster_for(operation.wallet);
     const bool was_active = cluster.lock.amount > 0;
     const bool is_active = plan.lock->amount > 0;
-    if (is_active && !was_active) active_portals_ += cluster.portals.size();
-    if (was_active && !is_active) active_portals_ -= cluster.portals.size();
+    if (is_active && !was_active) active_portals_ += cluster.portals;
+    if (was_active && !is_active) active_portals_ -= cluster.portals;
     locked_ = locked_ - cluster.lock.amount + plan.lock->amount;
     cluster.lock = *plan.lock;
     return;
@@ -77,16 +77,21 @@ void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
 void Ledger::add_portals(const Operation& operation) {
   Cluster& cluster = cluster_for(operation.wallet);
   const auto owner = static_cast<std::uint32_t>(&cluster - tables_->clusters.rows.data());
+  std::vector<Portal>& rows = tables_->portals.rows;
+  std::uint32_t last = cluster.first_portal;
+  for (std::uint32_t i = 1; i < cluster.portals; ++i) last = rows[last].next;
   for (const std::string& name : operation.portals) {
     std::uint32_t place = 0;
     if (tables_->free_portals.empty()) {
-      place = tables_->portals.add({name, owner});
+      place = tables_->portals.add({name, owner, 0});
     } else {
       place = tables_->free_portals.back();
       tables_->free_portals.pop_back();
-      tables_->portals.put(place, {name, owner});
+      tables_->portals.put(place, {name, owner, 0});
     }
-    cluster.portals.push_back(place);
+    (cluster.portals == 0 ? cluster.first_portal : rows[last].next) = place;
+    cluster.portals += 1;
+    last = place;
   }
   if (cluster.lock.amount > 0) active_portals_ += operation.portals.size();
 }
@@ -95,10 +100,14 @@ void Ledger::remove_portals(const Operation& operation) {
   Cluster& cluster = cluster_for(operation.wallet);
   for (const std::string& name : operation.portals) {
     const std::uint32_t place = *tables_->portals.find(name);
+    std::vector<Portal>& rows = tables_->portals.rows;
+    std::uint32_t* link = &cluster.first_portal;
+    while (*link != place) link = &rows[*link].next;
+    *link = rows[place].next;
+    cluster.portals -= 1;
     tables_->portals.forget(place);
-    tables_->portals.rows[place] = {};
+    rows[place] = {};
     tables_->free_portals.push_back(place);
-    std::erase(cluster.portals, place);
   }
   if (cluster.lock.amount > 0) active_portals_ -= operation.portals.size();
 }
@@ -170,8 +179,15 @@ const Cluster* Ledger::cluster_of(std::string_view portal) const noexcept {
 
 const std::vector<Cluster>& Ledger::clusters() const noexcept { return tables_->clusters.rows; }
 
-std::string_view Ledger::portal(std::uint32_t place) const noexcept {
-  return tables_->portals.rows[place].name;
+std::vector<std::string_view> Ledger::portals(const Cluster& cluster) const {
+  std::vector<std::string_view> names;
+  names.reserve(cluster.portals);
+  std::uint32_t place = cluster.first_portal;
+  for (std::uint32_t i = 0; i < cluster.portals; ++i) {
+    names.push_back(tables_->portals.rows[place].name);
+    place = tables_->portals.rows[place].next;
+  }
+  return names;
 }
 
 const std::vector<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }

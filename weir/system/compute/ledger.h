@@ -60,7 +60,8 @@ using Split = std::variant<std::monostate, Subset, Shares, CustomStrategy>;  // 
 struct Cluster {
   std::string wallet;
   Lock lock{};
-  std::vector<std::uint32_t> portals{};
+  std::uint32_t portals = 0;       // how many; Ledger::portals() names them
+  std::uint32_t first_portal = 0;  // the ledger's own
   std::unique_ptr<Split> split{};  // nullptr: equal
 };
 
@@ -138,7 +139,8 @@ class Ledger {
   // The cluster that a portal belongs to, or nullptr.
   const Cluster* cluster_of(std::string_view portal) const noexcept;
   const std::vector<Cluster>& clusters() const noexcept;
-  std::string_view portal(std::uint32_t place) const noexcept;
+  // Of a cluster, in the order in which they were registered.
+  std::vector<std::string_view> portals(const Cluster& cluster) const;
   // Portals of clusters that have a lock, also one that is over.
   std::size_t active_portals() const noexcept { return active_portals_; }
   Amount locked() const noexcept { return locked_; }

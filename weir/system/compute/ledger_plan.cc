@@ -123,7 +123,7 @@ Fault Ledger::check_block(Block block, std::string& detail) const {
 
 Plan Ledger::plan_register(const Operation& operation) const {
   const Cluster* cluster = find(operation.wallet);
-  std::size_t portals = cluster == nullptr ? 0 : cluster->portals.size();
+  std::size_t portals = cluster == nullptr ? 0 : cluster->portals;
   std::set<std::string_view> seen;
   for (const std::string& name : operation.portals) {
     if (name.empty()) {
@@ -175,7 +175,7 @@ Plan Ledger::plan_unregister(const Operation& operation) const {
   }
   Plan plan;
   plan.outcome.receipt.portals =
-      static_cast<std::int64_t>(find(operation.wallet)->portals.size() - operation.portals.size());
+      static_cast<std::int64_t>(find(operation.wallet)->portals - operation.portals.size());
   return plan;
 }
 

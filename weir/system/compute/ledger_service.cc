@@ -11,8 +11,7 @@ AllocationSet allocation_set(const Ledger& ledger, const Allocations& allocation
     ClusterAllocation& out = set.clusters.emplace_back();
     out.cluster = cluster.wallet;
     out.units = row.units;
-    for (const std::uint32_t portal : cluster.portals)
-      out.portals.emplace_back(ledger.portal(portal));
+    for (const std::string_view portal : ledger.portals(cluster)) out.portals.emplace_back(portal);
   }
   return set;
 }

@@ -55,6 +55,8 @@ struct LedgerSettings {
   Block genesis_block = 0;
   std::optional<Instant> genesis{};  // when that was; none: when the ledger is first opened
   NamedStrategies strategies{};
+
+  friend bool operator==(const LedgerSettings&, const LedgerSettings&) = default;
 };
 
 class LedgerService {

@@ -17,9 +17,11 @@
 
 namespace weir::system::compute {
 
+// The portals of a cluster are a list, so that a cluster with one costs no more than that.
 struct Portal {
   std::string name;  // empty: free
   std::uint32_t cluster = 0;
+  std::uint32_t next = 0;  // of the same cluster, if it is not the last
 };
 
 inline const std::string& name_of(const Cluster& cluster) noexcept { return cluster.wallet; }

@@ -24,11 +24,16 @@ SyncerOptions syncer_options(const FollowerOptions& options) {
 
 Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options, Clock& clock,
                    Listener listener)
+    : Follower(std::move(account), options, std::make_unique<ServiceClient>(options.service), clock,
+               std::move(listener)) {}
+
+Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
+                   std::unique_ptr<Client> client, Clock& clock, Listener listener)
     : account_(std::move(account)),
       options_(std::move(options)),
       clock_(clock),
       listener_(std::move(listener)),
-      client_(options_.service),
+      client_(std::move(client)),
       syncer_(account_, syncer_options(options_), clock.now()),
       thread_([this] { run(); }) {}
 
@@ -37,7 +42,7 @@ Follower::~Follower() {
     const std::scoped_lock lock(lock_);
     is_ending_ = true;
   }
-  client_.cancel();
+  client_->cancel();
   wake_.notify_all();
   thread_.join();
 }
@@ -49,6 +54,7 @@ SyncerStatus Follower::status() const {
 
 void Follower::run() {
   std::unique_lock lock(lock_);
+  note();
   while (!is_ending_) {
     if (syncer_.next(clock_.now())) {
       lock.unlock();
@@ -71,14 +77,26 @@ void Follower::fetch_what_is_due() {
     syncer_.begin(*what);
     const std::string token = syncer_.access_token();
     lock.unlock();
-    const Reply reply = client_.fetch(*what, token);
+    const Reply reply = client_->fetch(*what, token);
     lock.lock();
     if (is_ending_) return;  // cancelled: no failure of the service
     // Told by its status.
     static_cast<void>(syncer_.finish(*what, reply, clock_.now()).ok());
   }
+  note();
   lock.unlock();
   tell(before);
+}
+
+// With the lock.
+void Follower::note() const {
+  const Instant now = clock_.now();
+  const SyncerStatus status = syncer_.status(now);
+  const auto at = [now](const std::optional<Duration>& age) {
+    return age ? std::optional(now - *age) : std::nullopt;
+  };
+  account_->set_followed(Followed{at(status.contract_age), at(status.counts_age), status.fetches,
+                                  status.failures, status.last_error});
 }
 
 void Follower::tell(const std::vector<Policy>& before) {

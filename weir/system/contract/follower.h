@@ -4,7 +4,8 @@
 //
 // It fetches at once and then whenever its Syncer says so. Whoever listens is told when
 // the service begins to fail, when it answers again, and when it has other policies;
-// never once for each fetch. The end cancels a fetch that runs.
+// never once for each fetch. The account's view shows how old its values are. The end
+// cancels a fetch that runs.
 //
 // Thread safety: status() from any thread. The listener is called from the follower's.
 
@@ -56,6 +57,9 @@ class Follower {
   // Requires a clock that outlives it.
   Follower(std::shared_ptr<Account> account, FollowerOptions options, Clock& clock,
            Listener listener);
+  // With a client of one's own.
+  Follower(std::shared_ptr<Account> account, FollowerOptions options,
+           std::unique_ptr<Client> client, Clock& clock, Listener listener);
   ~Follower();
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
@@ -64,17 +68,20 @@ class Follower {
   const FollowerOptions& options() const noexcept { return options_; }
   // With ages as of now.
   SyncerStatus status() const;
+  // Lets the account show no more that it follows somebody. Before the end for good.
+  void forget() { account_->set_followed(std::nullopt); }
 
  private:
   void run();
   void fetch_what_is_due();
+  void note() const;
   void tell(const std::vector<Policy>& before);
 
   const std::shared_ptr<Account> account_;
   const FollowerOptions options_;
   Clock& clock_;
   const Listener listener_;
-  ServiceClient client_;
+  const std::unique_ptr<Client> client_;
 
   mutable std::mutex lock_;  // for what follows; not held during a fetch
   std::condition_variable wake_;

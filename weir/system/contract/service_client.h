@@ -38,8 +38,7 @@ class ServiceClient final : public Client {
   explicit ServiceClient(ServiceOptions options);
 
   Reply fetch(Fetch what, const std::string& access_token) override;
-  // Ends the fetch that runs, and every later one at once.
-  void cancel() noexcept { transfer_.cancel(); }
+  void cancel() noexcept override { transfer_.cancel(); }
 
  private:
   TransferRequest request(Fetch what, const std::string& access_token) const;

@@ -74,6 +74,8 @@ class Client {
  public:
   virtual ~Client() = default;
   virtual Reply fetch(Fetch what, const std::string& access_token) = 0;
+  // Ends the fetch that runs, and every later one at once. From any thread.
+  virtual void cancel() noexcept {}
 };
 
 struct SyncerStatus {

@@ -87,6 +87,15 @@ struct LiveBucket {
   bool high_volume = false;
   std::int64_t burst_ms = 0;
   OperationBucket bucket;
+  std::uint64_t refusals = 0;
+};
+
+// Decisions that were refused by something else than an operation bucket.
+struct OtherRefusals {
+  std::uint64_t gas = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t schedule = 0;
+  std::uint64_t unlisted = 0;  // or malformed
 };
 
 struct DroppedBucket {
@@ -142,6 +151,7 @@ class ThrottleSet {
   // --- changes
   // All operation buckets are built anew, and empty.
   void rebuild(const Definitions& definitions);
+  void rebuild(const Definitions& definitions, std::int32_t nodes);
   // Gas, bytes and duration are made anew, and empty.
   void configure(Settings settings);
 
@@ -157,6 +167,7 @@ class ThrottleSet {
   const ScalarBucket& gas() const noexcept { return gas_; }
   const std::optional<ScalarBucket>& bytes() const noexcept { return bytes_; }  // not consensus
   const DurationBucket& duration() const noexcept { return duration_; }
+  const OtherRefusals& other_refusals() const noexcept { return other_refusals_; }
   // Changes with every rebuild(); numbers of operations mean the same until then.
   std::uint32_t generation() const noexcept { return generation_; }
   bool last_was_refused_by_gas() const noexcept { return last_by_gas_; }
@@ -179,6 +190,7 @@ class ThrottleSet {
                                   Admission& admission);
   Answered<Admission> look(const Claim& claim, Moment now) const;
   void explain(const Claim& claim, Moment now, Admission& admission) const;
+  void count_refusal(const Admission& admission) noexcept;
   template <typename OfBucket, typename OfGas>
   std::int64_t least(const Transaction& transaction, OfBucket&& of_bucket, OfGas&& of_gas) const;
   void make_scalars();
@@ -192,6 +204,7 @@ class ThrottleSet {
   ScalarBucket gas_;
   std::optional<ScalarBucket> bytes_;
   DurationBucket duration_;
+  OtherRefusals other_refusals_;
   Moment latest_{};
   std::uint32_t generation_ = 0;
   std::uint32_t scalar_generation_ = 0;

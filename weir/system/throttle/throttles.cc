@@ -35,22 +35,26 @@ SetReading read(const ThrottleSet& set, Moment at) {
   for (const LiveBucket& live : set.buckets()) {
     reading.buckets.push_back({live.name, live.high_volume, live.burst_ms, live.bucket.milli_ops(),
                                live.bucket.used_at(at), live.bucket.capacity(),
-                               live.bucket.percent_used(at)});
+                               live.bucket.percent_used(at), live.refusals});
   }
   reading.dropped.assign(set.dropped().begin(), set.dropped().end());
-  const auto scalar = [&](std::string name, const ScalarBucket& bucket) {
+  const OtherRefusals& others = set.other_refusals();
+  const auto scalar = [&](std::string name, const ScalarBucket& bucket, std::uint64_t refusals) {
     return BucketReading{.name = std::move(name),
                          .burst_ms = 1000,
                          .used = bucket.capacity() - bucket.free_at(at),
                          .capacity = bucket.capacity(),
-                         .percent_used = bucket.percent_used(at)};
+                         .percent_used = bucket.percent_used(at),
+                         .refusals = refusals};
   };
-  reading.gas = scalar("gas", set.gas());
-  if (set.bytes()) reading.bytes = scalar("bytes", *set.bytes());
+  reading.gas = scalar("gas", set.gas(), others.gas);
+  if (set.bytes()) reading.bytes = scalar("bytes", *set.bytes(), others.bytes);
   reading.duration = {.name = "duration",
                       .used = set.duration().used(),
                       .capacity = set.duration().capacity(),
                       .percent_used = set.duration().percent_used_now()};
+  reading.schedule_refusals = others.schedule;
+  reading.unlisted_refusals = others.unlisted;
   return reading;
 }
 
@@ -175,12 +179,41 @@ bool Throttles::cancel(std::uint64_t claim) {
 }
 
 Status Throttles::set_definitions(std::string_view text, std::string_view file) {
-  Result<Definitions> definitions = load_definitions(text, file, nodes_);
-  if (!definitions) return std::move(definitions).error();
+  // Read without the lock, because that may take a while; again, should the network have
+  // grown meanwhile.
+  std::int32_t nodes = 0;
+  for (;;) {
+    {
+      const std::scoped_lock lock(lock_);
+      nodes = nodes_;
+    }
+    const Result<Definitions> definitions = load_definitions(text, file, nodes);
+    if (!definitions) return definitions.error();
+    const std::scoped_lock lock(lock_);
+    if (nodes != nodes_) continue;
+    front_end_.rebuild(*definitions);
+    consensus_.rebuild(*definitions);
+    congestion_.forget();
+    return Done{};
+  }
+}
+
+Status Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
+  if (auto error = check(after)) return std::move(*error);
   const std::scoped_lock lock(lock_);
-  front_end_.rebuild(*definitions);
-  consensus_.rebuild(*definitions);
-  congestion_.forget();
+  if (before.settings != after.settings) {
+    front_end_.configure(after.settings);
+    consensus_.configure(after.settings);
+  }
+  if (before.nodes != after.nodes || before.definitions != after.definitions) {
+    nodes_ = after.nodes;
+    front_end_.rebuild(after.definitions, after.nodes);
+    consensus_.rebuild(after.definitions);
+    congestion_.forget();
+  }
+  if (before.tiers != after.tiers || before.congestion_period_s != after.congestion_period_s) {
+    congestion_.configure(after.tiers, after.congestion_period_s);
+  }
   return Done{};
 }
 

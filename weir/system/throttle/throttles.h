@@ -66,6 +66,7 @@ struct BucketReading {
   std::int64_t used = 0;  // leaked up to the instant asked for
   std::int64_t capacity = 0;
   double percent_used = 0;
+  std::uint64_t refusals = 0;  // since it was built
 };
 
 struct SetReading {
@@ -74,6 +75,8 @@ struct SetReading {
   BucketReading gas{};
   std::optional<BucketReading> bytes{};
   BucketReading duration{};
+  std::uint64_t schedule_refusals = 0;
+  std::uint64_t unlisted_refusals = 0;
 };
 
 struct Reading {
@@ -101,6 +104,11 @@ class Throttles {
 
   // Read strictly and judged for this network; on an error the old ones stay in force.
   Status set_definitions(std::string_view text, std::string_view file);
+
+  // Puts what differs between two specs in force. With other nodes or definitions all
+  // operation buckets are built anew and empty; with other settings gas, bytes and duration.
+  // Fails as create() does, and nothing has changed.
+  Status change(const ThrottlesSpec& before, const ThrottlesSpec& after);
 
   Reading reading(Instant now) const;
 
@@ -133,8 +141,8 @@ class Throttles {
     std::optional<std::int64_t> payer;
   };
 
-  const std::int32_t nodes_;
   mutable std::recursive_mutex lock_;
+  std::int32_t nodes_;
   ThrottleSet front_end_;
   ThrottleSet consensus_;
   Congestion congestion_;

@@ -46,6 +46,8 @@ struct Settings {
   bool high_volume = true;
   bool balance_by_weight = true;
   std::int32_t balance_weight_max = 1'000;
+
+  friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 // The transaction inside a ScheduleCreate.

@@ -37,6 +37,9 @@
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
+namespace weir::system::contract {
+class Accounts;
+}
 namespace weir::system::throttle {
 class Throttles;
 }
@@ -97,6 +100,8 @@ class Host {
   virtual bool ready(std::string& why) noexcept = 0;
   // What /v1/throttle speaks to; nullptr: none are configured.
   virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
+  // What /v1/contract and /aux/ratelimit speak to; nullptr: none are configured.
+  virtual std::shared_ptr<const system::contract::Accounts> accounts() noexcept { return nullptr; }
   // What /v1/compute speaks to; by default nothing is configured.
   virtual ComputeParts compute() noexcept;
   // Who presents this token, for histories; empty: it has no name.

@@ -310,8 +310,8 @@ void append_wallet(std::string& out, const compute::LedgerView& view,
                  view.ledger.epoch_units(cluster, view.block));
   append_quoted(out, split_name(cluster));
   out += R"(,"portals":)";
-  append_list(out, cluster.portals,
-              [&](std::uint32_t place) { append_quoted(out, view.ledger.portal(place)); });
+  append_list(out, view.ledger.portals(cluster),
+              [&](std::string_view portal) { append_quoted(out, portal); });
   out += '}';
 }
 

@@ -3,8 +3,6 @@
 namespace weir::wire::http {
 namespace {
 
-constexpr std::string_view kParameter = "{limit}";
-
 constexpr std::array<QueryParameter, 3> kMeterQuery = {{
     {"limit", true, false, "The name of the limit."},
     {"key", false, true, "The values of the limit's key, in the order of its 'per'."},
@@ -23,6 +21,14 @@ constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
     {"role", false, false, "Whose buckets: 'consensus', or 'front_end'. Default: consensus."},
     {"form", false, false,
      "'named', or 'positional' as the network has it, of consensus only. Default: named."},
+}};
+
+constexpr std::array<QueryParameter, 1> kUserQuery = {{
+    {"userId", true, false, "Whose contracts: 'eq:' and the id."},
+}};
+
+constexpr std::array<QueryParameter, 1> kMarkQuery = {{
+    {"mark", false, false, "What the account showed before the service was asked."},
 }};
 
 constexpr std::array<QueryParameter, 1> kWalletQuery = {{
@@ -103,6 +109,38 @@ constexpr std::array kRoutes = {
                 kSnapshotQuery}),
     Route{"PUT", "/v1/throttle/definitions", Role::kAdmin, set_definitions, "throttle_definitions",
           "Replace the definitions of the throttles, all of them or none.", "Document", "State"},
+    Route{"POST", "/v1/contract/{account}/reserve", Role::kDecide, contract_reserve,
+          "contract_reserve", "Tell when to start, and debit all policies there, or none.",
+          "ContractAsk", "Reserved"},
+    Route{"POST", "/v1/contract/{account}/commit", Role::kDecide, contract_commit,
+          "contract_commit", "End a reservation with the costs that were charged.",
+          "ReservationCommit", "State"},
+    Route{"POST", "/v1/contract/{account}/release", Role::kDecide, contract_release,
+          "contract_release", "End a reservation as if it had never been.", "ReservationRelease",
+          "State"},
+    Route{"POST", "/v1/contract/{account}/consume", Role::kDecide, contract_consume,
+          "contract_consume", "Debit all policies now, or refuse with 429 as the service does.",
+          "ContractCosts", "Consumed"},
+    Route{"POST", "/v1/contract/{account}/feedback", Role::kDecide, contract_feedback,
+          "contract_feedback", "Report a 429 that was met, so that the values here follow.",
+          "Feedback", "State"},
+    Route{"POST", "/v1/contract/processing-units", Role::kObserve, work_out_processing_units,
+          "contract_processing_units", "Work out what a request to the service costs.", "Work",
+          "ProcessingUnits"},
+    Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
+          "Show the policies of an account, what is left of them and what is outstanding.", "",
+          "Account"},
+    Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
+          "Take the policies of a published list of contracts.", "Document", "State"},
+    with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,
+                "contract_counts", "Take what the service reports as left.", "Document", "State",
+                kMarkQuery}),
+    with_names({"GET", "/aux/ratelimit/contract", Role::kObserve, show_contracts,
+                "published_contracts", "Show a user's contracts as the service publishes them.", "",
+                "Document", kUserQuery}),
+    Route{"GET", "/aux/ratelimit/statistics/tokenCounts/{userId}", Role::kObserve,
+          show_token_counts, "published_token_counts",
+          "Show what a user's policies have left as the service publishes it.", "", "Document"},
     Route{"POST", "/v1/compute/locks", Role::kAdmin, lock_tokens, "compute_lock",
           "Lock tokens of a wallet from the next epoch on.", "Lock", "Receipt"},
     Route{"POST", "/v1/compute/locks/add", Role::kAdmin, add_tokens, "compute_add",
@@ -169,13 +207,24 @@ constexpr std::array kRoutes = {
 
 std::span<const Route> routes() noexcept { return kRoutes; }
 
+std::string_view parameter_of(const Route& route) noexcept {
+  const std::size_t open = route.path.find('{');
+  if (open == std::string_view::npos) return {};
+  return route.path.substr(open + 1, route.path.find('}') - open - 1);
+}
+
 bool matches(const Route& route, std::string_view path, std::string_view& parameter) noexcept {
-  if (!route.path.ends_with(kParameter)) return route.path == path;
-  const std::string_view fixed = route.path.substr(0, route.path.size() - kParameter.size());
-  if (!path.starts_with(fixed)) return false;
-  const std::string_view rest = path.substr(fixed.size());
-  if (rest.empty() || rest.find('/') != std::string_view::npos) return false;
-  parameter = rest;
+  parameter = {};
+  const std::size_t open = route.path.find('{');
+  if (open == std::string_view::npos) return route.path == path;
+  const std::string_view before = route.path.substr(0, open);
+  const std::string_view after = route.path.substr(route.path.find('}') + 1);
+  const bool is_longer = path.size() > before.size() + after.size();
+  if (!is_longer || !path.starts_with(before) || !path.ends_with(after)) return false;
+  const std::string_view between =
+      path.substr(before.size(), path.size() - before.size() - after.size());
+  if (between.find('/') != std::string_view::npos) return false;
+  parameter = between;
   return true;
 }
 

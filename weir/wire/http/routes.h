@@ -28,7 +28,7 @@ struct QueryParameter {
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // may end in `/{limit}`, which stands for one segment
+  std::string_view path;  // one segment may be a parameter, such as `{limit}`
   Role role;              // needed
   void (*handle)(Exchange&);
   std::string_view name;  // unique
@@ -47,8 +47,11 @@ struct Route {
 
 std::span<const Route> routes() noexcept;
 
+// The name of the route's parameter, such as `limit`; empty: it has none.
+std::string_view parameter_of(const Route& route) noexcept;
+
 // Whether `path`, as it came, is one of the route's. `parameter` becomes what stands for
-// `{limit}`, which is never empty, or nothing. A path is compared byte by byte: an
+// the parameter, which is never empty, or nothing. A path is compared byte by byte: an
 // escaped letter of a fixed part is another path.
 bool matches(const Route& route, std::string_view path, std::string_view& parameter) noexcept;
 
@@ -72,6 +75,17 @@ void show_throttles(Exchange& exchange);
 void show_snapshot(Exchange& exchange);
 void restore_snapshot(Exchange& exchange);
 void set_definitions(Exchange& exchange);
+void contract_reserve(Exchange& exchange);  // contract_calls.cc
+void contract_commit(Exchange& exchange);
+void contract_release(Exchange& exchange);
+void contract_consume(Exchange& exchange);
+void contract_feedback(Exchange& exchange);
+void show_account(Exchange& exchange);
+void work_out_processing_units(Exchange& exchange);
+void show_contracts(Exchange& exchange);
+void show_token_counts(Exchange& exchange);
+void set_contract(Exchange& exchange);  // contract_sync_calls.cc
+void set_token_counts(Exchange& exchange);
 void lock_tokens(Exchange& exchange);  // compute_calls.cc
 void add_tokens(Exchange& exchange);
 void unlock_tokens(Exchange& exchange);
