@@ -23,13 +23,13 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 // Without which some metrics are not there.
-constexpr const char* kThrottles =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
+constexpr const char* kSystems =
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell; `sync` is of an account.
   std::string everything(const std::string& sync = "") const {
-    return kThrottles +
+    return kSystems +
            std::string(
                "contracts: [ { name: provider, policies: [ { type: REQUESTS, capacity: 5, period: "
                "PT1M } ]") +

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
 #include <set>
 
 #include "weir/server/http_front.h"
@@ -149,6 +151,46 @@ void write_contracts(MetricsText& out, const system::contract::Accounts& account
   write_sync(out, all, now);
 }
 
+void write_compute(MetricsText& out, const wire::http::ComputeParts& parts, Instant now) {
+  if (parts.ledger != nullptr) {
+    parts.ledger->read(now, [&](const system::compute::LedgerView& view) {
+      const auto epoch = epoch_number(view.ledger.clock(), view.block);
+      out.begin("weir_compute_block");
+      out.value(static_cast<std::uint64_t>(view.block));
+      out.begin("weir_compute_epoch");
+      out.value(static_cast<std::uint64_t>(epoch));
+      out.begin("weir_compute_operations_total");
+      out.value(static_cast<std::uint64_t>(view.version));
+      out.begin("weir_compute_wallets");
+      out.value(view.ledger.clusters().size());
+    });
+  }
+  if (parts.worker == nullptr) return;
+  system::compute::WorkerTotals totals;
+  {
+    const std::scoped_lock lock(*parts.worker);
+    totals = parts.worker->locked().totals();
+  }
+  out.begin("weir_compute_queries_total");
+  for (std::size_t i = 0; i < std::size(totals.outcomes); ++i) {
+    out.value("outcome", to_string(static_cast<system::compute::QueryOutcome>(i)),
+              totals.outcomes[i]);
+  }
+  out.begin("weir_compute_expired_total");
+  out.value(totals.expired);
+  out.begin("weir_compute_running");
+  out.value(static_cast<std::uint64_t>(totals.running));
+  out.begin("weir_compute_queued");
+  out.value(static_cast<std::uint64_t>(totals.queued));
+  out.begin("weir_compute_clusters");
+  out.value(totals.clusters);
+  out.begin("weir_compute_fetches_total");
+  out.value("result", "done", parts.feed.fetches);
+  out.value("result", "failed", parts.feed.failures);
+  out.begin("weir_compute_allocations_age_seconds");
+  out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
+}
+
 }  // namespace
 
 std::string server_metrics(const MetricSources& from) {
@@ -203,6 +245,7 @@ std::string server_metrics(const MetricSources& from) {
   }
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
   if (from.accounts != nullptr) write_contracts(out, *from.accounts, from.clock.now());
+  write_compute(out, from.compute, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);
