@@ -451,6 +451,25 @@ TEST_F(ContractServer, SharesThePoliciesBetweenBothWays) {
       429);
 }
 
+TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
+  const std::string hourly = "policies: [ { type: PROCESSING_UNITS, capacity: 10, period: PT1H } ]";
+  const std::string patient =
+      post("/v1/acquire",
+           R"({"attributes":{"client":"a"},"costs":{"processing_units":1000000},"wait":"3000s"})");
+  const std::pair<std::string, std::string> ways[] = {{"release", "}"},
+                                                      {"commit", R"(,"processing_units":2})"}};
+  for (const auto& [what, rest] : ways) {
+    server.reset();
+    start(settings(", jitter: 0s", hourly) + kWithLimits, "");
+    const std::string id = reservation(ask("reserve", R"({"processing_units":10})").body);
+    HttpClient waiting(server->addresses()[1]);
+    waiting.send(patient);
+    ASSERT_TRUE(eventually([this] { return server->engine().waiters() == 1; }));
+    EXPECT_EQ(ask(what, R"({"reservation":")" + id + "\"" + rest).status, 200);
+    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << what;
+  }
+}
+
 // --- reload
 
 TEST_F(ContractServer, KeepsValuesAndReservationsOverAReload) {
@@ -514,6 +533,19 @@ TEST_F(ContractServer, TakesPoliciesFromAPublishedDocument) {
     "samplingPeriod":"PT1H"}],"type":{"name":"PROCESSING_UNITS"}}]})";
   start(settings("", "file: '" + file + "'"), "");
   EXPECT_EQ(view().policies.at(0).policy.capacity, 7);
+}
+
+TEST_F(ContractServer, RefusesADocumentOfTenMegabytes) {
+  begin();
+  ask("reserve", R"({"processing_units":4})");
+  const std::string file = dir / "contracts.json";
+  std::ofstream(file) << R"({"data":[)" << std::string(10 << 20, ' ') << "]}";
+  write(settings("", "file: '" + file + "'"));
+  const HttpAnswer answer = http(post("/v1/reload", ""));
+  EXPECT_EQ(answer.status, 422);
+  EXPECT_THAT(answer.body, HasSubstr("contracts.json: too_large: "));
+  EXPECT_EQ(view().outstanding, 1u);
+  EXPECT_EQ(view().policies.size(), 2u);
 }
 
 // --- state

@@ -163,9 +163,8 @@ bool read_definitions(const ReadFile& read_file, Context& context, ThrottlesDraf
     context.mistake(draft.file_place, text.error().message);
     return false;
   }
-  throttles.definitions = std::move(*text);
-  Result<system::throttle::Definitions> definitions = system::throttle::load_definitions(
-      throttles.definitions, throttles.file, throttles.spec.nodes);
+  Result<system::throttle::Definitions> definitions =
+      system::throttle::load_definitions(*text, throttles.file, throttles.spec.nodes);
   if (!definitions) {
     context.mistakes.add_elsewhere(draft.file_place, definitions.error().message);
     return false;
@@ -224,15 +223,9 @@ void list_throttle_keys(std::vector<KeyHelp>& out) {
 
 Status keep_throttles(const Config& running, Config& next) {
   if (!running.throttles || !next.throttles) return Done{};
-  const ThrottleSettings& old = *running.throttles;
   ThrottleSettings& kept = *next.throttles;
-  Result<system::throttle::Definitions> definitions =
-      system::throttle::load_definitions(kept.definitions, kept.file, old.spec.nodes);
-  if (!definitions) return std::move(definitions).error();
-  kept.spec = old.spec;
-  kept.spec.definitions = std::move(*definitions);
-  kept.throttles = old.throttles;
-  kept.gate = old.gate;
+  kept.throttles = running.throttles->throttles;
+  kept.gate = running.throttles->gate;
   for (engine::LimitSpec& limit : next.limits_spec.limits) {
     if (limit.name == kThrottlesLimit) limit.meter = kept.gate;
   }

@@ -137,6 +137,8 @@ void contract_commit(Exchange& exchange) {
     exchange.fail(state.error());
     return;
   }
+  // Costs that were not needed are room that somebody may wait for at the gate.
+  if (actual) exchange.api.engine().try_waiters(exchange.now);
   answer_end(exchange, asked->reservation, HoldState::kSettled, *state);
 }
 
@@ -149,8 +151,9 @@ void contract_release(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange, asked->reservation, HoldState::kCancelled,
-             account->release(asked->reservation, exchange.now));
+  const HoldState state = account->release(asked->reservation, exchange.now);
+  exchange.api.engine().try_waiters(exchange.now);
+  answer_end(exchange, asked->reservation, HoldState::kCancelled, state);
 }
 
 void contract_consume(Exchange& exchange) {
