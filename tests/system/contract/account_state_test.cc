@@ -43,7 +43,8 @@ TEST(AccountState, ComesBackWithValuesAndReservations) {
   EXPECT_EQ(after->view(kStart + 1s).outstanding, 2u);
   EXPECT_EQ(reserve(*after, 1, kStart + 1s).start, kStart + 5s) << "behind those before";
   EXPECT_EQ(after->release(first.reservation, kStart + 1s), HoldState::kCancelled);
-  EXPECT_EQ(*after->commit(second.reservation, std::nullopt, kStart + 1s), HoldState::kSettled);
+  EXPECT_EQ(after->commit(second.reservation, std::nullopt, kStart + 1s)->state,
+            HoldState::kSettled);
 }
 
 TEST(AccountState, GivesNoIdOutTwiceThatACrashForgot) {
@@ -67,7 +68,8 @@ TEST(AccountState, GivesNoIdOutTwiceThatACrashForgot) {
 
 TEST(AccountState, KeepsWhatRefusalsHaveTaught) {
   const auto before = account_with();
-  ASSERT_TRUE(before->feedback({.costs = units(10), .retry_after = 6s, .violated = 0}, kStart));
+  ASSERT_TRUE(
+      before->feedback({.costs = units(10), .retry_after = 6s, .violated = kPolicies[0]}, kStart));
   const auto after = account_with();
   ASSERT_TRUE(after->restore(before->save(kStart), kStart));
   EXPECT_EQ(reserve(*after, 10, kStart).start, kStart + 6s);
@@ -142,8 +144,8 @@ TEST(AccountState, ThatIsDamagedIsRefusedAndChangesNothing) {
   longer.push_back(std::byte{0});
   EXPECT_FALSE(after->restore(longer, kStart));
   std::vector<std::byte> newer = saved;
-  newer[0] = std::byte{2};
-  EXPECT_THAT(after->restore(newer, kStart).error().message, HasSubstr("format is 2"));
+  newer[0] = std::byte{3};
+  EXPECT_THAT(after->restore(newer, kStart).error().message, HasSubstr("format is 3"));
   EXPECT_EQ(after->view(kStart).outstanding, 0u);
   // Any byte may be anything: what is taken is in range, and can be worked with.
   for (std::size_t i = 0; i < saved.size(); ++i) {

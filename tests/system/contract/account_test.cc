@@ -57,7 +57,7 @@ TEST(Account, DebitsNothingForCostsThatCannotBeMeant) {
 TEST(Account, CommitsAndReleasesItsOwnReservations) {
   const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
   const Reserved reserved = *account->reserve({.costs = units(10)}, kStart);
-  EXPECT_EQ(*account->commit(reserved.reservation, units(4), kStart), HoldState::kSettled);
+  EXPECT_EQ(account->commit(reserved.reservation, units(4), kStart)->state, HoldState::kSettled);
   EXPECT_EQ(left_of(*account, 0, kStart), 6 * kMicro);
   EXPECT_EQ(account->release({account->owner() + 1, 1}, kStart), HoldState::kGone);
   const Reserved other = *account->reserve({.costs = units(6)}, kStart);

@@ -48,7 +48,7 @@ TEST(AccountConcurrency, EndsEveryReservationOnceWhilePoliciesChange) {
         const Instant now = kStart + 1ms * i;
         const Reserved reserved = *account->reserve({.costs = units(1)}, now);
         const HoldState state = t % 2 == 0 ? account->release(reserved.reservation, now)
-                                           : *account->commit(reserved.reservation, {}, now);
+                                           : account->commit(reserved.reservation, {}, now)->state;
         ended += state == HoldState::kCancelled || state == HoldState::kSettled ? 1 : 0;
         if (i % 50 == t) {
           ASSERT_TRUE(account->change({units_per(1000 + i, 10s)}, now));
