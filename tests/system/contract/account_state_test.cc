@@ -106,6 +106,47 @@ TEST(AccountState, ComesUnderThePoliciesThatAreConfigured) {
   EXPECT_EQ(learning->policies(), kPolicies) << "none are configured: those it had";
 }
 
+TEST(AccountState, ComesBackWithAReservationThatTookThePlaceOfALaterOne) {
+  const auto before = account_with();
+  reserve(*before, 10, kStart);
+  const Reserved second = reserve(*before, 10, kStart);
+  EXPECT_EQ(second.start, kStart + 10s);
+  ASSERT_EQ(before->release(second.reservation, kStart), HoldState::kCancelled);
+  EXPECT_EQ(reserve(*before, 1, kStart).start, kStart + 1s);
+  const auto after = account_with();
+  const Status restored = after->restore(before->save(kStart), kStart);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(left(*after, kStart + 2s), left(*before, kStart + 2s));
+  EXPECT_EQ(after->view(kStart).outstanding, 2u);
+}
+
+TEST(AccountState, RemembersWhatTheServiceHasCounted) {
+  const auto before = account_with();
+  reserve(*before, 4, kStart);
+  const Account::Count counts[] = {{Resource::kProcessingUnits, 10s, 6 * kMicro}};
+  before->refresh(counts, Totals{.at = kStart + 1ms}, kStart + 1ms);
+  EXPECT_EQ(left(*before, kStart + 1ms)[0], 6'000'000);
+  const auto after = account_with();
+  ASSERT_TRUE(after->restore(before->save(kStart + 1ms), kStart + 1ms));
+  EXPECT_EQ(left(*after, kStart + 1ms)[0], 6'000'000);
+}
+
+// Version 1, two bytes shorter for each reservation.
+TEST(AccountState, OfTheFormatBeforeIsRead) {
+  const auto before = account_with();
+  reserve(*before, 4, kStart);
+  std::vector<std::byte> saved = before->save(kStart);
+  constexpr std::size_t kHeader = 1 + 8 + 1;
+  constexpr std::size_t kTwoPolicies = 4 + 2 * 25 + 2 * 16;
+  constexpr std::size_t kCounted = kHeader + kTwoPolicies + 3 * 8 + 4 + 33;
+  saved.erase(saved.begin() + kCounted, saved.begin() + kCounted + 2);
+  saved[0] = std::byte{1};
+  const auto after = account_with();
+  ASSERT_TRUE(after->restore(saved, kStart));
+  EXPECT_EQ(left(*after, kStart), left(*before, kStart));
+  EXPECT_EQ(after->view(kStart).outstanding, 1u);
+}
+
 TEST(AccountState, IsMovedBackWhenTheClockWasAhead) {
   const auto before = account_with();
   reserve(*before, 10, kStart + 24h);

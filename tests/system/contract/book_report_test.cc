@@ -18,38 +18,42 @@ std::uint64_t reserve(Book& book, const Costs& costs, Instant now) {
   return *book.grant(costs, offer.start, offer.start + 1h);
 }
 
-// 10 units, one a second. The first takes all at once; the second would start after 10 s
-// and was released; the third starts after 1 s.
-struct ReleasedInBetween : ::testing::Test {
-  ReleasedInBetween() {
+// 100 units, one a second; 10 are left.
+struct BookWithAnEarlyEnd : ::testing::Test {
+  BookWithAnEarlyEnd() {
+    book.set_left(0, 10 * kMicro);
     reserve(book, units(10), kStart);
-    const std::uint64_t second = reserve(book, units(10), kStart);
-    EXPECT_EQ(book.release(second, kStart), HoldState::kCancelled);
-    third = reserve(book, units(1), kStart);
-    EXPECT_EQ(book.last_start(), kStart + 1s);
+    second = reserve(book, units(10), kStart);
+    EXPECT_EQ(book.last_start(), kStart + 10s);
   }
-  Book book{{units_per(10, 10s)}, 0s, kStart};
-  std::uint64_t third = 0;
+  // The second makes place for one that starts before it.
+  std::uint64_t replace_second() {
+    EXPECT_EQ(book.release(second, kStart), HoldState::kCancelled);
+    const std::uint64_t third = reserve(book, units(1), kStart);
+    EXPECT_EQ(book.last_start(), kStart + 1s);
+    return third;
+  }
+  Book book{{units_per(100, 100s)}, 0s, kStart};
+  std::uint64_t second = 0;
 };
 
-TEST_F(ReleasedInBetween, IsNoEndOfWhatWasBooked) {
-  book.change({units_per(20, 10s)}, kStart + 5s);
-  // 10 - 10 + 5 - 1 of 10, so 6 are used: 14 of 20 are left, two more each second.
-  EXPECT_EQ(left_in(book, 0, kStart + 5s), 14 * kMicro);
+TEST_F(BookWithAnEarlyEnd, ReplaysWhatComesAfterACancelledReservation) {
+  replace_second();
+  book.change({units_per(100, 100s), requests_per(100, 10s)}, kStart + 5s);
+  EXPECT_EQ(left_in(book, 0, kStart + 5s), 4 * kMicro) << "10 - 10 + 5 s - 1";
 }
 
-TEST_F(ReleasedInBetween, KeepsItsDebitWhenItIsCommitted) {
-  ASSERT_EQ(book.commit(third, std::nullopt, kStart + 2s), HoldState::kSettled);
-  book.change({units_per(10, 10s), requests_per(100, 10s)}, kStart + 5s);
+TEST_F(BookWithAnEarlyEnd, LosesNoDebitThatIsFinal) {
+  ASSERT_EQ(book.commit(replace_second(), std::nullopt, kStart + 2s), HoldState::kSettled);
+  book.change({units_per(100, 100s), requests_per(100, 10s)}, kStart + 5s);
   EXPECT_EQ(left_in(book, 0, kStart + 5s), 4 * kMicro);
+  book.refresh(Left{std::nullopt, 90 * kMicro}, kStart + 5s);
+  EXPECT_EQ(left_in(book, 0, kStart + 5s), 4 * kMicro) << "of a policy that was not reported";
 }
 
-TEST(BookReport, KeepsADebitThatWasCommittedBeforeItsStart) {
-  Book book({units_per(10, 10s)}, 0s, kStart);
-  reserve(book, units(10), kStart);
-  const std::uint64_t early = reserve(book, units(10), kStart);  // starts after 10 s
-  ASSERT_EQ(book.commit(early, std::nullopt, kStart + 1s), HoldState::kSettled);
-  book.change({units_per(10, 10s), requests_per(100, 10s)}, kStart + 5s);
+TEST_F(BookWithAnEarlyEnd, KeepsADebitThatWasCommittedBeforeItsStart) {
+  ASSERT_EQ(book.commit(second, std::nullopt, kStart + 1s), HoldState::kSettled);
+  book.change({units_per(100, 100s), requests_per(100, 10s)}, kStart + 5s);
   EXPECT_EQ(book.offer(units(10), kStart + 5s).start, kStart + 20s);
   // A service that reports afterwards has counted it: its work is done.
   book.refresh(Left{3 * kMicro, std::nullopt}, kStart + 6s);
