@@ -451,6 +451,35 @@ TEST_F(ContractServer, SharesThePoliciesBetweenBothWays) {
       429);
 }
 
+TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
+  begin(", jitter: 0s", kWithLimits);
+  const auto lets_in = [&](const std::string& rest) {
+    // Everything is reserved, somebody waits for a part of it, and comes in when it is free.
+    const std::string id = reservation(ask("reserve", R"({"processing_units":10})").body);
+    ASSERT_NE(id, "(missing)");
+    HttpClient waiting(server->addresses()[1]);
+    waiting.send(post("/v1/acquire", R"({"attributes":{"client":"a"},"hold":"60s","wait":"3000s",)"
+                                     R"("costs":{"processing_units":6000000}})"));
+    ASSERT_TRUE(someone_waits());
+    const std::size_t at = rest.find("ID");
+    const std::string request =
+        at == std::string::npos
+            ? rest.substr(rest.find(' ') + 1)
+            : rest.substr(rest.find(' ') + 1, at - rest.find(' ') - 1) + id + rest.substr(at + 2);
+    const std::string route = "/v1/contract/acme/" + rest.substr(0, rest.find(' '));
+    const bool is_document = route.ends_with("contract") || route.ends_with("counts");
+    EXPECT_EQ(http(with_body(is_document ? "PUT" : "POST", route, request)).status, 200) << rest;
+    const std::string body = waiting.read().body;
+    EXPECT_THAT(body, HasSubstr(R"("verdict":"allowed")")) << rest;
+    http(post("/v1/cancel", R"({"hold":")" + member(body, "hold") + R"("})"));
+    ask("release", R"({"reservation":")" + id + R"("})");
+  };
+  lets_in(R"(release {"reservation":"ID"})");
+  lets_in(R"(commit {"reservation":"ID","processing_units":0})");
+  lets_in(R"(contract {"data":[{"userId":"u1","type":{"name":"PROCESSING_UNITS"},"policies":)"
+          R"([{"capacity":50,"samplingPeriod":"PT744H"}]}]})");
+}
+
 // --- reload
 
 TEST_F(ContractServer, KeepsValuesAndReservationsOverAReload) {

@@ -34,8 +34,10 @@ Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
       clock_(clock),
       listener_(std::move(listener)),
       client_(std::move(client)),
-      syncer_(account_, syncer_options(options_), clock.now()),
-      thread_([this] { run(); }) {}
+      syncer_(account_, syncer_options(options_), clock.now()) {
+  note();  // before anybody asks the account
+  thread_ = std::thread([this] { run(); });
+}
 
 Follower::~Follower() {
   {
@@ -54,7 +56,6 @@ SyncerStatus Follower::status() const {
 
 void Follower::run() {
   std::unique_lock lock(lock_);
-  note();
   while (!is_ending_) {
     if (syncer_.next(clock_.now())) {
       lock.unlock();
@@ -88,7 +89,7 @@ void Follower::fetch_what_is_due() {
   tell(before);
 }
 
-// With the lock.
+// With the lock, or before the thread.
 void Follower::note() const {
   const Instant now = clock_.now();
   const SyncerStatus status = syncer_.status(now);
@@ -96,7 +97,7 @@ void Follower::note() const {
     return age ? std::optional(now - *age) : std::nullopt;
   };
   account_->set_followed(Followed{at(status.contract_age), at(status.counts_age), status.fetches,
-                                  status.failures, status.last_error});
+                                  status.failures, status.contract_missing, status.last_error});
 }
 
 void Follower::tell(const std::vector<Policy>& before) {

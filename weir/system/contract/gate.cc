@@ -30,6 +30,7 @@ void AccountGate::lock() noexcept { account_->lock(); }
 void AccountGate::unlock() noexcept { account_->unlock(); }
 
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
+  if (account_->locked_awaits_contract()) return {Verdict::kDenied, kForever, cost};
   Book& book = account_->locked_book();
   book.expire(now);
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
@@ -41,6 +42,7 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
 
 Instant AccountGate::fits_from(const engine::Request& request, Instant from,
                                std::int64_t cost) const {
+  if (account_->locked_awaits_contract()) return kForever;
   return account_->locked_book().offer(costs_of(request, cost), from).start;
 }
 

@@ -44,6 +44,7 @@ void append_retry_after(Exchange& exchange, const Account& account, const Wide& 
 
 void answer_end(Exchange& exchange, HoldId reservation, HoldState wanted, HoldState state) {
   if (state == wanted) {
+    exchange.try_waiters();
     exchange.answer_state(to_string(state));
   } else if (state == HoldState::kGone) {
     exchange.fail(Problem::kNotFound,
@@ -184,7 +185,7 @@ void contract_consume(Exchange& exchange) {
 }
 
 void contract_feedback(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = contract_guard(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<FeedbackBody> asked =
@@ -210,6 +211,7 @@ void contract_feedback(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
+  if (met.reservation) exchange.try_waiters();  // it has been released
   exchange.answer_state("noted");
 }
 

@@ -41,12 +41,9 @@ Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, 
                        : throttles.submit(asked.role, asked.submission, at);
 }
 
-// Buckets have more room than a moment ago: somebody may wait for it at the gate.
-void try_waiters(Exchange& exchange) { exchange.api.engine().try_waiters(exchange.now); }
-
 void answer_claim(Exchange& exchange, std::int64_t claim, bool ended, std::string_view state) {
   if (ended) {
-    try_waiters(exchange);
+    exchange.try_waiters();
     exchange.answer_state(state);
     return;
   }
@@ -183,7 +180,7 @@ void restore_snapshot(Exchange& exchange) {
       exchange.fail(status.error());
       return;
     }
-    try_waiters(exchange);
+    exchange.try_waiters();
     exchange.answer_state("restored");
     return;
   }
@@ -193,7 +190,7 @@ void restore_snapshot(Exchange& exchange) {
     exchange.fail(report.error());
     return;
   }
-  try_waiters(exchange);
+  exchange.try_waiters();
   exchange.answer.content_type = kJsonType;
   append_restored(exchange.answer.body, *report);
 }
@@ -205,7 +202,7 @@ void set_definitions(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
-  try_waiters(exchange);
+  exchange.try_waiters();
   exchange.answer_state("replaced");
 }
 
