@@ -37,8 +37,12 @@ endif()
 # From precompiled headers g++ 12 takes sound standard strings for overflows.
 add_library(weir_test_options INTERFACE)
 target_link_libraries(weir_test_options INTERFACE weir_options)
-target_compile_options(weir_test_options INTERFACE
-  $<IF:$<BOOL:${WEIR_SANITIZE}>,-O0,-O1> -Wno-array-bounds -Wno-restrict)
+target_compile_options(weir_test_options INTERFACE -Wno-array-bounds -Wno-restrict)
+if(WEIR_SANITIZE)
+  target_compile_options(weir_test_options INTERFACE -O0)
+else()
+  target_compile_options(weir_test_options INTERFACE -O1)
+endif()
 if(WEIR_FUZZ)
   add_compile_options(-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link
                       -fno-sanitize-recover=all)

@@ -8,6 +8,7 @@
 #include "apps/weir/ask.h"
 #include "apps/weir/check.h"
 #include "apps/weir/completion.h"
+#include "apps/weir/compute.h"
 #include "apps/weir/demo.h"
 #include "apps/weir/exit.h"
 #include "apps/weir/holds.h"
@@ -226,6 +227,16 @@ void add_systems(CLI::App& app, Given& given) {
   CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
                      "weir pu --size 512x512 --bands B02,B03,B04");
   pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
+
+  CLI::App* compute = add(app, "compute", "Count units of locked tokens, and split them",
+                          "weir compute units --amount 10000 --duration 180d");
+  compute->require_subcommand(1);
+  CLI::App* units = add(*compute, "units", "Show what a lock yields, exactly",
+                        "weir compute units --amount 10000 --duration 180d");
+  units->callback([&given, run = add_compute_units_flags(*units)] { given.code = run(); });
+  CLI::App* allocate = add(*compute, "allocate", "Show what each worker gets of it",
+                           "weir compute allocate --amount 10000 --duration 180d --workers 3");
+  allocate->callback([&given, run = add_compute_allocate_flags(*allocate)] { given.code = run(); });
 
   CLI::App* throttle = add(app, "throttle", "Look at the throttle definitions of a network",
                            "weir throttle report examples/throttles.json --nodes 10");

@@ -75,16 +75,19 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "limit provider: gate; one meter for all; when provider is acme; unit requests\n"
             "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
             "limit throttles: gate; one meter for all; unit requests\n"
+            "limit compute: gate; one meter for all; unit requests\n"
             "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
             "15000000 at consensus\n"
             "contract acme of user u-1547: PU_1000_PT1M, PU_400000_PT744H, RQ_1000_PT1M; guard, "
             "jitter 100ms; joint reservation; held 10m; at most 1h; Retry-After in milliseconds\n"
+            "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
+            "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
             "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 11u);
+  EXPECT_EQ(config.rules->rules().size(), 12u);
 }
 
 TEST(Examples, WithThrottlesLoad) {
@@ -118,6 +121,12 @@ TEST(Examples, WithAServiceAndItsGuardLoad) {
   for (const auto& token : service.auth) {
     EXPECT_THAT(text, ::testing::HasSubstr("-H 'Authorization: Bearer " + token.token + "'"));
   }
+}
+
+TEST(Examples, WithComputeLoad) {
+  const Config config = config_of(contents("examples/compute/weir.yaml"), contents);
+  ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);
+  EXPECT_EQ(config.compute->ledger->parameters.clock.length, 2);
 }
 
 TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {

@@ -44,7 +44,8 @@ TEST(Throttles, AreALimitWithTheAttributesAndUnitsItReads) {
   EXPECT_EQ(config.limits_spec.attributes,
             (std::vector<std::string>{"operation", "payer", "high_volume"}));
   EXPECT_EQ(config.limits_spec.units.size(), 5u);
-  EXPECT_EQ(config.throttles->definitions, kTwoCalls);
+  ASSERT_EQ(config.throttles->spec.definitions.buckets.size(), 1u);
+  EXPECT_EQ(config.throttles->spec.definitions.buckets[0].name, "Calls");
   EXPECT_EQ(config.throttles->file, "t.json");
 }
 

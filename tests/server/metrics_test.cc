@@ -23,17 +23,28 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 // Without which some metrics are not there.
-constexpr const char* kThrottles =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
+constexpr const char* kSystems =
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
 struct Metrics : HttpTest {
-  // Settings with which the server has everything to tell.
-  std::string everything() const {
-    return kThrottles +
+  // Settings with which the server has everything to tell; `sync` is of an account.
+  std::string everything(const std::string& sync = "") const {
+    return kSystems +
            std::string(
-               "contracts: [ { name: provider, policies: [ { type: REQUESTS, "
-               "capacity: 5, period: PT1M } ] } ]\nstate: { dir: '") +
-           (dir / "state").string() + "' }\n";
+               "contracts: [ { name: provider, policies: [ { type: REQUESTS, capacity: 5, period: "
+               "PT1M } ]") +
+           sync + " } ]\nstate: { dir: '" + (dir / "state").string() + "' }\n";
+  }
+  // The account follows the server itself, whose address is known once it is there.
+  void serve_everything() {
+    serve(everything());
+    write(kListen + everything(", sync: { url: 'http://" + address() + "' }") +
+          std::string(kServerLimits));
+    ASSERT_TRUE(server->reload("test"));
+    ASSERT_TRUE(eventually([this] {
+      return metrics().find("weir_sync_age_seconds{account=\"provider\",of=\"counts\"}") !=
+             std::string::npos;
+    }));
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };
@@ -124,7 +135,7 @@ TEST_F(Metrics, CountConnectionsRequestsAndBytesOfBothProtocols) {
 }
 
 TEST_F(Metrics, AreReadByAnIndependentParser) {
-  serve(everything());
+  serve_everything();
   ask(post("/v1/acquire", kAcme));
   const std::string file = dir / "metrics";
   std::ofstream(file) << metrics();
@@ -142,7 +153,7 @@ TEST_F(Metrics, AreReadByAnIndependentParser) {
 }
 
 TEST_F(Metrics, AreThoseOfTheReferencePage) {
-  serve(everything());
+  serve_everything();
   ask(get("/healthz"));
   const std::string page =
       contents(std::filesystem::path(WEIR_SOURCE_DIR) / "docs/reference/metrics.md");

@@ -72,6 +72,7 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("bounds", running.bounds, next.bounds);
   compare("threads", running.threads, next.threads);
   compare("record", running.record, next.record);
+  compare("compute", running.compute, next.compute);
   return keys;
 }
 
@@ -80,6 +81,7 @@ std::vector<KeyHelp> known_keys() {
   list_settings_keys(keys);
   list_throttle_keys(keys);
   list_contract_keys(keys);
+  list_compute_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

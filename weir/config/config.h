@@ -29,6 +29,8 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/compute/feed.h"
+#include "weir/system/compute/ledger_service.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
@@ -130,6 +132,31 @@ struct ContractSettings {
   std::shared_ptr<system::contract::Account> account{};
   std::shared_ptr<engine::Gate> gate{};
 };
+// `compute:`. A worker comes with what was made of it: admission that has heard of no
+// allocations yet, and the gate in front of it, which is the limit `compute` of the rules.
+struct ComputeWorkerSettings {
+  std::string name = "worker-1";
+  std::string ledger{};  // address of the weir that has the ledger; empty: this one, or a file
+  std::string token{};
+  std::string file{};  // of allocations
+  system::compute::WorkerSettings admission{};
+  system::compute::FeedSettings feed{};
+  std::shared_ptr<system::compute::SharedWorker> worker{};
+  std::shared_ptr<engine::Gate> gate{};
+
+  // As they are written, whatever was made of them.
+  friend bool operator==(const ComputeWorkerSettings& a, const ComputeWorkerSettings& b) {
+    return a.name == b.name && a.ledger == b.ledger && a.token == b.token && a.file == b.file &&
+           a.admission == b.admission && a.feed == b.feed;
+  }
+};
+struct ComputeSettings {
+  std::optional<system::compute::LedgerSettings> ledger{};
+  std::optional<ComputeWorkerSettings> worker{};
+
+  friend bool operator==(const ComputeSettings&, const ComputeSettings&) = default;
+};
+constexpr std::string_view kComputeLimit = "compute";
 
 struct Config {
   std::string path{};           // the name the file was read under
@@ -145,6 +172,7 @@ struct Config {
   std::optional<ThrottleSettings> throttles{};
   std::vector<ContractSettings> contracts{};
   std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
+  std::optional<ComputeSettings> compute{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -175,6 +203,9 @@ Status change_contracts(const Config& running, const Config& next, Instant now);
 
 // The keys whose change takes a restart, of those that differ.
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
+// The same for compute, of which nothing changes without a restart, not even whether it is
+// there.
+Status keep_compute(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

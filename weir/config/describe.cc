@@ -128,6 +128,26 @@ std::string contract_line(const ContractSettings& contract) {
                      joined(parts, "; "));
 }
 
+std::string compute_lines(const ComputeSettings& compute) {
+  std::string text;
+  if (compute.ledger) {
+    const system::compute::Parameters& parameters = compute.ledger->parameters;
+    text +=
+        fmt::format("compute ledger: at least {} tokens, mana {}, epochs of {} blocks of {} s\n",
+                    system::compute::tokens_text(parameters.min_lock), parameters.mana,
+                    parameters.clock.length, parameters.block_time_s);
+  }
+  if (compute.worker) {
+    const ComputeWorkerSettings& worker = *compute.worker;
+    text += fmt::format("compute worker: {}, {} at once, {} may wait, allocations from {}\n",
+                        worker.name, worker.admission.running, worker.admission.queue,
+                        !worker.ledger.empty() ? worker.ledger
+                        : !worker.file.empty() ? worker.file
+                                               : "its own ledger");
+  }
+  return text;
+}
+
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
   texts.reserve(addresses.size());
@@ -156,6 +176,7 @@ std::string describe(const Config& config) {
   if (config.limits_spec.limits.empty()) text += "limits: none\n";
   if (config.throttles) text += throttles_line(*config.throttles);
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
+  if (config.compute) text += compute_lines(*config.compute);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,

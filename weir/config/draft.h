@@ -30,6 +30,7 @@ struct Draft {
   Place units_place{};
   Place attributes_place{};
   Place throttles_place{};
+  Place compute_place{};
   ReadFile read_file{};
 };
 
@@ -63,6 +64,10 @@ void list_sync_keys(std::vector<KeyHelp>& out);
 // Makes sure that requests may carry a unit that a section reads. `place` is the section's.
 void declare_unit(std::string_view name, engine::UnitScale scale, Place place, Context& context,
                   engine::RuleSetSpec& spec);
+// `compute:`, in the same order.
+void read_compute(const Entry& entry, Context& context, Draft& draft);
+void add_compute_limit(Draft& draft);
+void list_compute_keys(std::vector<KeyHelp>& out);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);

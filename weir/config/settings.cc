@@ -213,6 +213,9 @@ constexpr Key<Draft> kTopKeys[] = {
     {"contracts", read_contracts, "list",
      "Accounts with policies, for limits of the kind `contract` and the routes of their own. Left "
      "out: none."},
+    {"compute", read_compute, "map",
+     "Locked tokens as units, units as rates; its worker is the limit `compute`. With neither "
+     "`ledger` nor `worker` it is both. Left out: none."},
     {"limits", read_limits, "list", "The limits, at most 1024."},
 };
 
@@ -265,6 +268,7 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   draft.config.http = {{.host = "127.0.0.1", .port = 8080}};
   read_map<Draft>(root, kTopKeys, context, draft);
   add_throttles_limit(draft);
+  add_compute_limit(draft);
   std::set<std::string> seen;
   // A mistake inside 'auth' is enough; its listeners are then not reported as well.
   const bool has_auth = root.find("auth") != nullptr;

@@ -46,8 +46,12 @@ constexpr std::array kRows = {
               "Level of a bucket of the throttles, in its own units."},
     MetricRow{"weir_throttle_bucket_capacity", "gauge", "role, bucket",
               "What that bucket holds, in the same units."},
-    MetricRow{"weir_throttle_refusals_total", "counter", "role, bucket",
-              "Decisions that this bucket refused, since it was built."},
+    MetricRow{
+        "weir_throttle_refusals_total", "counter", "role, bucket",
+        "Decisions, and retries of those who wait, that this bucket refused since it was built."},
+    MetricRow{"weir_throttle_objections_total", "counter", "role, why",
+              "Those refused whatever the levels: no bucket lists the operation, or its schedule "
+              "is full."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
     MetricRow{"weir_contract_left", "gauge", "account, policy",
@@ -62,11 +66,26 @@ constexpr std::array kRows = {
     MetricRow{"weir_contract_refusals_met_total", "counter", "account",
               "Refusals by the service that workers reported."},
     MetricRow{"weir_sync_age_seconds", "gauge", "account, of",
-              "Age of what was last fetched from the service: contract or counts."},
+              "Age of what was last fetched from the service, contract or counts; +Inf: never."},
     MetricRow{"weir_sync_fetches_total", "counter", "account, result",
               "Fetches from the service: done or failed."},
     MetricRow{"weir_sync_failing", "gauge", "account",
               "Whether something could not be fetched the last time: 1 or 0."},
+    MetricRow{"weir_compute_block", "gauge", "", "Block of the compute ledger."},
+    MetricRow{"weir_compute_epoch", "gauge", "", "Epoch of the compute ledger."},
+    MetricRow{"weir_compute_operations_total", "counter", "",
+              "Operations in the ledger's history."},
+    MetricRow{"weir_compute_wallets", "gauge", "", "Wallets of the ledger."},
+    MetricRow{"weir_compute_queries_total", "counter", "outcome",
+              "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
+    MetricRow{"weir_compute_expired_total", "counter", "", "Queries that nobody ended in time."},
+    MetricRow{"weir_compute_running", "gauge", "", "Queries that run."},
+    MetricRow{"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
+    MetricRow{"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
+    MetricRow{"weir_compute_fetches_total", "counter", "result",
+              "Times allocations were fetched: done, or failed with the last good ones kept."},
+    MetricRow{"weir_compute_allocations_age_seconds", "gauge", "",
+              "How long ago the ledger was last heard."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -150,11 +169,11 @@ void MetricsText::micro_value(std::string_view label, std::string_view is,
 
 void MetricsText::seconds(std::string_view label, std::string_view is,
                           std::string_view second_label, std::string_view second_is,
-                          Duration value) {
+                          std::optional<Duration> value) {
   std::string labels;
   append_label(labels, label, is);
   append_label(labels, second_label, second_is);
-  line("", labels, seconds_text(value.count()));
+  line("", labels, value ? seconds_text(value->count()) : "+Inf");
 }
 void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }
 

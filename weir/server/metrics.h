@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,8 +62,9 @@ class MetricsText {
   void micro_value(std::string_view label, std::string_view is, std::string_view second_label,
                    std::string_view second_is, std::int64_t micro);
   void seconds(Duration value);
+  // Nothing: infinitely many.
   void seconds(std::string_view label, std::string_view is, std::string_view second_label,
-               std::string_view second_is, Duration value);
+               std::string_view second_is, std::optional<Duration> value);
   // The sum of what several loops counted.
   void histogram(std::span<const BatchTimes* const> loops);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weir/server/account_parts.h"
+#include "weir/server/compute.h"
 #include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
@@ -17,6 +18,7 @@
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/server_metrics.h"
+#include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
 
 namespace weir::server {
@@ -120,6 +122,14 @@ struct Server::Impl {
       readiness.obstruct("state", std::move(trouble));
     }
   }
+  void look_after_compute() {
+    watch("compute", compute_trouble, compute->trouble());
+    std::string warning = compute->parts().feed.warning;
+    if (!warning.empty() && warning != compute_warning) {
+      say(LogLevel::kWarning, "compute", {{"warning", warning}});
+    }
+    compute_warning = std::move(warning);
+  }
   void tick() {
     tick_timer->expires_after(kTick);
     tick_timer->async_wait([this](const ErrorNumber& error) {
@@ -127,6 +137,7 @@ struct Server::Impl {
       engine->advance(clock.now());
       look_after_state();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
+      if (compute != nullptr) look_after_compute();
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -182,7 +193,9 @@ struct Server::Impl {
     listeners.remove_files();
     // After the last decision.
     Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
+    Status computed = compute == nullptr ? Status{Done{}} : compute->stop();
     Status kept = keeper.end();
+    if (kept) kept = std::move(computed);
     return kept ? std::move(recorded) : std::move(kept);
   }
 
@@ -191,15 +204,21 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  AccountParts parts{[this] {
+  AccountParts account_parts{[this] {
     const std::scoped_lock lock(config_lock);
     return config.accounts;
   }};
+  ThrottleParts throttle_parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.throttles ? config.throttles->throttles : nullptr;
+  }};
+  AllParts parts{{&account_parts, &throttle_parts}};
   Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble;  // as last said
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning;  // as last said
+  std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
   ConnectionBounds bounds;
   Tokens tokens;
@@ -240,6 +259,11 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     if (!recorder) return std::move(recorder).error();
     impl.recorder = std::move(*recorder);
   }
+  if (impl.config.compute) {
+    Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
+    if (!compute) return std::move(compute).error();
+    impl.compute = std::move(*compute);
+  }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
     Status status = listeners.listen(address, Protocol::kResp);
@@ -278,6 +302,12 @@ std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
   return impl_->config.accounts;
 }
 
+wire::http::ComputeParts Server::compute() const {
+  return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
+}
+
+std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
+
 std::string Server::definitions_file() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.throttles ? impl_->config.throttles->file : "";
@@ -304,8 +334,10 @@ Status Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
+  const std::vector<std::string_view> keys = config::needs_restart(config, *next);
   if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = config::keep_contracts(config, *next); !status) return status;
+  if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   if (config.throttles && next->throttles) {
     Status status =
@@ -315,8 +347,7 @@ Status Server::Impl::reload() {
   // keep_contracts() and the reader of the file have judged them.
   if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
   engine->try_waiters(clock.now());
-  if (const std::vector<std::string_view> keys = config::needs_restart(config, *next);
-      !keys.empty()) {
+  if (!keys.empty()) {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
@@ -345,6 +376,7 @@ std::string Server::metrics() const {
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
                          .accounts = accounts(),
+                         .compute = compute(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

@@ -26,6 +26,10 @@
 #include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
+namespace weir::wire::http {
+struct ComputeParts;
+}
+
 namespace weir::server {
 
 class Server final : public wire::resp::Host {
@@ -52,6 +56,12 @@ class Server final : public wire::resp::Host {
 
   // The contract accounts in force; nullptr: none are configured.
   std::shared_ptr<const system::contract::Accounts> accounts() const;
+
+  // The ledger and the worker; neither: none are configured.
+  wire::http::ComputeParts compute() const;
+
+  // What a token is called; empty: it is not known, or has no name.
+  std::string name_of(std::string_view token) const;
 
   // Where the definitions of throttles are read from; empty: nowhere.
   std::string definitions_file() const;

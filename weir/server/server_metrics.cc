@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
 #include <set>
 
 #include "weir/server/http_front.h"
@@ -83,9 +85,10 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   write("weir_throttle_bucket_used", &BucketReading::used);
   write("weir_throttle_bucket_capacity", &BucketReading::capacity);
   write("weir_throttle_refusals_total", &BucketReading::refusals);
+  out.begin("weir_throttle_objections_total");
   const auto other = [&](std::string_view role, const SetReading& set) {
-    out.value("role", role, "bucket", "schedule", set.schedule_refusals);
-    out.value("role", role, "bucket", "unlisted", set.unlisted_refusals);
+    out.value("role", role, "why", "schedule", set.schedule_refusals);
+    out.value("role", role, "why", "unlisted", set.unlisted_refusals);
   };
   other("front_end", reading.front_end);
   other("consensus", reading.consensus);
@@ -103,7 +106,8 @@ void write_sync(MetricsText& out, std::vector<NamedView> all, Instant now) {
   out.begin("weir_sync_age_seconds");
   for (const auto& [name, view] : all) {
     const auto write = [&, &account = name](std::string_view of, std::optional<Instant> at) {
-      if (at) out.seconds("account", account, "of", of, std::max(Duration{0}, now - *at));
+      out.seconds("account", account, "of", of,
+                  at ? std::optional(std::max(Duration{0}, now - *at)) : std::nullopt);
     };
     write("contract", view.followed->contract_at);
     write("counts", view.followed->counts_at);
@@ -146,6 +150,46 @@ void write_contracts(MetricsText& out, const system::contract::Accounts& account
   write("weir_contract_refused_total", &AccountView::refused);
   write("weir_contract_refusals_met_total", &AccountView::refusals_met);
   write_sync(out, all, now);
+}
+
+void write_compute(MetricsText& out, const wire::http::ComputeParts& parts, Instant now) {
+  if (parts.ledger != nullptr) {
+    parts.ledger->read(now, [&](const system::compute::LedgerView& view) {
+      const auto epoch = epoch_number(view.ledger.clock(), view.block);
+      out.begin("weir_compute_block");
+      out.value(static_cast<std::uint64_t>(view.block));
+      out.begin("weir_compute_epoch");
+      out.value(static_cast<std::uint64_t>(epoch));
+      out.begin("weir_compute_operations_total");
+      out.value(static_cast<std::uint64_t>(view.version));
+      out.begin("weir_compute_wallets");
+      out.value(view.ledger.clusters().size());
+    });
+  }
+  if (parts.worker == nullptr) return;
+  system::compute::WorkerTotals totals;
+  {
+    const std::scoped_lock lock(*parts.worker);
+    totals = parts.worker->locked().totals();
+  }
+  out.begin("weir_compute_queries_total");
+  for (std::size_t i = 0; i < std::size(totals.outcomes); ++i) {
+    out.value("outcome", to_string(static_cast<system::compute::QueryOutcome>(i)),
+              totals.outcomes[i]);
+  }
+  out.begin("weir_compute_expired_total");
+  out.value(totals.expired);
+  out.begin("weir_compute_running");
+  out.value(static_cast<std::uint64_t>(totals.running));
+  out.begin("weir_compute_queued");
+  out.value(static_cast<std::uint64_t>(totals.queued));
+  out.begin("weir_compute_clusters");
+  out.value(totals.clusters);
+  out.begin("weir_compute_fetches_total");
+  out.value("result", "done", parts.feed.fetches);
+  out.value("result", "failed", parts.feed.failures);
+  out.begin("weir_compute_allocations_age_seconds");
+  out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
 }
 
 }  // namespace
@@ -202,6 +246,7 @@ std::string server_metrics(const MetricSources& from) {
   }
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
   if (from.accounts != nullptr) write_contracts(out, *from.accounts, from.clock.now());
+  write_compute(out, from.compute, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);

@@ -14,6 +14,7 @@
 #include "weir/server/readiness.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
@@ -28,7 +29,8 @@ struct MetricSources {
   const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
-  std::uint64_t refused = 0;                                       // connections
+  wire::http::ComputeParts compute{};
+  std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

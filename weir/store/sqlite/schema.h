@@ -6,9 +6,6 @@
 //   hold_base   blobs of holds
 //   changes     blobs on top of these, in the order in which they were written
 //
-// A file that is damaged, not a database, not weir's or of a newer weir is refused,
-// saying so: nothing is ever begun anew that might hold what was used.
-//
 // Thread safety: functions of values.
 
 #pragma once
@@ -21,6 +18,7 @@
 #include "weir/store/sqlite/database.h"
 #include "weir/store/sqlite/directory.h"
 #include "weir/store/sqlite/eras.h"
+#include "weir/store/sqlite/file.h"
 #include "weir/store/sqlite/packing.h"
 #include "weir/store/sqlite/parts.h"
 

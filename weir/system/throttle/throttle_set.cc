@@ -86,17 +86,33 @@ Moment ThrottleSet::clamped(Moment now) noexcept {
   return latest_;
 }
 
+bool ThrottleSet::is_query(const Transaction& transaction) const noexcept {
+  return options_.knows_queries && throttle::is_query(transaction.operation);
+}
+
+Claim ThrottleSet::claim_for(const Transaction& transaction) const {
+  if (!is_query(transaction)) {
+    return claim_of(transaction, options_.settings, options_.role, listing_);
+  }
+  return claim_of(Query{.operation = transaction.operation,
+                        .payer = transaction.payer,
+                        .gas = transaction.gas < 0 ? kMax : transaction.gas,
+                        .associations = transaction.associations,
+                        .count = transaction.count},
+                  options_.settings, listing_);
+}
+
 Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment now,
                                         Claims* claims) {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
   last_by_gas_ = false;
   now = clamped(now);
-  if (claims == nullptr && is_plain(transaction, options_.settings)) {
+  if (claims == nullptr && is_plain(transaction, options_.settings) && !is_query(transaction)) {
     const Answer granted = claim_plainly(transaction.operation, now);
     if (!granted.ok()) return granted.fault();
     if (*granted) return Admission{};
   }
-  const Claim claim = claim_of(transaction, options_.settings, options_.role, listing_);
+  const Claim claim = claim_for(transaction);
   const Answered<Admission> said = run(claim, now, claims);
   last_by_gas_ = said.ok() && said->by_gas();
   return said;
@@ -242,9 +258,29 @@ Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
   return Fault::kNone;
 }
 
-void ThrottleSet::refund(const Claims& claims, Refund what) {
+void ThrottleSet::refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole) {
+  WEIR_ASSERT(0 <= part && part <= whole && whole > 0);
   for (const Claims::Item& item : claims.items_) {
-    if (what == Refund::kOperations && item.kind != Claims::Kind::kBucket) continue;
+    if (item.kind != Claims::Kind::kBucket || item.generation != generation_) continue;
+    // Not more than the amount, which 32 bits hold.
+    const Wide back = Wide{item.amount} * part / whole;
+    (void)buckets_[item.bucket].bucket.give_back(static_cast<std::int32_t>(back));
+  }
+}
+
+bool ThrottleSet::refund_gas(const Claims& claims, std::int64_t used) {
+  bool any = false;
+  for (const Claims::Item& item : claims.items_) {
+    if (item.kind != Claims::Kind::kGas || item.generation != scalar_generation_) continue;
+    if (used >= item.amount) continue;
+    (void)gas_.give_back(item.amount - std::max<std::int64_t>(0, used));
+    any = true;
+  }
+  return any;
+}
+
+void ThrottleSet::refund(const Claims& claims) {
+  for (const Claims::Item& item : claims.items_) {
     // Every amount was granted once, so none of them is negative.
     switch (item.kind) {
       case Claims::Kind::kBucket:

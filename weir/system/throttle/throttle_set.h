@@ -45,7 +45,7 @@ enum class Refuser : std::uint8_t {
   kBytes,
   kBucket,     // Admission::bucket
   kUnlisted,   // no bucket lists the operation: never
-  kMalformed,  // a ScheduleCreate without a transaction: never
+  kMalformed,  // a ScheduleCreate without a transaction, several that imply others: never
   kSchedule,   // too many transactions expire in that second
 };
 
@@ -79,8 +79,6 @@ class Claims {
   std::vector<Item> items_;
 };
 
-enum class Refund : std::uint8_t { kAll, kOperations };
-
 // A live bucket, as it stands.
 struct LiveBucket {
   std::string name;
@@ -108,7 +106,8 @@ struct ThrottleOptions {
   Role role = Role::kFrontEnd;
   std::int32_t nodes = 1;  // into how many parts capacity is split; consensus: 1
   bool clamp_clock = true;
-  bool explain = true;  // a refusal says when it would fit
+  bool explain = true;         // a refusal says when it would fit
+  bool knows_queries = false;  // a transaction with the operation of a query is one
   Settings settings{};
 };
 
@@ -136,7 +135,12 @@ class ThrottleSet {
 
   // --- giving back
   Fault undo(OperationId operation, std::int32_t count);
-  void refund(const Claims& claims, Refund what = Refund::kAll);
+  // Of buckets that have been made anew since nothing is given back.
+  void refund(const Claims& claims);
+  // `part` of `whole` operations that were claimed together.
+  void refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole);
+  // What was claimed of gas beyond what was used. False: nothing.
+  bool refund_gas(const Claims& claims, std::int64_t used);
   // Gas that a transaction did not use. Exempt payers have used none.
   Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
 
@@ -168,9 +172,16 @@ class ThrottleSet {
   const std::optional<ScalarBucket>& bytes() const noexcept { return bytes_; }  // not consensus
   const DurationBucket& duration() const noexcept { return duration_; }
   const OtherRefusals& other_refusals() const noexcept { return other_refusals_; }
-  // Changes with every rebuild(); numbers of operations mean the same until then.
+  // Changes with every rebuild() and forget_claims(); numbers of operations mean the same until
+  // then.
   std::uint32_t generation() const noexcept { return generation_; }
   bool last_was_refused_by_gas() const noexcept { return last_by_gas_; }
+
+  // What was claimed so far can no longer be given back.
+  void forget_claims() noexcept {
+    generation_ += 1;
+    scalar_generation_ += 1;
+  }
 
   // --- for snapshots
   Fault restore_bucket(std::size_t bucket, const Usage& usage);
@@ -184,6 +195,8 @@ class ThrottleSet {
 
  private:
   Moment clamped(Moment now) noexcept;
+  bool is_query(const Transaction& transaction) const noexcept;
+  Claim claim_for(const Transaction& transaction) const;
   Answered<Admission> run(const Claim& claim, Moment now, Claims* claims);
   Answer claim_plainly(OperationId operation, Moment now);
   Answered<bool> claim_operations(const Claim& claim, Moment now, Claims* claims,

@@ -95,7 +95,7 @@ Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
 Answered<Admission> ThrottleSet::peek(const Transaction& transaction, Moment now) const {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
   const Moment at = options_.clamp_clock ? std::max(latest_, now) : now;
-  return look(claim_of(transaction, options_.settings, options_.role, listing_), at);
+  return look(claim_for(transaction), at);
 }
 
 Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) const {
@@ -115,7 +115,7 @@ std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bu
   if (options_.role == Role::kAlwaysAllow) return kTermMax;
   Transaction one = transaction;
   one.count = 1;
-  const Claim claim = claim_of(one, options_.settings, options_.role, listing_);
+  const Claim claim = claim_for(one);
   if (claim.touches_nothing) return kTermMax;
   if (claim.objection != Objection::kNone || claim.schedule_is_full) return 0;
   std::int64_t least = kTermMax;

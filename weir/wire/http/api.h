@@ -46,6 +46,8 @@ class Throttles;
 
 namespace weir::wire::http {
 
+struct ComputeParts;  // compute_parts.h
+
 // A field of the header whose name begins with `Weir-`, in any case.
 struct Field {
   std::string_view name;
@@ -60,6 +62,7 @@ struct Call {
   std::string_view body{};
   std::string_view content_type{};
   Role role = Role::kNobody;
+  std::string_view token{};  // that was presented, for Host::name_of()
   std::span<const Field> fields{};
 };
 
@@ -99,6 +102,10 @@ class Host {
   virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
   // What /v1/contract and /aux/ratelimit speak to; nullptr: none are configured.
   virtual std::shared_ptr<const system::contract::Accounts> accounts() noexcept { return nullptr; }
+  // What /v1/compute speaks to; by default nothing is configured.
+  virtual ComputeParts compute() noexcept;
+  // Who presents this token, for histories; empty: it has no name.
+  virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
 };
 
 class Api {

@@ -44,7 +44,6 @@ void append_retry_after(Exchange& exchange, const Account& account, const Wide& 
 
 void answer_end(Exchange& exchange, HoldId reservation, HoldState wanted, HoldState state) {
   if (state == wanted) {
-    exchange.try_waiters();
     exchange.answer_state(to_string(state));
   } else if (state == HoldState::kGone) {
     exchange.fail(Problem::kNotFound,
@@ -138,6 +137,8 @@ void contract_commit(Exchange& exchange) {
     exchange.fail(state.error());
     return;
   }
+  // Costs that were not needed are room that somebody may wait for at the gate.
+  if (actual) exchange.try_waiters();
   answer_end(exchange, asked->reservation, HoldState::kSettled, *state);
 }
 
@@ -150,8 +151,9 @@ void contract_release(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange, asked->reservation, HoldState::kCancelled,
-             account->release(asked->reservation, exchange.now));
+  const HoldState state = account->release(asked->reservation, exchange.now);
+  exchange.try_waiters();
+  answer_end(exchange, asked->reservation, HoldState::kCancelled, state);
 }
 
 void contract_consume(Exchange& exchange) {

@@ -86,6 +86,28 @@ void show_contracts(Exchange& exchange);
 void show_token_counts(Exchange& exchange);
 void set_contract(Exchange& exchange);  // contract_sync_calls.cc
 void set_token_counts(Exchange& exchange);
+void lock_tokens(Exchange& exchange);  // compute_calls.cc
+void add_tokens(Exchange& exchange);
+void unlock_tokens(Exchange& exchange);
+void extend_lock(Exchange& exchange);
+void register_portals(Exchange& exchange);
+void unregister_portals(Exchange& exchange);
+void split_units(Exchange& exchange);
+void join_worker(Exchange& exchange);
+void leave_worker(Exchange& exchange);
+void set_parameter(Exchange& exchange);
+void push_block(Exchange& exchange);
+void show_wallet(Exchange& exchange);
+void show_clusters(Exchange& exchange);
+void show_workers(Exchange& exchange);
+void show_epoch(Exchange& exchange);
+void show_allocations(Exchange& exchange);
+void show_history(Exchange& exchange);
+void admit_query(Exchange& exchange);
+void complete_query(Exchange& exchange);
+void cancel_query(Exchange& exchange);
+void show_query(Exchange& exchange);
+void show_worker(Exchange& exchange);
 void reload(Exchange& exchange);  // server_calls.cc
 void show_metrics(Exchange& exchange);
 void show_health(Exchange& exchange);

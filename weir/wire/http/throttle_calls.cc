@@ -41,16 +41,17 @@ Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, 
                        : throttles.submit(asked.role, asked.submission, at);
 }
 
-void answer_claim(Exchange& exchange, std::int64_t claim, bool ended, std::string_view state) {
-  if (ended) {
-    exchange.try_waiters();
-    exchange.answer_state(state);
+void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
+                  std::string_view state) {
+  if (end == throttle::ClaimEnd::kUnknown) {
+    exchange.fail(Problem::kNotFound,
+                  fmt::format("claim {}: it has ended, or is too old, or was never made here; "
+                              "submit again if there is more to do",
+                              claim));
     return;
   }
-  exchange.fail(Problem::kNotFound,
-                fmt::format("claim {}: it has ended, or is too old, or was never made here; submit "
-                            "again if there is more to do",
-                            claim));
+  if (end == throttle::ClaimEnd::kRoom) exchange.try_waiters();
+  exchange.answer_state(state);
 }
 
 // The one value of a parameter, or what it is when it is left out.
@@ -185,7 +186,7 @@ void restore_snapshot(Exchange& exchange) {
     return;
   }
   const Result<throttle::RestoreReport> report =
-      throttles->restore(choice->role, exchange.call.body);
+      throttles->restore(choice->role, exchange.call.body, exchange.now);
   if (!report) {
     exchange.fail(report.error());
     return;
