@@ -43,7 +43,8 @@ TEST(AccountState, ComesBackWithValuesAndReservations) {
   EXPECT_EQ(after->view(kStart + 1s).outstanding, 2u);
   EXPECT_EQ(reserve(*after, 1, kStart + 1s).start, kStart + 5s) << "behind those before";
   EXPECT_EQ(after->release(first.reservation, kStart + 1s), HoldState::kCancelled);
-  EXPECT_EQ(*after->commit(second.reservation, std::nullopt, kStart + 1s), HoldState::kSettled);
+  EXPECT_EQ(after->commit(second.reservation, std::nullopt, kStart + 1s)->state,
+            HoldState::kSettled);
 }
 
 TEST(AccountState, GivesNoIdOutTwiceThatACrashForgot) {
@@ -67,7 +68,8 @@ TEST(AccountState, GivesNoIdOutTwiceThatACrashForgot) {
 
 TEST(AccountState, KeepsWhatRefusalsHaveTaught) {
   const auto before = account_with();
-  ASSERT_TRUE(before->feedback({.costs = units(10), .retry_after = 6s, .violated = 0}, kStart));
+  ASSERT_TRUE(
+      before->feedback({.costs = units(10), .retry_after = 6s, .violated = kPolicies[0]}, kStart));
   const auto after = account_with();
   ASSERT_TRUE(after->restore(before->save(kStart), kStart));
   EXPECT_EQ(reserve(*after, 10, kStart).start, kStart + 6s);
@@ -102,6 +104,47 @@ TEST(AccountState, ComesUnderThePoliciesThatAreConfigured) {
   const auto learning = account_with({});
   ASSERT_TRUE(learning->restore(before->save(kStart), kStart));
   EXPECT_EQ(learning->policies(), kPolicies) << "none are configured: those it had";
+}
+
+TEST(AccountState, ComesBackWithAReservationThatTookThePlaceOfALaterOne) {
+  const auto before = account_with();
+  reserve(*before, 10, kStart);
+  const Reserved second = reserve(*before, 10, kStart);
+  EXPECT_EQ(second.start, kStart + 10s);
+  ASSERT_EQ(before->release(second.reservation, kStart), HoldState::kCancelled);
+  EXPECT_EQ(reserve(*before, 1, kStart).start, kStart + 1s);
+  const auto after = account_with();
+  const Status restored = after->restore(before->save(kStart), kStart);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(left(*after, kStart + 2s), left(*before, kStart + 2s));
+  EXPECT_EQ(after->view(kStart).outstanding, 2u);
+}
+
+TEST(AccountState, RemembersWhatTheServiceHasCounted) {
+  const auto before = account_with();
+  reserve(*before, 4, kStart);
+  const Account::Count counts[] = {{Resource::kProcessingUnits, 10s, 6 * kMicro}};
+  before->refresh(counts, Totals{.at = kStart + 1ms}, kStart + 1ms);
+  EXPECT_EQ(left(*before, kStart + 1ms)[0], 6'000'000);
+  const auto after = account_with();
+  ASSERT_TRUE(after->restore(before->save(kStart + 1ms), kStart + 1ms));
+  EXPECT_EQ(left(*after, kStart + 1ms)[0], 6'000'000);
+}
+
+// Version 1, two bytes shorter for each reservation.
+TEST(AccountState, OfTheFormatBeforeIsRead) {
+  const auto before = account_with();
+  reserve(*before, 4, kStart);
+  std::vector<std::byte> saved = before->save(kStart);
+  constexpr std::size_t kHeader = 1 + 8 + 1;
+  constexpr std::size_t kTwoPolicies = 4 + 2 * 25 + 2 * 16;
+  constexpr std::size_t kCounted = kHeader + kTwoPolicies + 3 * 8 + 4 + 33;
+  saved.erase(saved.begin() + kCounted, saved.begin() + kCounted + 2);
+  saved[0] = std::byte{1};
+  const auto after = account_with();
+  ASSERT_TRUE(after->restore(saved, kStart));
+  EXPECT_EQ(left(*after, kStart), left(*before, kStart));
+  EXPECT_EQ(after->view(kStart).outstanding, 1u);
 }
 
 TEST(AccountState, IsMovedBackWhenTheClockWasAhead) {
@@ -142,8 +185,8 @@ TEST(AccountState, ThatIsDamagedIsRefusedAndChangesNothing) {
   longer.push_back(std::byte{0});
   EXPECT_FALSE(after->restore(longer, kStart));
   std::vector<std::byte> newer = saved;
-  newer[0] = std::byte{2};
-  EXPECT_THAT(after->restore(newer, kStart).error().message, HasSubstr("format is 2"));
+  newer[0] = std::byte{3};
+  EXPECT_THAT(after->restore(newer, kStart).error().message, HasSubstr("format is 3"));
   EXPECT_EQ(after->view(kStart).outstanding, 0u);
   // Any byte may be anything: what is taken is in range, and can be worked with.
   for (std::size_t i = 0; i < saved.size(); ++i) {

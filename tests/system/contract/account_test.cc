@@ -57,7 +57,7 @@ TEST(Account, DebitsNothingForCostsThatCannotBeMeant) {
 TEST(Account, CommitsAndReleasesItsOwnReservations) {
   const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
   const Reserved reserved = *account->reserve({.costs = units(10)}, kStart);
-  EXPECT_EQ(*account->commit(reserved.reservation, units(4), kStart), HoldState::kSettled);
+  EXPECT_EQ(account->commit(reserved.reservation, units(4), kStart)->state, HoldState::kSettled);
   EXPECT_EQ(left_of(*account, 0, kStart), 6 * kMicro);
   EXPECT_EQ(account->release({account->owner() + 1, 1}, kStart), HoldState::kGone);
   const Reserved other = *account->reserve({.costs = units(6)}, kStart);
@@ -113,6 +113,100 @@ TEST(Account, FollowsThePublishedRuleIfToldTo) {
   const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
   EXPECT_EQ(account->reserve({.costs = units(25)}, kStart)->delay_ns, 15'000'000'000);
   EXPECT_EQ(left_of(*account, 0, kStart), -15 * kMicro);
+}
+
+// --- threads that read their clocks at slightly different times
+
+TEST(Account, RefusesNobodyForHavingReadItsClockEarlier) {
+  const auto account = account_of({requests_per(10, 10s)}, {.jitter = 0s});
+  ASSERT_FALSE(account->consume({}, kStart + 5us)->refusal);
+  EXPECT_FALSE(account->consume({}, kStart)->refusal);
+  const Reserved reserved = *account->reserve({.deadline = kStart, .max_delay = 0s}, kStart);
+  EXPECT_EQ(reserved.verdict, Verdict::kAllowed);
+  EXPECT_EQ(reserved.delay_ns, 0);
+  account->refresh(std::vector<Account::Count>{{Resource::kRequests, 10s, 5 * kMicro}},
+                   kStart + 9us);
+  EXPECT_FALSE(account->consume({}, kStart + 6us)->refusal);
+}
+
+TEST(Account, StillSendsWhoReadItsClockEarlierBehindThoseWhoWait) {
+  const auto account = account_of({requests_per(1, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->reserve({}, kStart + 5us));
+  const Reserved second = *account->reserve({}, kStart);
+  EXPECT_EQ(second.start, kStart + 10s + 5us);
+  EXPECT_EQ(second.delay_ns, 10'000'005'000);
+  EXPECT_EQ(account->reserve({.max_delay = 0s}, kStart)->verdict, Verdict::kDenied);
+}
+
+// --- what it learns
+
+TEST(Account, TakesNothingFromAPolicyForARefusalThatSaysNoTime) {
+  const auto account = account_of({units_per(100, 1h)}, {.jitter = 0s});
+  ASSERT_TRUE(account->feedback({.costs = units(10), .violated = units_per(100, 1h)}, kStart));
+  EXPECT_EQ(left_of(*account, 0, kStart), 100 * kMicro);
+  EXPECT_EQ(account->reserve({.costs = units(1)}, kStart)->start, kStart + 30s);
+}
+
+TEST(Account, TakesNothingFromAPolicyWhenTheRefusedReservationHasEnded) {
+  const Policy policy = units_per(400'000, 744h);
+  const auto account = account_of({policy}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = units(1)}, kStart);
+  ASSERT_TRUE(account->commit(reserved.reservation, units(0), kStart));
+  ASSERT_TRUE(account->feedback(
+      {.reservation = reserved.reservation, .retry_after = 1s, .violated = policy}, kStart));
+  EXPECT_EQ(left_of(*account, 0, kStart), 400'000 * kMicro);
+}
+
+TEST(Account, TakesNoRefusalOfAPolicyThatItHasNoMore) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->change({requests_per(5, 10s), units_per(20, 10s)}, kStart));
+  const Met met{.costs = units(1), .retry_after = 1s, .violated = units_per(10, 10s)};
+  EXPECT_EQ(account->feedback(met, kStart).error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(left_of(*account, 0, kStart), 5 * kMicro);
+  EXPECT_EQ(account->view(kStart).refusals_met, 0u);
+}
+
+TEST(Account, ConsumesNothingWhileItHoldsOff) {
+  const auto account = account_of({requests_per(10, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->feedback({}, kStart));
+  const Consumed refused = *account->consume({}, kStart + 10s);
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_EQ(*refused.refusal->wait_ns, 20'000'000'000);
+  EXPECT_FALSE(account->consume({}, kStart + 30s)->refusal);
+}
+
+TEST(Account, OfThePublishedRuleRefusesWhatThatRuleDoesNotKnow) {
+  const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
+  EXPECT_EQ(name_of(account->reserve({.deadline = kStart + 1s}, kStart).error()), "wrong_rule");
+  EXPECT_EQ(name_of(account->reserve({.max_delay = 0s}, kStart).error()), "wrong_rule");
+  EXPECT_EQ(name_of(account->feedback({.retry_after = 1s}, kStart).error()), "wrong_rule");
+  EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro);
+}
+
+TEST(Account, HoldsNoReservationLongerThanItsOwnTime) {
+  const auto account = account_of({}, {.hold = 1min});
+  EXPECT_EQ(account->reserve({.hold = 59s}, kStart)->expires, kStart + 59s);
+  EXPECT_EQ(account->reserve({.hold = 1h}, kStart)->expires, kStart + 1min);
+}
+
+TEST(Account, StatesWhatACommitDebited) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const HoldId first = account->reserve({.costs = units(4)}, kStart)->reservation;
+  EXPECT_EQ(account->commit(first, units(3), kStart)->debited, units(3));
+  EXPECT_EQ(account->commit(first, units(3), kStart)->debited, std::nullopt) << "only once";
+  const HoldId second = account->reserve({.costs = units(4)}, kStart)->reservation;
+  EXPECT_EQ(account->commit(second, std::nullopt, kStart)->debited, units(4));
+}
+
+TEST(Account, ServesOnWithMoreUncommittedRequestsThanItRemembers) {
+  const auto service = service_of({});
+  HoldId first{};
+  for (std::size_t i = 0; i <= kReservationsMax; ++i) {
+    const Result<Consumed> consumed = service->consume({}, kStart + 1us * static_cast<int>(i));
+    ASSERT_TRUE(consumed);
+    if (i == 0) first = consumed->reservation;
+  }
+  EXPECT_EQ(service->commit(first, {}, kStart + 2s)->state, HoldState::kGone);
 }
 
 TEST(Account, RefreshesFromCountsByResourceAndPeriod) {

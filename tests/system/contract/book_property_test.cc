@@ -120,6 +120,94 @@ TEST(BookProperty, StartsThatAreLateByTheJitterAreNotRefused) {
   });
 }
 
+// A service beside the book: it takes what starts, when it starts.
+struct Service {
+  explicit Service(const std::vector<Policy>& policies) : book(policies, 0s, kStart) {}
+
+  // Takes those that start up to `now`, in order.
+  void run(std::vector<Granted>& granted, Instant now) {
+    for (; next < granted.size(); ++next) {
+      const Granted& one = granted[next];
+      if (one.is_released) continue;
+      if (one.start > now) break;
+      RC_ASSERT(takes(book, one.costs, one.start));
+      RC_ASSERT(book.grant(one.costs, one.start, one.start).ok());
+      book.expire(one.start);
+    }
+  }
+  std::vector<std::optional<std::int64_t>> report(Instant now) const {
+    std::vector<std::optional<std::int64_t>> left;
+    const std::vector<Standing> rows = book.standing({0, 0}, now);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      left.emplace_back();
+      if (*between(0, 3) > 0) left[i] = left_micro(book.policies()[i], rows[i].level_fs);
+    }
+    return left;
+  }
+
+  Book book;
+  std::size_t next = 0;
+};
+
+// `granted` is in the order of the starts, but for what was released.
+template <typename Event>
+void expect_no_refusal_with(const Event& event) {
+  const std::vector<Policy> policies = any_policies();
+  Book book(policies, 0s, kStart);
+  Service service(policies);
+  std::vector<Granted> granted;
+  Instant now = kStart;
+  const std::int64_t arrivals = *between(1, 60);
+  for (std::int64_t i = 0; i < arrivals; ++i) {
+    now = now + Duration{*between(0, 2) * *between(0, 3'000'000'000)};
+    service.run(granted, now);
+    const Costs costs = any_costs();
+    if (const Offer offer = book.offer(costs, now); offer.never == Never::kNot) {
+      granted.push_back({offer.start, costs, *book.grant(costs, offer.start, offer.start + 1h)});
+    }
+    if (granted.empty()) continue;
+    Granted& other = granted[static_cast<std::size_t>(
+        *between(0, static_cast<std::int64_t>(granted.size()) - 1))];
+    if (now < other.start && *between(0, 1) == 0) {
+      other.is_released |= book.release(other.number, now) == HoldState::kCancelled;
+    }
+    event(book, service, granted, other, now);
+  }
+  service.run(granted, kForever);
+}
+
+TEST(BookProperty, ChangesForgetNothingThatWasBooked) {
+  for_all([] {
+    expect_no_refusal_with([](Book& book, Service& service, std::vector<Granted>& granted,
+                              const Granted& other, Instant now) {
+      // Also before its start: whoever commits so early starts then all the same.
+      if (*between(0, 1) == 0) book.commit(other.number, std::nullopt, now);
+      if (*between(0, 3) > 0) return;
+      service.run(granted, now);
+      // Larger ones only: smaller ones could not keep what is promised.
+      std::vector<Policy> larger = book.policies();
+      for (Policy& policy : larger) {
+        policy = *make_policy(policy.resource, policy.capacity + *between(0, 20), policy.period);
+      }
+      std::rotate(larger.begin(), larger.begin() + 1, larger.end());
+      book.change(larger, now);
+      service.book.change(larger, now);
+    });
+  });
+}
+
+TEST(BookProperty, ReportsForgetNothingThatWasBooked) {
+  for_all([] {
+    expect_no_refusal_with([](Book& book, Service& service, std::vector<Granted>& granted,
+                              const Granted& other, Instant now) {
+      if (now >= other.start && *between(0, 1) == 0) book.commit(other.number, std::nullopt, now);
+      if (*between(0, 3) > 0) return;
+      service.run(granted, now);
+      book.refresh(service.report(now), now, *between(0, 1) == 0 ? now : Instant{});
+    });
+  });
+}
+
 TEST(BookProperty, FoldingChangesNothing) {
   for_all([] {
     const std::vector<Policy> policies = any_policies();

@@ -36,6 +36,27 @@ TEST(AccountConcurrency, GivesNoMoreThanThereIs) {
   EXPECT_EQ(left_of(*account, 0, kStart), 0);
 }
 
+TEST(AccountConcurrency, RefusesNobodyWhoseClockIsBehindAnothers) {
+  const auto account = account_of({requests_per(100'000, 1h)}, {.jitter = 0s});
+  engine::RuleSetSpec spec;
+  spec.limits = {{.name = "contract", .meter = std::make_shared<AccountGate>(account)}};
+  const auto engine = std::move(*engine::Engine::create(*engine::compile(spec)));
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const Instant now = kStart + 1us * (i + 50 * t);
+        refused += account->consume({}, now)->refusal ? 1 : 0;
+        refused += account->reserve({.max_delay = 0s}, now)->verdict == Verdict::kAllowed ? 0 : 1;
+        refused += engine->decide({}, now)->allowed() ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 0);
+}
+
 TEST(AccountConcurrency, EndsEveryReservationOnceWhilePoliciesChange) {
   Accounts accounts;
   ASSERT_TRUE(accounts.add(account_of({units_per(1000, 10s)}, {.jitter = 0s})));
@@ -48,7 +69,7 @@ TEST(AccountConcurrency, EndsEveryReservationOnceWhilePoliciesChange) {
         const Instant now = kStart + 1ms * i;
         const Reserved reserved = *account->reserve({.costs = units(1)}, now);
         const HoldState state = t % 2 == 0 ? account->release(reserved.reservation, now)
-                                           : *account->commit(reserved.reservation, {}, now);
+                                           : account->commit(reserved.reservation, {}, now)->state;
         ended += state == HoldState::kCancelled || state == HoldState::kSettled ? 1 : 0;
         if (i % 50 == t) {
           ASSERT_TRUE(account->change({units_per(1000 + i, 10s)}, now));

@@ -210,7 +210,7 @@ TEST_F(FollowerTest, TakesChangedPoliciesWithoutLosingWhatIsOutstanding) {
   next_round(5min);
   EXPECT_EQ(capacity(), 200);
   EXPECT_EQ(account->view(clock.now()).outstanding, 1u);
-  EXPECT_EQ(left_of(*account, 0, clock.now()), 10'500'000);  // 60.5 reported, 50 promised
+  EXPECT_EQ(left_of(*account, 0, clock.now()), 60'500'000) << "the 50 started long ago";
   EXPECT_EQ(account->release(reserved.reservation, clock.now()), HoldState::kCancelled);
   EXPECT_THAT(told.events(), ElementsAre(Kind::kPolicies, Kind::kPolicies));
 }

@@ -152,6 +152,13 @@ TEST_F(AccountGateTest, SeesWhatOthersReservedWithoutTheEngine) {
   EXPECT_EQ(ask(10, kStart).earliest, kStart + 500ms);
 }
 
+TEST_F(AccountGateTest, RefusesNobodyForHavingReadItsClockEarlier) {
+  use({});
+  ASSERT_TRUE(account->reserve({.costs = contract::units(1)}, kStart + 5us));
+  EXPECT_TRUE(ask(1, kStart).allowed());
+  EXPECT_EQ(ask(1, kStart).outcome("contract")->remaining, 2);
+}
+
 TEST_F(AccountGateTest, AnswersAWaiterWhenThePolicyHasRefilled) {
   use({});
   ASSERT_TRUE(ask(100, kStart).allowed());

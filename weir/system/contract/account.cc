@@ -118,9 +118,11 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (auto error = check_time(name_, "hold", ask.hold)) return std::move(*error);
   const std::scoped_lock lock(lock_);
   if (auto error = check_contract()) return std::move(*error);
-  if (options_.rule == Rule::kPublished) return ask_published(ask, now);
-  book_.expire(now);
-  const Offer offer = book_.offer(ask.costs, now);
+  const Instant latest = locked_latest(now);
+  if (options_.rule == Rule::kPublished) return ask_published(ask, latest);
+  book_.expire(latest);
+  book_.make_room(latest);
+  const Offer offer = book_.offer(ask.costs, latest);
   Reserved reserved;
   reserved.never = offer.never;
   reserved.start = offer.start;
@@ -131,15 +133,19 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
     ++refused_;
     return reserved;
   }
-  const Duration delay = offer.start - now;
+  // Whoever would start at once need not wait for a thread that read its clock later.
+  const Instant start = offer.start <= latest ? now : offer.start;
+  const Duration delay = start - now;
   reserved.delay_ns = delay.count();
   const std::optional<Duration> max_delay = ask.max_delay ? ask.max_delay : options_.max_delay;
-  if (offer.start > ask.deadline || (max_delay && delay > *max_delay)) {
+  if (start > ask.deadline || (max_delay && delay > *max_delay)) {
     reserved.verdict = Verdict::kDenied;
     ++refused_;
     return reserved;
   }
-  reserved.expires = offer.start + (ask.hold.count() > 0 ? ask.hold : options_.hold);
+  // Not longer than the account's: everything after it stays open for as long.
+  const bool is_own = ask.hold.count() > 0 && ask.hold < options_.hold;
+  reserved.expires = offer.start + (is_own ? ask.hold : options_.hold);
   const Result<HoldId> granted = grant(ask.costs, offer.start, reserved.expires);
   if (!granted) return granted.error();
   reserved.reservation = *granted;
@@ -147,7 +153,19 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   return reserved;
 }
 
+Error Account::wrong_rule(std::string_view what) const {
+  return bad_argument(fmt::format(
+      "wrong_rule: account {} follows the published rule, which {}; write 'rule: reservation' "
+      "for it",
+      in_quotes(name_), what));
+}
+
 Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
+  if (ask.deadline != kForever || ask.max_delay) {
+    return wrong_rule(
+        "debits every ask, however long it must wait, and so knows no deadline and no max_delay; "
+        "leave them out, or");
+  }
   const Result<Asked> asked = published_.ask(ask.costs, now);
   if (!asked) return asked.error();
   Reserved reserved;
@@ -159,22 +177,27 @@ Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
   return reserved;
 }
 
-Result<HoldState> Account::commit(HoldId reservation, const std::optional<Costs>& actual,
+Result<Committed> Account::commit(HoldId reservation, const std::optional<Costs>& actual,
                                   Instant now) {
   if (actual) {
     if (auto error = check_costs(*actual)) return std::move(*error);
   }
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
-  if (!owns(reservation)) return HoldState::kGone;
-  return book_.commit(reservation.number, actual, now);
+  if (!owns(reservation)) return Committed{};
+  const std::optional<Costs> reserved = book_.reserved(reservation.number);
+  Committed committed{book_.commit(reservation.number, actual, locked_latest(now)), {}};
+  if (reserved && committed.state == HoldState::kSettled) {
+    committed.debited = actual.value_or(*reserved);
+  }
+  return committed;
 }
 
 HoldState Account::release(HoldId reservation, Instant now) {
   if (check_now(now)) return HoldState::kGone;
   const std::scoped_lock lock(lock_);
   if (!owns(reservation)) return HoldState::kGone;
-  return book_.release(reservation.number, now);
+  return book_.release(reservation.number, locked_latest(now));
 }
 
 std::optional<Costs> Account::reserved(HoldId reservation) const {
@@ -188,17 +211,16 @@ Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
   if (options_.rule == Rule::kPublished) {
-    return bad_argument(fmt::format(
-        "wrong_rule: account {} follows the published rule, which tells how long to wait and never "
-        "refuses; reserve, or write 'rule: reservation' for it",
-        in_quotes(name_)));
+    return wrong_rule("tells how long to wait and never refuses; reserve, or");
   }
   if (auto error = check_contract()) return std::move(*error);
+  now = locked_latest(now);
   book_.expire(now);
+  book_.make_room(now);
   Consumed consumed;
   consumed.debited = {0, 0};
   // Those who have a later start come first.
-  const Instant base = later_of(now, book_.last_start());
+  const Instant base = book_.first_start(now);
   consumed.refusal = refusal_of(book_.standing(costs, base), base - now);
   if (consumed.refusal) {
     ++refused_;
@@ -216,6 +238,21 @@ Status Account::feedback(const Met& met, Instant now) {
   if (auto error = check_costs(met.costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
+  if (options_.rule == Rule::kPublished) {
+    return wrong_rule("keeps its values whatever a worker meets; leave refusals unreported, or");
+  }
+  std::optional<std::size_t> violated;
+  if (met.violated) {
+    const std::vector<Policy>& known = book_.policies();
+    const auto found = std::find(known.begin(), known.end(), *met.violated);
+    if (found == known.end()) {
+      return bad_argument(fmt::format(
+          "account {}: policy {} is not one of its own; name one that it has now, or none",
+          in_quotes(name_), policy_id(*met.violated)));
+    }
+    violated = static_cast<std::size_t>(found - known.begin());
+  }
+  now = locked_latest(now);
   Costs costs = met.costs;
   if (met.reservation) {
     if (!owns(met.reservation)) {
@@ -229,14 +266,21 @@ Status Account::feedback(const Met& met, Instant now) {
     // The service has debited nothing.
     book_.release(met.reservation.number, now);
   }
-  book_.lower(costs, met.retry_after.value_or(options_.retry_after_default), met.violated, now);
+  if (met.retry_after) {
+    book_.lower(costs, *met.retry_after, violated, now, unit_of(options_.retry_after));
+  } else {
+    // The default says nothing about any policy.
+    book_.hold_off(options_.retry_after_default, now);
+  }
   ++refusals_met_;
   return Done{};
 }
 
 Totals Account::finals() const {
   const std::scoped_lock lock(lock_);
-  return book_.finals();
+  Totals finals = book_.finals();
+  finals.at = latest_;
+  return finals;
 }
 
 Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
@@ -246,7 +290,7 @@ Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro,
     return bad_argument(fmt::format("account {}: {} counts for {} policies; give one for each",
                                     in_quotes(name_), left_micro.size(), book_.policies().size()));
   }
-  refresh_locked(left_micro, book_.finals(), now);
+  refresh_locked(left_micro, book_.finals(), locked_latest(now));
   return Done{};
 }
 
@@ -267,7 +311,7 @@ void Account::refresh_counts_locked(std::span<const Count> counts, const Totals&
       }
     }
   }
-  refresh_locked(left_micro, before, now);
+  refresh_locked(left_micro, before, locked_latest(now));
 }
 
 void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_micro,
@@ -283,14 +327,16 @@ void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_m
     // Debt beyond the largest cost counts as that.
     unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
   }
-  book_.refresh(unseen_less, now);
-  refreshed_at_ = now;
+  book_.refresh(unseen_less, now, earlier_of(before.at, now));
+  const auto is_named = [](const std::optional<std::int64_t>& left) { return left.has_value(); };
+  if (std::any_of(left_micro.begin(), left_micro.end(), is_named)) refreshed_at_ = now;
 }
 
 Status Account::change(std::vector<Policy> policies, Instant now) {
   if (auto error = check_policies(name_, policies)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
+  now = locked_latest(now);
   if (policies == book_.policies()) return Done{};
   change_locked(std::move(policies), now);
   return Done{};
@@ -301,6 +347,7 @@ Status Account::change(std::vector<Policy> policies, std::span<const Count> coun
   if (auto error = check_policies(name_, policies)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
+  now = locked_latest(now);
   if (policies != book_.policies()) change_locked(std::move(policies), now);
   refresh_counts_locked(counts, before, now);
   return Done{};
@@ -342,6 +389,7 @@ void Account::set_followed(std::optional<Followed> followed) {
 
 AccountView Account::view(Instant now) {
   const std::scoped_lock lock(lock_);
+  now = locked_latest(now);
   book_.expire_all(now);
   AccountView view;
   Published published = published_;
@@ -362,6 +410,7 @@ AccountView Account::view(Instant now) {
   view.refreshed_at = refreshed_at_;
   view.followed = followed_;
   view.finals = book_.finals();
+  view.finals.at = now;
   view.refusals_met = refusals_met_;
   view.granted = granted_;
   view.refused = refused_;

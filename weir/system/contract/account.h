@@ -13,7 +13,8 @@
 // Every call checks its costs first: an error debits nothing.
 //
 // Thread safety: every function may be called from any thread, those marked so with
-// the account locked.
+// the account locked. Threads may arrive out of order: a `now` earlier than the latest
+// one counts as that.
 
 #pragma once
 
@@ -24,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/base/decision.h"
@@ -44,7 +46,8 @@ enum class Role : std::uint8_t {
 
 enum class Rule : std::uint8_t {
   kReservation,  // book.h
-  kPublished,    // published.h: as documented, refusals included
+  kPublished,    // published.h: as documented, refusals included; knows no deadline, no
+                 // longest delay and no feedback
 };
 
 constexpr std::size_t kOwnersMax = 1024;  // processes whose reservations are known
@@ -54,7 +57,7 @@ struct AccountOptions {
   Role role = Role::kGuard;
   Rule rule = Rule::kReservation;
   Duration jitter = std::chrono::milliseconds{100};  // how late a worker may start
-  Duration hold = std::chrono::minutes{10};          // after its start a reservation is final
+  Duration hold = std::chrono::minutes{10};  // so long after its start a reservation is final
   RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
   Duration retry_after_default = std::chrono::seconds{30};  // of a 429 that names none
   std::optional<Duration> max_delay{};                      // of an ask that names none
@@ -66,7 +69,7 @@ struct Ask {
   Instant deadline = kForever;          // the last start of use
   std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all; none:
                                         // the account's
-  Duration hold{};                      // 0: the account's
+  Duration hold{};                      // 0, or longer than the account's: the account's
 };
 
 struct Reserved {
@@ -92,7 +95,13 @@ struct Met {
   HoldId reservation{};                   // the one it worked under; released
   Costs costs{};                          // what it asked for, without a reservation
   std::optional<Duration> retry_after{};  // as the service said
-  std::optional<std::size_t> violated{};  // the policy, where the service names it
+  std::optional<Policy> violated{};       // where the service names it
+};
+
+// How a reservation stands after a commit.
+struct Committed {
+  engine::HoldState state = engine::HoldState::kGone;  // kGone: expired, or never was
+  std::optional<Costs> debited{};                      // finally; by this commit only
 };
 
 struct PolicyView {
@@ -137,9 +146,8 @@ class Account {
   AccountOptions options() const;
 
   Result<Reserved> reserve(const Ask& ask, Instant now);
+  Result<Committed> commit(HoldId reservation, const std::optional<Costs>& actual, Instant now);
   // How the reservation stands afterwards; kGone: expired, or never was.
-  Result<engine::HoldState> commit(HoldId reservation, const std::optional<Costs>& actual,
-                                   Instant now);
   engine::HoldState release(HoldId reservation, Instant now);
 
   // The costs of a reservation that has not ended.
@@ -148,6 +156,8 @@ class Account {
   // Refused: an account of the published rule, which never says no.
   Result<Consumed> consume(const Costs& costs, Instant now);
 
+  // Refused: a reservation or a policy that is not the account's, and an account of the
+  // published rule, which learns nothing.
   Status feedback(const Met& met, Instant now);
 
   // What the service reports as left, in the order of the policies.
@@ -158,8 +168,8 @@ class Account {
     Duration period;
     std::int64_t left_micro;
   };
-  // `before`: finals() when the service was asked; what became final since, it may not
-  // have counted yet.
+  // `before`: finals() when the service was asked. What became final since, it may not have
+  // counted yet; what had started by then, it has.
   void refresh(std::span<const Count> counts, const Totals& before, Instant now);
   void refresh(std::span<const Count> counts, Instant now) { refresh(counts, finals(), now); }
   Totals finals() const;
@@ -193,6 +203,12 @@ class Account {
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
   Book& locked_book() { return book_; }
+  // The latest instant that anybody came at, `now` included.
+  Instant locked_latest(Instant now) {
+    latest_ = later_of(latest_, now);
+    return latest_;
+  }
+  Instant locked_latest() const noexcept { return latest_; }
   const AccountOptions& locked_options() const noexcept { return options_; }
   bool locked_awaits_contract() const noexcept {
     return followed_ && !followed_->contract_at && !followed_->contract_missing &&
@@ -215,6 +231,7 @@ class Account {
   void refresh_counts_locked(std::span<const Count> counts, const Totals& before, Instant now);
   void change_locked(std::vector<Policy> policies, Instant now);
   void follow_other_rule(Instant now);  // account_state.cc
+  Error wrong_rule(std::string_view what) const;
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
   void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
@@ -224,6 +241,7 @@ class Account {
   const std::uint64_t owner_;
   mutable std::mutex lock_;  // of everything below
   AccountOptions options_;
+  Instant latest_{};
   Book book_;
   Published published_;  // the same policies under the published rule
   std::vector<Owner> former_;

@@ -13,8 +13,10 @@ using engine::HoldState;
 
 namespace {
 
-constexpr std::uint64_t kFormat = 1;
-constexpr std::size_t kReservationBytes = 33;
+constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kFormerFormat = 1;  // without `counted`
+constexpr std::size_t kCountedBytes = 2;
+constexpr std::size_t kReservationBytes = 33 + kCountedBytes;
 constexpr std::size_t kLoweringBytes = 25;
 constexpr std::size_t kOwnerBytes = 24;
 constexpr std::size_t kPolicyBytes = 25;
@@ -138,6 +140,7 @@ void write(Writer& out, const Book::Saved& book) {
     out.put(each.costs.requests_micro);
     out.put(each.costs.processing_units_micro);
     out.put(static_cast<std::uint64_t>(each.state), 1);
+    out.put(each.counted.to_ulong(), kCountedBytes);
   }
   out.put(book.lowerings.size(), 4);
   for (const Book::Lowering& each : book.lowerings) {
@@ -148,14 +151,16 @@ void write(Writer& out, const Book::Saved& book) {
 }
 
 // Whatever the bytes are, everything in it is in range.
-Book::Saved read_book(Reader& in, std::vector<Policy> policies) {
+Book::Saved read_book(Reader& in, std::vector<Policy> policies, std::uint64_t format) {
   Book::Saved book;
   for (std::size_t i = 0; i < policies.size(); ++i) book.levels_fs.push_back(in.level_fs());
   book.at = in.instant();
   book.not_before = in.instant();
   book.first_number = in.get();
   if (book.first_number == 0 || book.first_number > std::uint64_t{1} << 63) in.fail();
-  const std::size_t count = in.count(kReservationBytes, kReservationsMax);
+  const std::size_t counted_bytes = format == kFormerFormat ? 0 : kCountedBytes;
+  const std::size_t count =
+      in.count(kReservationBytes - kCountedBytes + counted_bytes, kReservationsMax);
   Instant last{};
   for (std::size_t i = 0; i < count && in.is_whole(); ++i) {
     Book::Reservation& each = book.reservations.emplace_back();
@@ -164,6 +169,9 @@ Book::Saved read_book(Reader& in, std::vector<Policy> policies) {
     each.costs.requests_micro = in.integer(0, kCostMicroMax);
     each.costs.processing_units_micro = in.integer(0, kCostMicroMax);
     each.state = static_cast<HoldState>(in.choice(4));
+    each.counted = in.get(counted_bytes);
+    // A cancelled one may lie after those that took its place.
+    if (each.state == HoldState::kCancelled) continue;
     if (each.start < last && each.state == HoldState::kActive) in.fail();
     last = later_of(last, each.start);
   }
@@ -205,23 +213,29 @@ std::uint64_t Account::changes() const {
 }
 
 std::vector<std::byte> Account::save(Instant now) const {
-  const std::scoped_lock lock(lock_);
+  std::unique_lock lock(lock_);
+  const Instant saved_at = later_of(now, latest_);
+  const Rule rule = options_.rule;
+  const Book::Saved book = book_.saved();
+  const std::vector<Wide> levels_fs(published_.levels_fs().begin(), published_.levels_fs().end());
+  const Instant published_at = published_.at();
+  const Instant refreshed_at = refreshed_at_.value_or(kForever);
+  std::vector<Owner> owners = former_;
+  const Owner own{owner_, first_own_, book.first_number + book.reservations.size()};
+  lock.unlock();  // nobody waits for a million of them to be written
+
   Writer out;
   out.put(kFormat, 1);
-  out.put(now);
-  out.put(static_cast<std::uint64_t>(options_.rule), 1);
-  const Book::Saved book = book_.saved();
+  out.put(saved_at);
+  out.put(static_cast<std::uint64_t>(rule), 1);
   write(out, book.policies);
   write(out, book);
-  for (const Wide level_fs : published_.levels_fs()) out.put(level_fs);
-  out.put(published_.at());
-  out.put(refreshed_at_.value_or(kForever));
+  for (const Wide level_fs : levels_fs) out.put(level_fs);
+  out.put(published_at);
+  out.put(refreshed_at);
   // Those whose reservations may still be ended.
-  std::vector<Owner> owners;
-  for (const Owner& former : former_) {
-    if (former.end > book.first_number) owners.push_back(former);
-  }
-  owners.push_back({owner_, first_own_, book.first_number + book.reservations.size()});
+  std::erase_if(owners, [&](const Owner& former) { return former.end <= book.first_number; });
+  owners.push_back(own);
   const std::size_t most = std::min(owners.size(), kOwnersMax);
   out.put(most, 4);
   for (std::size_t i = owners.size() - most; i < owners.size(); ++i) {
@@ -234,13 +248,15 @@ std::vector<std::byte> Account::save(Instant now) const {
 
 Status Account::restore(std::span<const std::byte> bytes, Instant now) {
   Reader in(bytes);
-  if (const std::uint64_t format = in.get(1); in.is_whole() && format != kFormat) {
-    return bad_argument(fmt::format("its format is {}, not {}", format, kFormat));
+  const std::uint64_t format = in.get(1);
+  if (in.is_whole() && format != kFormat && format != kFormerFormat) {
+    return bad_argument(
+        fmt::format("its format is {}, not {} or {}", format, kFormerFormat, kFormat));
   }
   const Instant saved_at = in.instant();
   const auto rule = static_cast<Rule>(in.choice(2));
   const std::vector<Policy> policies = read_policies(in);
-  Book::Saved book = read_book(in, policies);
+  Book::Saved book = read_book(in, policies, format);
   std::vector<Wide> levels_fs;
   for (std::size_t i = 0; i < policies.size(); ++i) levels_fs.push_back(in.level_fs());
   Instant published_at = in.instant();

@@ -77,13 +77,14 @@ void Book::advance(Levels& levels, Instant& at, Instant to) const {
 
 void Book::apply(Levels& levels, const Entry& entry) const {
   for (std::size_t i = 0; i < policies_.size(); ++i) {
+    if (entry.counted[i]) continue;
     levels[i] =
         debited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
   }
 }
 
-// Entries and lowerings are each in order of time; of two at the same instant the
-// order does not matter, since nothing refills between them.
+// Entries that were not cancelled, and lowerings, are each in order of time; of two at the
+// same instant the order does not matter, since nothing refills between them.
 void Book::replay(Levels& levels, Instant& at, Instant until) const {
   auto lowering = lowerings_.begin();
   const auto lower_up_to = [&](Instant to) {
@@ -93,8 +94,8 @@ void Book::replay(Levels& levels, Instant& at, Instant until) const {
     }
   };
   for (const Entry& entry : entries_) {
-    if (entry.start > until) break;
     if (entry.state == HoldState::kCancelled) continue;
+    if (entry.start > until) break;
     lower_up_to(entry.start);
     advance(levels, at, entry.start);
     apply(levels, entry);
@@ -135,8 +136,12 @@ std::vector<Standing> Book::standing(const Costs& costs, Instant now) const {
   return rows;
 }
 
+Instant Book::first_start(Instant from) const {
+  return later_of(later_of(from, not_before_), last_start());
+}
+
 Offer Book::offer(const Costs& costs, Instant from) const {
-  const Instant base = later_of(later_of(from, not_before_), last_start());
+  const Instant base = first_start(from);
   const std::vector<Standing> rows = standing(costs, base);
   Offer offer{Never::kNot, base, std::nullopt};
   Wide longest_fs = 0;
@@ -168,7 +173,7 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   }
   frontier();
   const Instant at = later_of(start, frontier_at_);
-  entries_.push_back({at, expires, costs, HoldState::kActive});
+  entries_.push_back({at, expires, costs, HoldState::kActive, {}});
   advance(frontier_, frontier_at_, at);
   apply(frontier_, entries_.back());
   ++outstanding_;
@@ -195,6 +200,13 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual,
   if (entry->state != HoldState::kActive) return entry->state;
   ++changes_;
   if (actual && *actual != entry->costs) {
+    // What was counted is in the anchor, and so is where an overage belongs.
+    for (std::size_t i = 0; i < policies_.size(); ++i) {
+      const Resource resource = policies_[i].resource;
+      const std::int64_t over_micro = actual->of(resource) - entry->costs.of(resource);
+      if (!entry->counted[i] || over_micro <= 0) continue;
+      anchor_[i] = debited_fs(anchor_[i], worth_fs(policies_[i], over_micro));
+    }
     entry->costs = *actual;
     touch();
   }
@@ -239,6 +251,12 @@ void Book::expire_all(Instant now) {
   fold();
 }
 
+void Book::make_room(Instant now) {
+  if (has_room() || entries_.front().start + jitter_ >= now) return;
+  let_expire(entries_.front(), kForever);
+  fold();
+}
+
 // Drops final reservations off the front, into the anchor.
 void Book::fold() {
   const auto fold_lowerings = [&](Instant to) {
@@ -280,118 +298,6 @@ Costs Book::outstanding_costs() const {
     units += entry.costs.processing_units_micro;
   }
   return {saturate(requests), saturate(units)};
-}
-
-// What the policies have at `now` with the reservations that started by then, and
-// these given back: put back on top, at `now`, they come to the same.
-Book::Levels Book::levels_without_outstanding(Instant now) const {
-  Levels levels = anchor_;
-  Instant at = anchor_at_;
-  replay(levels, at, now);
-  advance(levels, at, now);
-  for (const Entry& entry : entries_) {
-    if (entry.start > at || entry.state != HoldState::kActive) continue;
-    for (std::size_t i = 0; i < policies_.size(); ++i) {
-      levels[i] =
-          credited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
-    }
-  }
-  // What was full in between has lost its refill: not more than it holds.
-  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = std::min(levels[i], cap_fs(i));
-  return levels;
-}
-
-// Starts the book anew from `levels` at `now`, under the same reservations. What is
-// final is in the levels already, and so is what was learnt.
-void Book::anchor_at(Instant now, Levels levels) {
-  anchor_ = std::move(levels);
-  anchor_at_ = now;
-  for (Entry& entry : entries_) {
-    if (entry.state == HoldState::kActive) continue;
-    entry.costs = {0, 0};
-    entry.start = earlier_of(entry.start, now);
-  }
-  lowerings_.clear();
-  fold();
-  touch();
-}
-
-void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
-  WEIR_ASSERT(left_micro.size() == policies_.size());
-  const Instant at = later_of(now, anchor_at_);
-  expire_all(at);
-  Levels levels = levels_without_outstanding(at);
-  for (std::size_t i = 0; i < policies_.size(); ++i) {
-    if (!left_micro[i]) continue;
-    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), cap_fs(i));
-  }
-  not_before_ = Instant{};  // the service has spoken
-  anchor_at(at, std::move(levels));
-}
-
-void Book::change(std::vector<Policy> policies, Instant now) {
-  WEIR_ASSERT(policies.size() <= kPoliciesMax);
-  const Instant at = later_of(now, anchor_at_);
-  expire_all(at);
-  const Levels before = levels_without_outstanding(at);
-  const std::vector<Policy> former = std::exchange(policies_, std::move(policies));
-  Levels levels;
-  for (std::size_t i = 0; i < policies_.size(); ++i) {
-    const Policy& policy = policies_[i];
-    const auto was = std::find_if(former.begin(), former.end(), [&](const Policy& old) {
-      return old.resource == policy.resource && old.period == policy.period;
-    });
-    Wide level_fs = full_fs(policy);
-    if (was != former.end()) {
-      const Wide used_fs = full_fs(*was) - before[static_cast<std::size_t>(was - former.begin())];
-      // Under another interval used units are kept, rounded up. The product fits: what
-      // is used is at most 2^127 / refill_ns micro-units, cut at the largest cost.
-      level_fs -= was->refill_ns == policy.refill_ns
-                      ? used_fs
-                      : worth_fs(policy, saturate(std::min(ceil_div(used_fs, was->refill_ns),
-                                                           Wide{kCostMicroMax})));
-    }
-    levels.push_back(std::min(level_fs, cap_fs(i)));
-  }
-  anchor_at(at, std::move(levels));
-}
-
-void Book::lower(const Costs& costs, Duration retry_after, std::optional<std::size_t> violated,
-                 Instant now) {
-  const Duration waits = std::clamp(retry_after, Duration{0}, kRetryAfterMax);
-  const Wide waits_fs = Wide{waits.count()} * kMicro;
-  Levels levels = anchor_;
-  Instant at = anchor_at_;
-  replay(levels, at, now);
-  advance(levels, at, now);
-  const auto cost_fs = [&](std::size_t i) {
-    return worth_fs(policies_[i], costs.of(policies_[i].resource));
-  };
-  // What a policy has here that it cannot have there, in millionths of its capacity.
-  const auto excess_fs = [&](std::size_t i) {
-    return std::max<Wide>(0, levels[i] - std::max<Wide>(0, cost_fs(i) - waits_fs));
-  };
-  const auto share = [&](std::size_t i) {
-    return excess_fs(i) / std::max<Wide>(1, full_fs(policies_[i]) / kMicro);
-  };
-  std::optional<std::size_t> blamed = violated;
-  for (std::size_t i = 0; i < policies_.size() && !violated; ++i) {
-    // The service never lets a bucket go negative, so a policy cannot make anybody wait
-    // longer than the cost takes to refill.
-    if (policies_[i].is_fixed() || cost_fs(i) == 0 || cost_fs(i) < waits_fs) continue;
-    if (!blamed || share(i) < share(*blamed)) blamed = i;
-  }
-  const bool known = blamed && *blamed < policies_.size();
-  if (!known || cost_fs(*blamed) < waits_fs || lowerings_.size() >= kLoweringsMax) {
-    not_before_ = later_of(not_before_, now + waits);
-    ++changes_;
-  }
-  if (!known || excess_fs(*blamed) == 0 || lowerings_.size() >= kLoweringsMax) return;
-  const auto place = std::upper_bound(lowerings_.begin(), lowerings_.end(), at,
-                                      [](Instant a, const Lowering& b) { return a < b.at; });
-  lowerings_.insert(place, {at, *blamed, excess_fs(*blamed)});
-  touch();
-  fold();
 }
 
 }  // namespace weir::system::contract

@@ -27,6 +27,7 @@
 
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -42,15 +43,18 @@
 
 namespace weir::system::contract {
 
-constexpr std::size_t kReservationsMax = 1'000'000;         // that one book remembers
-constexpr std::size_t kEndsMax = 100'000;                   // how the last ones ended, likewise
-constexpr std::size_t kLoweringsMax = 1024;                 // what refusals have taught, likewise
-constexpr Duration kRetryAfterMax = std::chrono::hours{1};  // a longer one counts as this
+constexpr std::size_t kReservationsMax = 1'000'000;  // that one book remembers
+constexpr std::size_t kEndsMax = 100'000;            // how the last ones ended, likewise
+constexpr std::size_t kLoweringsMax = 1024;          // what refusals have taught, likewise
+// A longer wait that no policy explains counts as this; and a refusal that names no policy
+// takes no more from any than refills in it.
+constexpr Duration kRetryAfterMax = std::chrono::hours{1};
 
 // Costs of reservations that are final, all together since the book was made.
 struct Totals {
   Wide requests_micro = 0;
   Wide processing_units_micro = 0;
+  Instant at{};  // when they were, or earlier; 0: unknown
 
   constexpr Wide of(Resource resource) const noexcept {
     return resource == Resource::kRequests ? requests_micro : processing_units_micro;
@@ -92,11 +96,14 @@ struct Standing {
 
 class Book {
  public:
+  using Policies = std::bitset<kPoliciesMax>;  // some of them, by place
+
   struct Reservation {
     Instant start{};
     Instant expires{};
     Costs costs{0, 0};
     engine::HoldState state = engine::HoldState::kActive;
+    Policies counted{};  // by the service, in what it reported: not debited again
   };
   // A debit that is nobody's: what a refusal has taught.
   struct Lowering {
@@ -154,6 +161,8 @@ class Book {
 
   // Whether grant() can take one more.
   bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
+  // Where there is no room, lets the oldest one expire before its time, if it has started.
+  void make_room(Instant now);
 
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
@@ -162,26 +171,36 @@ class Book {
   const Totals& finals() const noexcept { return finals_; }
 
   // The service reports what is left, rounded down, as of `now`; nothing for a
-  // policy it does not name. Reservations that are outstanding are debited from it,
-  // since it may not have seen them yet; those that are final it has, unless they became
-  // so while it was asked: those must be debited from `left_micro` already (finals()).
-  void refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
+  // policy it does not name. It was asked at `asked_at`, or later: what had started by
+  // then, jitter included, it has counted. Other reservations that are outstanding are
+  // debited from the report, since it may not have seen them yet; those that are final it
+  // has, unless they became so while it was asked: those must be debited from `left_micro`
+  // already (finals()). A report that names no policy changes nothing.
+  //
+  // A reservation that was counted gives nothing back when it ends with less: its service
+  // may have refilled it long ago. The next report says so.
+  void refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now,
+               Instant asked_at = Instant{});
 
   // Other policies from `now` on. One that was there, of the same resource and
   // period, keeps what is used of it; a new one starts full. Reservations stay.
   void change(std::vector<Policy> policies, Instant now);
 
-  // The service refused `costs` at `now`, and would have them `retry_after` later.
-  // Lowers the policy `violated`, or the one that needs the least to agree, so that
-  // the same costs wait as long here. Where none explains so long a wait, nothing
-  // starts before it is over. Never raises anything.
+  // The service refused `costs` at `now`, and would have them `retry_after` later, a
+  // time that it rounded up by less than `rounded_by`. Lowers the policy `violated`, or the
+  // one that recovers soonest, so that the same costs wait as long here. Where none
+  // explains so long a wait, nothing starts before it is over. Never raises anything.
   void lower(const Costs& costs, Duration retry_after, std::optional<std::size_t> violated,
-             Instant now);
+             Instant now, Duration rounded_by = Duration{0});
+  // Nothing starts before `wait` is over, or kRetryAfterMax.
+  void hold_off(Duration wait, Instant now);
 
   // What each policy has at `now`, or at the last granted start if that is later.
   std::vector<Standing> standing(const Costs& costs, Instant now) const;
   // The last granted start that still counts.
   Instant last_start() const;
+  // The first instant from `from` on at which anybody may start.
+  Instant first_start(Instant from) const;
 
  private:
   using Entry = Reservation;
@@ -203,9 +222,10 @@ class Book {
   }
   const Levels& frontier() const;
   void fold();
-  // The levels at `now`, without reservations that are outstanding.
+  // book_report.cc: the levels at `now`, without reservations that are outstanding and
+  // were not counted.
   Levels levels_without_outstanding(Instant now) const;
-  void anchor_at(Instant now, Levels levels);
+  void anchor_at(Instant now, Levels levels, const Policies& reported, Instant asked_at);
 
   std::vector<Policy> policies_;
   Duration jitter_;
@@ -213,7 +233,7 @@ class Book {
   Instant anchor_at_;
   Instant not_before_{};  // no start earlier: refused with no policy to blame
   std::uint64_t first_number_ = 1;
-  std::deque<Entry> entries_;           // by number, and so by start
+  std::deque<Entry> entries_;           // by number; but for cancelled ones so by start
   std::deque<engine::HoldState> ends_;  // of the last numbers before the first
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;

@@ -32,18 +32,23 @@ void AccountGate::unlock() noexcept { account_->unlock(); }
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
   if (account_->locked_awaits_contract()) return {Verdict::kDenied, kForever, cost};
   Book& book = account_->locked_book();
-  book.expire(now);
+  const Instant latest = account_->locked_latest(now);
+  book.expire(latest);
+  book.make_room(latest);
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
-  const Offer offer = book.offer(costs_of(request, cost), now);
+  const Offer offer = book.offer(costs_of(request, cost), latest);
   if (offer.never != Never::kNot) return {Verdict::kNever, kForever, cost};
-  if (offer.start <= now) return {Verdict::kAllowed, now, 0};
+  // The engine may have read its clock before somebody who came first.
+  if (offer.start <= latest) return {Verdict::kAllowed, now, 0};
   return {Verdict::kDenied, offer.start, std::max<std::int64_t>(1, cost - available(now))};
 }
 
 Instant AccountGate::fits_from(const engine::Request& request, Instant from,
                                std::int64_t cost) const {
   if (account_->locked_awaits_contract()) return kForever;
-  return account_->locked_book().offer(costs_of(request, cost), from).start;
+  const Instant latest = later_of(from, account_->locked_latest());
+  const Instant start = account_->locked_book().offer(costs_of(request, cost), latest).start;
+  return start <= latest ? from : start;
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
@@ -63,6 +68,7 @@ void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
   Book& book = account_->locked_book();
   const std::optional<Costs> reserved = book.reserved(hold.receipt);
   if (!reserved) return;
+  now = account_->locked_latest(now);
   switch (hold.how) {
     case engine::Ending::kCancelled:
       book.release(hold.receipt, now);
@@ -84,7 +90,8 @@ void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
 
 std::int64_t AccountGate::available(Instant now) {
   const Book& book = account_->locked_book();
-  if (book.last_start() > now) return 0;  // those who have a later start come first
+  now = account_->locked_latest(now);
+  if (book.first_start(now) > now) return 0;  // those who have a later start come first
   const std::vector<Standing> rows = book.standing({0, 0}, now);
   std::int64_t least = capacity();
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -30,8 +30,7 @@ std::optional<Refusal> refusal_of(std::span<const Standing> standing, Duration b
 
 std::optional<std::string> retry_after_text(const Refusal& refusal, RetryAfterUnit unit) {
   if (!refusal.wait_ns) return std::nullopt;
-  const std::int64_t one_ns = unit == RetryAfterUnit::kMilliseconds ? 1'000'000 : 1'000'000'000;
-  return fmt::format("{}", ceil_div(*refusal.wait_ns, one_ns));
+  return fmt::format("{}", ceil_div(*refusal.wait_ns, unit_of(unit).count()));
 }
 
 std::string refusal_body(const Refusal& refusal, std::span<const Policy> policies) {

@@ -37,6 +37,11 @@ constexpr std::string_view to_string(RefusalCode code) noexcept {
 
 enum class RetryAfterUnit : std::uint8_t { kMilliseconds, kSeconds };
 
+constexpr Duration unit_of(RetryAfterUnit unit) noexcept {
+  return unit == RetryAfterUnit::kMilliseconds ? Duration{std::chrono::milliseconds{1}}
+                                               : Duration{std::chrono::seconds{1}};
+}
+
 struct Refusal {
   RefusalCode code = RefusalCode::kExceeded;
   std::vector<std::size_t> violated{};  // policies; of kExceedsCapacity those that are exceeded

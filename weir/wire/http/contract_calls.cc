@@ -58,14 +58,13 @@ void answer_end(Exchange& exchange, HoldId reservation, HoldState wanted, HoldSt
   }
 }
 
-// The place of the policy with this id.
-std::optional<std::size_t> place_of(const std::vector<contract::Policy>& policies,
-                                    std::string_view id) {
+std::optional<contract::Policy> policy_with_id(const std::vector<contract::Policy>& policies,
+                                               std::string_view id) {
   const auto found =
       std::find_if(policies.begin(), policies.end(),
                    [&](const contract::Policy& policy) { return policy_id(policy) == id; });
   if (found == policies.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - policies.begin());
+  return *found;
 }
 
 // One contract for each type that the account has policies of.
@@ -132,14 +131,20 @@ void contract_commit(Exchange& exchange) {
   if (!asked->actual.empty()) {
     actual = asked->actual.over(account->reserved(asked->reservation).value_or(contract::Costs{}));
   }
-  const Result<HoldState> state = account->commit(asked->reservation, actual, exchange.now);
-  if (!state) {
-    exchange.fail(state.error());
+  const Result<contract::Committed> committed =
+      account->commit(asked->reservation, actual, exchange.now);
+  if (!committed) {
+    exchange.fail(committed.error());
     return;
   }
   // Costs that were not needed are room that somebody may wait for at the gate.
   if (actual) exchange.try_waiters();
-  answer_end(exchange, asked->reservation, HoldState::kSettled, *state);
+  if (committed->debited) {
+    exchange.answer.content_type = kJsonType;
+    append_committed(exchange.answer.body, committed->state, *committed->debited);
+    return;
+  }
+  answer_end(exchange, asked->reservation, HoldState::kSettled, committed->state);
 }
 
 void contract_release(Exchange& exchange) {
@@ -200,7 +205,7 @@ void contract_feedback(Exchange& exchange) {
                     .costs = asked->costs.over({}),
                     .retry_after = asked->retry_after};
   if (!asked->policy.empty()) {
-    met.violated = place_of(account->policies(), asked->policy);
+    met.violated = policy_with_id(account->policies(), asked->policy);
     if (!met.violated) {
       exchange.fail(bad_argument(
           fmt::format("body: policy is {}, but it must be one of the account's; GET /v1/contract/… "

@@ -306,6 +306,12 @@ void append_consumed(std::string& out, const contract::Consumed& consumed) {
   out += '}';
 }
 
+void append_committed(std::string& out, engine::HoldState state, const contract::Costs& debited) {
+  fmt::format_to(std::back_inserter(out), R"({{"state":"{}","debited":)", to_string(state));
+  append_costs(out, debited);
+  out += '}';
+}
+
 void append_account(std::string& out, const contract::Account& account, std::string_view user_id,
                     const contract::AccountView& view, Instant now) {
   const contract::AccountOptions options = account.options();

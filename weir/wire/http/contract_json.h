@@ -86,11 +86,13 @@ bool read_decimal(Reader& in, std::string_view name,
 
 void append_reserved(std::string& out, const system::contract::Reserved& reserved);
 void append_consumed(std::string& out, const system::contract::Consumed& consumed);
+void append_committed(std::string& out, engine::HoldState state,
+                      const system::contract::Costs& debited);
 void append_account(std::string& out, const system::contract::Account& account,
                     std::string_view user_id, const system::contract::AccountView& view,
                     Instant now);
-// What to give back with counts of the service: what it may not have counted became final
-// after this. In contract_sync_calls.cc.
+// What to give back with counts of the service: what it may not have counted started or
+// became final after this. In contract_sync_calls.cc.
 std::string contract_mark(const system::contract::Totals& finals);
 // A number of units: `-0.64`.
 void append_units(std::string& out, std::int64_t micro);

@@ -27,15 +27,20 @@ bool read_number(std::string_view text, Wide& number) {
 }
 
 Result<contract::Totals> read_mark(std::string_view text) {
-  const std::size_t dash = text.find('-');
+  const std::size_t first = text.find('-');
+  const std::size_t second = first == std::string_view::npos ? first : text.find('-', first + 1);
   contract::Totals totals;
-  if (dash == std::string_view::npos || !read_number(text.substr(0, dash), totals.requests_micro) ||
-      !read_number(text.substr(dash + 1), totals.processing_units_micro)) {
+  Wide at_ns = 0;
+  if (second == std::string_view::npos ||
+      !read_number(text.substr(0, first), totals.requests_micro) ||
+      !read_number(text.substr(first + 1, second - first - 1), totals.processing_units_micro) ||
+      !read_number(text.substr(second + 1), at_ns)) {
     return bad_argument(fmt::format(
         "query: mark is {}, but it must be one that GET /v1/contract/… showed; leave it out, or "
         "write that",
         in_quotes(text)));
   }
+  totals.at = Instant{saturate(at_ns)};
   return totals;
 }
 
@@ -52,8 +57,8 @@ std::shared_ptr<Account> contract_guard(Exchange& exchange) {
 }
 
 std::string contract_mark(const contract::Totals& finals) {
-  return fmt::format("{}-{}", saturate(finals.requests_micro),
-                     saturate(finals.processing_units_micro));
+  return fmt::format("{}-{}-{}", saturate(finals.requests_micro),
+                     saturate(finals.processing_units_micro), finals.at.ns);
 }
 
 void set_contract(Exchange& exchange) {
@@ -83,6 +88,7 @@ void set_token_counts(Exchange& exchange) {
   const std::shared_ptr<Account> account = contract_guard(exchange);
   if (account == nullptr) return;
   contract::Totals before = account->finals();
+  before.at = Instant{};  // nobody says when these were counted
   if (exchange.query.has("mark")) {
     const Result<std::string_view> mark = exchange.query.one("mark");
     if (!mark) {

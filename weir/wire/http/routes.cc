@@ -114,7 +114,7 @@ constexpr std::array kRoutes = {
           "ContractAsk", "Reserved"},
     Route{"POST", "/v1/contract/{account}/commit", Role::kDecide, contract_commit,
           "contract_commit", "End a reservation with the costs that were charged.",
-          "ReservationCommit", "State"},
+          "ReservationCommit", "Committed"},
     Route{"POST", "/v1/contract/{account}/release", Role::kDecide, contract_release,
           "contract_release", "End a reservation as if it had never been.", "ReservationRelease",
           "State"},
