@@ -93,6 +93,14 @@ TEST_F(FollowerTest, FetchesContractAndCountsAtTheStart) {
   EXPECT_EQ(follower->status().last_error, "");
 }
 
+TEST_F(FollowerTest, TakesTheDefaultsWhereTheUserHasNoContract) {
+  service.behave("nobody");
+  follow();
+  EXPECT_EQ(capacity(), 300);
+  EXPECT_EQ(left_of(*account, 0, kStart), 60'500'000);
+  EXPECT_EQ(follower->status().last_error, "");
+}
+
 TEST_F(FollowerTest, KeepsTheLastGoodValuesThroughEveryFault) {
   follow();
   Duration since{};
