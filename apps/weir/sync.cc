@@ -102,7 +102,10 @@ std::string save(const std::string& path, const std::string& document) {
 class PassingClient final : public contract::Client {
  public:
   PassingClient(contract::ServiceOptions service, std::unique_ptr<Told> told, std::string save_to)
-      : service_(std::move(service)), told_(std::move(told)), save_to_(std::move(save_to)) {}
+      : user_id_(service.user_id),
+        service_(std::move(service)),
+        told_(std::move(told)),
+        save_to_(std::move(save_to)) {}
 
   Reply fetch(Fetch what, const std::string& access_token) override {
     if (what == Fetch::kTokenCounts && told_ != nullptr) {
@@ -110,16 +113,15 @@ class PassingClient final : public contract::Client {
     }
     Reply reply = service_.fetch(what, access_token);
     if (!is_good(reply.status) || what == Fetch::kToken) return reply;
-    if (what == Fetch::kContract && !save_to_.empty() && contract::read_contracts(reply.body)) {
-      if (std::string trouble = save(save_to_, reply.body); !trouble.empty()) {
-        return {0, std::move(trouble), {}};
-      }
+    const bool is_counts = what == Fetch::kTokenCounts;
+    const std::string document = is_counts ? reply.body : contract_in(what, reply.body);
+    if (document.empty()) return reply;
+    std::string trouble;
+    if (!is_counts && !save_to_.empty()) trouble = save(save_to_, document);
+    if (trouble.empty() && told_ != nullptr) {
+      trouble = told_->tell(is_counts ? Fetch::kTokenCounts : Fetch::kContract, document);
     }
-    if (told_ != nullptr) {
-      if (std::string trouble = told_->tell(what, reply.body); !trouble.empty()) {
-        return {0, std::move(trouble), {}};
-      }
-    }
+    if (!trouble.empty()) return {0, std::move(trouble), {}};
     return reply;
   }
   void cancel() noexcept override {
@@ -128,6 +130,20 @@ class PassingClient final : public contract::Client {
   }
 
  private:
+  // A document with the user's contract; empty: there is none, as whoever reads it says. A
+  // listing of types becomes the contract that its defaults stand for.
+  std::string contract_in(Fetch what, const std::string& body) const {
+    if (what == Fetch::kContract) {
+      const auto contracts = contract::read_contracts(body);
+      return contracts && policies_of(*contracts, user_id_) ? body : "";
+    }
+    auto types = contract::read_contract_types(body);
+    if (!types) return {};
+    for (contract::Contract& type : *types) type.user_id = user_id_;
+    return write_contracts(*types);
+  }
+
+  const std::string user_id_;
   contract::ServiceClient service_;
   std::unique_ptr<Told> told_;
   std::string save_to_;

@@ -106,6 +106,23 @@ TEST(Examples, WithContractsLoad) {
   EXPECT_EQ(config.rules->find("provider")->gate, config.contracts[0].gate);
 }
 
+TEST(Examples, WithAServiceAndItsGuardLoad) {
+  const Config service = config_of(contents("examples/follow/service.yaml"), contents);
+  ASSERT_EQ(service.contracts.size(), 1u);
+  EXPECT_EQ(service.contracts[0].options.role, system::contract::Role::kService);
+  EXPECT_EQ(service.auth.size(), 2u);
+  const Config guard = config_of(contents("examples/follow/guard.yaml"), contents);
+  ASSERT_EQ(guard.contracts.size(), 1u);
+  ASSERT_TRUE(guard.contracts[0].sync.has_value());
+  EXPECT_EQ(guard.contracts[0].user_id, service.contracts[0].user_id);
+  EXPECT_EQ(guard.contracts[0].sync->service.url, "http://" + service.http.at(0).text());
+  // What the comments of the service tell to type, is let in.
+  const std::string text = contents("examples/follow/service.yaml");
+  for (const auto& token : service.auth) {
+    EXPECT_THAT(text, ::testing::HasSubstr("-H 'Authorization: Bearer " + token.token + "'"));
+  }
+}
+
 TEST(Examples, WithComputeLoad) {
   const Config config = config_of(contents("examples/compute/weir.yaml"), contents);
   ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);

@@ -95,5 +95,23 @@ TEST(Sync, IsDescribedWithoutItsSecrets) {
   EXPECT_THAT(describe(config), ::testing::Not(HasSubstr("hush")));
 }
 
+TEST(Sync, RefusesAServiceWithAQuery) {
+  EXPECT_THAT(mistakes("url: 'https://services.example.org/?x=1'"),
+              HasSubstr("url is 'https://services.example.org/?x=1', but it must have no query"));
+}
+
+TEST(Sync, IsForSixtyFourAccountsAtMost) {
+  const auto accounts = [](int count) {
+    std::string text = "contracts:\n";
+    for (int i = 0; i < count; ++i) {
+      text += "  - { name: a" + std::to_string(i) + ", sync: { " + kUrl + " } }\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(config_of(accounts(64), saying("")).contracts.size(), 64u);
+  EXPECT_THAT(mistakes_of(accounts(65), saying("")),
+              HasSubstr("65 accounts have 'sync', but at most 64 may; run several servers"));
+}
+
 }  // namespace
 }  // namespace weir::config

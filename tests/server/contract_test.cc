@@ -458,17 +458,30 @@ TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
   const std::string patient =
       post("/v1/acquire",
            R"({"attributes":{"client":"a"},"costs":{"processing_units":1000000},"wait":"3000s"})");
-  const std::pair<std::string, std::string> ways[] = {{"release", "}"},
-                                                      {"commit", R"(,"processing_units":2})"}};
-  for (const auto& [what, rest] : ways) {
+  struct Way {
+    std::string method, what, body;  // after the reservation, or the whole
+  };
+  const Way ways[] = {
+      {"POST", "release", "}"},
+      {"POST", "commit", R"(,"processing_units":2})"},
+      {"PUT", "contract",
+       R"({"data":[{"userId":"u1","type":{"name":"PROCESSING_UNITS"},)"
+       R"("policies":[{"capacity":50,"samplingPeriod":"PT1H"}]}]})"},
+      {"PUT", "counts", R"({"data":{"PROCESSING_UNITS":{"PT1H":10}}})"},
+  };
+  for (const Way& way : ways) {
     server.reset();
     start(settings(", jitter: 0s", hourly) + kWithLimits, "");
     const std::string id = reservation(ask("reserve", R"({"processing_units":10})").body);
+    // Counts are of use to those who wait only if nothing is outstanding.
+    if (way.what == "counts") ask("commit", R"({"reservation":")" + id + R"("})");
     HttpClient waiting(server->addresses()[1]);
     waiting.send(patient);
-    ASSERT_TRUE(eventually([this] { return server->engine().waiters() == 1; }));
-    EXPECT_EQ(ask(what, R"({"reservation":")" + id + "\"" + rest).status, 200);
-    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << what;
+    ASSERT_TRUE(someone_waits());
+    const std::string body =
+        way.method == "PUT" ? way.body : R"({"reservation":")" + id + "\"" + way.body;
+    EXPECT_EQ(http(with_body(way.method, "/v1/contract/acme/" + way.what, body)).status, 200);
+    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << way.what;
   }
 }
 

@@ -91,8 +91,14 @@ TEST_F(SyncTest, TakesOverWhatTheServiceHas) {
 
 TEST_F(SyncTest, IsReadyWithoutTheServiceAndSaysWhatIsMissing) {
   begin_guard("url: 'http://127.0.0.1:1', retry: 100ms");
-  EXPECT_TRUE(shows(R"("failures":3)")) << shown();
+  EXPECT_TRUE(eventually([&] {
+    const std::size_t at = shown().find(R"("failures":)");
+    return at != std::string::npos && std::atoi(shown().c_str() + at + 11) >= 3;
+  })) << shown();
   EXPECT_EQ(ask(get("/readyz")).status, 200);
+  const HttpAnswer reserved = ask(post("/v1/contract/acme/reserve", "{}"));
+  EXPECT_EQ(reserved.status, 503) << "it knows no policies";
+  EXPECT_THAT(reserved.body, HasSubstr("no policies until its service has answered"));
   EXPECT_THAT(shown(), AllOf(HasSubstr(R"("contract_age":null,"counts_age":null)"),
                              HasSubstr("account 'acme': contract: no answer ("),
                              HasSubstr("; the last good values stay in force")));
@@ -145,8 +151,42 @@ TEST_F(SyncTest, StartsOverOnlyIfItsSettingsHaveChanged) {
   EXPECT_THAT(shown(), HasSubstr(R"("fetches":2)"));
   write(guard("url: 'http://127.0.0.1:1'"));
   EXPECT_EQ(ask(post("/v1/reload", "")).status, 200);
-  EXPECT_TRUE(shows(R"("failures":1)")) << shown();
+  EXPECT_TRUE(shows(R"("failures":2)")) << shown();
   EXPECT_THAT(shown(), HasSubstr(R"("policy":"PU_10_PT744H")")) << "what it has learnt stays";
+}
+
+TEST_F(SyncTest, FollowsNobodyAnyMoreWhenAReloadIsOver) {
+  begin_guard("");
+  for (int i = 0; i < 10; ++i) {
+    write(guard("url: 'http://127.0.0.1:1'"));
+    EXPECT_EQ(ask(post("/v1/reload", "")).status, 200);
+    EXPECT_THAT(shown(), Not(HasSubstr(R"("sync":null})")));
+    write(guard(""));
+    EXPECT_EQ(ask(post("/v1/reload", "")).status, 200);
+    EXPECT_THAT(shown(), HasSubstr(R"("sync":null})"));
+  }
+}
+
+TEST_F(SyncTest, LetsWaitersInWhenTheServiceHasMoreLeft) {
+  begin_service();
+  HttpClient to_service(service->addresses()[0]);
+  const std::string body =
+      to_service.ask(post("/v1/contract/acme/consume", R"({"processing_units":10})")).body;
+  const std::size_t at = body.find(R"("reservation":")") + 15;
+  const std::string reservation = body.substr(at, body.find('"', at) - at);
+  write(guard("url: '" + url() + "', refresh: 1s") + "limits: [ { name: all, contract: acme } ]\n");
+  auto config = config::load(path());
+  ASSERT_TRUE(config) << config.error().message;
+  auto started = Server::start(std::move(*config), clock);
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  ASSERT_TRUE(shows(R"("left":0,)")) << shown();
+  HttpClient waiting(server->addresses()[0]);
+  waiting.send(post("/v1/acquire",
+                    R"({"attributes":{},"costs":{"processing_units":5000000},"wait":"3000s"})"));
+  ASSERT_TRUE(someone_waits());
+  to_service.ask(post("/v1/contract/acme/release", R"({"reservation":")" + reservation + R"("})"));
+  EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")"));
 }
 
 // --- documents that somebody brings
@@ -205,6 +245,10 @@ TEST_F(SyncTest, LetsNobodyTellAServiceWhatItCounts) {
   const HttpAnswer answer = client.ask(with_body("PUT", "/v1/contract/acme/counts", kCounts));
   EXPECT_EQ(answer.status, 409);
   EXPECT_THAT(answer.body, HasSubstr("its role is 'service', which counts itself"));
+  const HttpAnswer met = client.ask(
+      post("/v1/contract/acme/feedback", R"({"processing_units":1,"retry_after":1000})"));
+  EXPECT_EQ(met.status, 409);
+  EXPECT_THAT(met.body, HasSubstr("its role is 'service', which counts itself"));
 }
 
 }  // namespace

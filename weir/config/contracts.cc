@@ -13,6 +13,7 @@
 #include "weir/engine/quantity.h"
 #include "weir/engine/rules.h"
 #include "weir/system/contract/document.h"
+#include "weir/system/contract/follower.h"
 #include "weir/system/contract/gate.h"
 #include "weir/system/contract/period.h"
 
@@ -202,7 +203,8 @@ constexpr Key<AccountDraft> kAccountKeys[] = {
      "A published list of contracts ([contract.md](contract.md)); relative to the working "
      "directory."},
     {"policies", read_account_policies, "[ { type: REQUESTS, capacity: 1000, period: PT1M } ]",
-     "Policies instead of those of the file with the same type and period, or besides them."},
+     "Policies instead of those of the file with the same type and period, or besides them. With "
+     "`sync`, until the service has answered: its contract replaces all of them."},
     {"role", in_options<choice_at<&AccountOptions::role, kAccountRoles, AccountOptions>>, "guard",
      "`guard`: tells workers when to start; `service`: refuses with 429. Default `guard`."},
     {"rule", in_options<choice_at<&AccountOptions::rule, kAccountRules, AccountOptions>>,
@@ -222,7 +224,7 @@ constexpr Key<AccountDraft> kAccountKeys[] = {
     {"retry_after_default", span_at<&AccountOptions::retry_after_default>, "30s",
      "How long a refusal counts that was met without a `Retry-After`. Default `30s`."},
     {"sync", read_account_sync, "{ url: https://services.example.org }",
-     "The service that it follows."},
+     "The service that it follows. At most 64 accounts have one."},
 };
 
 // Those of the list instead of those of the file, where both have one.
@@ -281,6 +283,18 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   return std::move(settings);
 }
 
+// Each has a thread of its own.
+void check_followers(Place place, Context& context,
+                     const std::vector<ContractSettings>& contracts) {
+  const auto count = static_cast<std::size_t>(
+      std::count_if(contracts.begin(), contracts.end(),
+                    [](const ContractSettings& each) { return each.sync.has_value(); }));
+  if (count <= contract::kFollowersMax) return;
+  context.mistake(place, fmt::format("{} accounts have 'sync', but at most {} may; run several "
+                                     "servers, or 'weir sync' beside this one for the others",
+                                     count, contract::kFollowersMax));
+}
+
 std::shared_ptr<const contract::Accounts> accounts_of(
     const std::vector<ContractSettings>& contracts) {
   auto accounts = std::make_shared<contract::Accounts>();
@@ -325,6 +339,7 @@ void read_contracts(const Entry& entry, Context& context, Draft& draft) {
     }
     if (!settings.name.empty()) draft.config.contracts.push_back(std::move(settings));
   }
+  check_followers(entry.place, inner, draft.config.contracts);
   if (context.mistakes.count() == before) {
     draft.config.accounts = accounts_of(draft.config.contracts);
   }

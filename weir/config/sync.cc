@@ -34,6 +34,17 @@ void read_url(const Entry& entry, Context& context, SyncDraft& sync) {
   }
 }
 
+// Paths are put behind it.
+void read_service_url(const Entry& entry, Context& context, SyncDraft& sync) {
+  read_url<&ServiceOptions::url>(entry, context, sync);
+  if (sync.service().url.find('?') == std::string::npos) return;
+  context.mistake(
+      entry.value.place,
+      fmt::format("url is {}, but it must have no query, since '/aux/...' is put behind "
+                  "it; leave out what begins with '?'",
+                  in_quotes(sync.service().url)));
+}
+
 template <auto Member>
 void service_text(const Entry& entry, Context& context, SyncDraft& sync) {
   read_text(entry, context, sync.service().*Member);
@@ -112,8 +123,8 @@ void read_verify(const Entry& entry, Context& context, SyncDraft& sync) {
 }
 
 constexpr Key<SyncDraft> kSyncKeys[] = {
-    {"url", read_url<&ServiceOptions::url>, "https://services.example.org",
-     "The service, without `/aux`.", kRequired},
+    {"url", read_service_url, "https://services.example.org",
+     "The service, without `/aux` and without a query.", kRequired},
     {"token_url", read_url<&ServiceOptions::token_url>, "https://services.example.org/oauth/token",
      "Grants access tokens for client credentials (OAuth2). Left out: none are fetched."},
     {"client_id", service_text<&ServiceOptions::client_id>, "weir", "Who asks for them."},

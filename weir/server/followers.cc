@@ -1,8 +1,12 @@
 #include "weir/server/followers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <system_error>
 
+#include "weir/base/in_quotes.h"
 #include "weir/system/contract/policy.h"
 
 namespace weir::server {
@@ -36,27 +40,55 @@ contract::Follower::Listener log_follower(const Log& log) {
   };
 }
 
+std::shared_ptr<contract::Follower> Followers::start(const config::ContractSettings& settings,
+                                                     const Log& log) const {
+  auto tell = [on_fetched = on_fetched_,
+               write = log_follower(log)](const contract::FollowerEvent& event) {
+    if (write) write(event);
+    if (event.kind == contract::FollowerEvent::Kind::kRound && on_fetched) on_fetched();
+  };
+  try {
+    return std::make_shared<Follower>(settings.account, *settings.sync, clock_, std::move(tell));
+  } catch (const std::system_error& error) {
+    settings.account->set_followed(std::nullopt);
+    if (log) {
+      log({LogLevel::kError,
+           "outage",
+           {{"part", "sync " + settings.name},
+            {"error", fmt::format("account {}: no thread to follow its service with: {}; let the "
+                                  "process have more threads, and reload",
+                                  in_quotes(settings.name), error.what())}}});
+    }
+    return nullptr;
+  }
+}
+
 void Followers::follow(const std::vector<config::ContractSettings>& contracts, const Log& log) {
   const std::scoped_lock lock(lock_);
   if (has_stopped_) return;
-  std::vector<std::shared_ptr<Follower>> next;
+  const auto is_wanted = [&](const Follower& follower) {
+    return std::any_of(contracts.begin(), contracts.end(), [&](const auto& settings) {
+      return settings.sync && settings.account == follower.account() &&
+             *settings.sync == follower.options();
+    });
+  };
+  // Those that end do so before others begin: nobody notes anything about an account that
+  // has been left, nor do two follow one.
+  for (std::shared_ptr<Follower>& former : followers_) {
+    if (is_wanted(*former)) continue;
+    const std::shared_ptr<contract::Account> account = former->account();
+    former.reset();
+    account->set_followed(std::nullopt);
+  }
+  std::erase(followers_, nullptr);
   for (const config::ContractSettings& settings : contracts) {
     if (!settings.sync) continue;
-    const auto same = std::find_if(followers_.begin(), followers_.end(), [&](const auto& each) {
-      return &each->account() == settings.account.get() && each->options() == *settings.sync;
+    const bool goes_on = std::any_of(followers_.begin(), followers_.end(), [&](const auto& each) {
+      return each->account() == settings.account;
     });
-    next.push_back(same != followers_.end()
-                       ? *same
-                       : std::make_shared<Follower>(settings.account, *settings.sync, clock_,
-                                                    log_follower(log)));
+    if (goes_on) continue;
+    if (auto follower = start(settings, log)) followers_.push_back(std::move(follower));
   }
-  for (const std::shared_ptr<Follower>& former : followers_) {
-    const bool goes_on = std::any_of(next.begin(), next.end(), [&](const auto& each) {
-      return &each->account() == &former->account();
-    });
-    if (!goes_on) former->forget();
-  }
-  followers_ = std::move(next);
 }
 
 void Followers::stop() {

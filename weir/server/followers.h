@@ -1,15 +1,17 @@
 // Followers: the accounts of a server that follow a service, each on a thread of its own.
 //
 // The log has a line when a service begins to fail, when it answers again, and when it
-// has other policies. Decisions and readiness do not depend on any of it. How old the
-// values are is shown by the account's view.
+// has other policies. Readiness does not depend on any of it. How old the values are is
+// shown by the account's view.
 //
 // Thread safety: every function may be called from any thread.
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "weir/base/clock.h"
@@ -21,10 +23,15 @@ namespace weir::server {
 
 class Followers {
  public:
-  explicit Followers(Clock& clock) : clock_(clock) {}
+  // `on_fetched` is called after each round of fetches, by whichever thread made it: an
+  // account may have more room than before.
+  Followers(Clock& clock, std::function<void()> on_fetched)
+      : clock_(clock), on_fetched_(std::move(on_fetched)) {}
 
   // Follows the accounts that have `sync`, and no others. Those that are followed already,
-  // in the same way, are left alone.
+  // in the same way, are left alone; one that is followed in another way is not followed in
+  // both at any time. An account for which there is no thread is not followed, and the log
+  // says so.
   void follow(const std::vector<config::ContractSettings>& contracts, const Log& log);
   // For good: cancels what is being fetched, and follows nobody afterwards.
   void stop();
@@ -32,7 +39,10 @@ class Followers {
  private:
   using Follower = system::contract::Follower;
 
+  std::shared_ptr<Follower> start(const config::ContractSettings& settings, const Log& log) const;
+
   Clock& clock_;
+  const std::function<void()> on_fetched_;
   std::mutex lock_;
   bool has_stopped_ = false;
   std::vector<std::shared_ptr<Follower>> followers_;

@@ -161,9 +161,10 @@ struct Server::Impl {
     engine->set_wakeup(
         [this](Instant at) { loops[0]->post([this, at] { arm_engine_timer(at); }); });
     loops[0]->post([this] { tick(); });
+    // First: an account without policies waits for those of its service.
+    followers.follow(config.contracts, log);
     listeners.start();
     for (auto& loop : loops) loop->start();
-    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -222,7 +223,7 @@ struct Server::Impl {
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
-  Followers followers{clock};
+  Followers followers{clock, [this] { engine->try_waiters(clock.now()); }};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -350,13 +351,16 @@ Status Server::Impl::reload() {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
-  const std::scoped_lock lock(config_lock);
-  config.contracts = std::move(next->contracts);
-  config.accounts = std::move(next->accounts);
-  config.throttles = std::move(next->throttles);
-  config.rules = next->rules;
-  config.limits_spec = std::move(next->limits_spec);
-  tokens.set(std::move(next->auth));
+  {
+    const std::scoped_lock lock(config_lock);
+    config.contracts = std::move(next->contracts);
+    config.accounts = std::move(next->accounts);
+    config.throttles = std::move(next->throttles);
+    config.rules = next->rules;
+    config.limits_spec = std::move(next->limits_spec);
+    tokens.set(std::move(next->auth));
+  }
+  // Waits for those that end, and so without the lock that requests take.
   followers.follow(config.contracts, log);
   return Done{};
 }

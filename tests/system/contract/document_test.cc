@@ -198,6 +198,19 @@ TEST(Document, IsReadBackAsItWasWritten) {
   EXPECT_EQ((*again)[0].default_policies, contract.default_policies);
 }
 
+TEST(Document, WritesPeriodsForPeopleToo) {
+  const Contract contract{
+      .user_id = "u1",
+      .resource = Resource::kRequests,
+      .policies = {requests_per(1, 1min), requests_per(1, 744h), requests_per(1, 25h),
+                   requests_per(1, 90s), requests_per(1, 1500ms), requests_per(1, 0s)}};
+  const std::string text = write_contracts({&contract, 1});
+  for (const char* nice : {"1 minute", "31 days", "25 hours", "90 seconds", "PT1.5S", "PT0S"}) {
+    EXPECT_NE(text.find(fmt::format(R"("niceSamplingPeriod":"{}")", nice)), std::string::npos)
+        << nice << " in " << text;
+  }
+}
+
 TEST(Document, WritesWhatIsLeft) {
   const PolicyView views[] = {{requests_per(1000, 1min), 999 * kMicro + 500'000, 0},
                               {units_per(400'000, 744h), 400'000 * kMicro, 0}};

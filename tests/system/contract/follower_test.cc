@@ -9,6 +9,7 @@
 
 #include "tests/system/contract/remote_service.h"
 #include "tests/system/contract/support.h"
+#include "weir/system/contract/gate.h"
 #include "weir/testing/manual_clock.h"
 
 namespace weir::system::contract {
@@ -92,6 +93,14 @@ TEST_F(FollowerTest, FetchesContractAndCountsAtTheStart) {
   EXPECT_EQ(follower->status().last_error, "");
 }
 
+TEST_F(FollowerTest, TakesTheDefaultsWhereTheUserHasNoContract) {
+  service.behave("nobody");
+  follow();
+  EXPECT_EQ(capacity(), 300);
+  EXPECT_EQ(left_of(*account, 0, kStart), 60'500'000);
+  EXPECT_EQ(follower->status().last_error, "");
+}
+
 TEST_F(FollowerTest, KeepsTheLastGoodValuesThroughEveryFault) {
   follow();
   Duration since{};
@@ -139,6 +148,28 @@ TEST_F(FollowerTest, StartsWithoutTheServiceFromItsConfiguration) {
   next_round(5min);
   EXPECT_EQ(capacity(), 100);
   EXPECT_THAT(told.events(), ElementsAre(Kind::kLost, Kind::kPolicies, Kind::kFound));
+}
+
+TEST_F(FollowerTest, HasNobodyStartBeforeTheFirstContractWhereThereAreNoPolicies) {
+  service.behave("status 500");
+  account = account_of({}, {.jitter = 0s});
+  follower = std::make_unique<Follower>(account, options(), clock,
+                                        [this](const auto& event) { told(event); });
+  const Result<Reserved> reserved = account->reserve({.costs = units(1)}, clock.now());
+  ASSERT_FALSE(reserved);
+  EXPECT_EQ(reserved.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(reserved.error().message, HasSubstr("no policies until its service has answered"));
+  EXPECT_EQ(account->consume(units(1), clock.now()).error().code, ErrorCode::kUnavailable);
+  AccountGate gate(account);
+  gate.lock();
+  EXPECT_EQ(gate.check({}, clock.now(), 1).verdict, Verdict::kDenied);
+  EXPECT_EQ(gate.fits_from({}, clock.now(), 1), kForever);
+  gate.unlock();
+  ASSERT_TRUE(eventually([&] { return told.rounds() > 0; }));
+  EXPECT_FALSE(account->reserve({.costs = units(1)}, clock.now())) << "nothing has come of it";
+  service.behave("ok");
+  next_round(5min);
+  EXPECT_TRUE(account->reserve({.costs = units(1)}, clock.now()));
 }
 
 TEST_F(FollowerTest, GivesASlowServiceUp) {

@@ -22,6 +22,11 @@ def policies(capacity):
         {"capacity": capacity, "samplingPeriod": "PT1H", "niceSamplindPeriod": "1 hour"}]}]}
 
 
+def types(capacity):
+    return {"data": [{"name": "PROCESSING_UNITS", "defaultPolicies": [
+        {"capacity": capacity, "samplingPeriod": "PT1H"}]}]}
+
+
 def counts(left):
     return {"data": {"PROCESSING_UNITS": {"PT1H": left}}}
 
@@ -72,6 +77,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.grant(3600)
         elif mode == "revoked" and authorization == f"Bearer {words[0]}":
             self.answer(401, b"no")
+        elif mode == "nobody" and self.path.startswith("/aux/ratelimit/contract?"):
+            self.answer(200, json.dumps({"data": []}).encode())
+        elif self.path == "/aux/ratelimit/contract/types":
+            self.answer(200, json.dumps(types(300)).encode())
         elif self.path.startswith("/aux/ratelimit/contract"):
             self.answer(200, json.dumps(policies(200 if mode == "other" else 100)).encode())
         else:

@@ -44,8 +44,10 @@ TEST_F(ServiceClientTest, AsksForDocumentsOfItsUserWithTheToken) {
   ServiceClient client(options());
   EXPECT_EQ(client.fetch(Fetch::kContract, "one").status, 200);
   EXPECT_EQ(client.fetch(Fetch::kTokenCounts, "two").status, 200);
+  EXPECT_EQ(client.fetch(Fetch::kContractTypes, "three").status, 200);
   EXPECT_EQ(service.asked().at(0), "GET /aux/ratelimit/contract?userId=eq%3Au%201 Bearer one ");
   EXPECT_EQ(service.asked().at(1), "GET /aux/ratelimit/statistics/tokenCounts/u%201 Bearer two ");
+  EXPECT_EQ(service.asked().at(2), "GET /aux/ratelimit/contract/types Bearer three ");
 }
 
 TEST_F(ServiceClientTest, HasATokenOfItsOwnWhereNoneIsGranted) {

@@ -111,6 +111,137 @@ TEST_F(SyncerTest, AsksEverMoreSeldomWhileEveryTokenIsRefused) {
   }
 }
 
+TEST_F(SyncerTest, FetchesCountsWhileTheContractCannotBeHad) {
+  for (const Reply& bad : {Reply{500, "", {}}, Reply{401, "", {}}, Reply{429, "", 1h}}) {
+    SCOPED_TRACE(bad.status);
+    Syncer one(account, options, kStart);
+    service.replies[Fetch::kContract] = bad;
+    Instant now = kStart;
+    for (const double left : {9.0, 5.0, 1.0}) {
+      service.replies[Fetch::kTokenCounts] = {200, counts(left), {}};
+      EXPECT_FALSE(one.step(service, now));
+      EXPECT_EQ(one.status(now).counts_age, 0s);
+      EXPECT_EQ(left_of(*account, 0, now), static_cast<std::int64_t>(left) * kMicro);
+      now = now + 2h;
+    }
+    EXPECT_EQ(one.status(now).contract_age, std::nullopt);
+  }
+}
+
+TEST_F(SyncerTest, BacksOffFromEachFetchByItself) {
+  service.replies[Fetch::kContract] = {500, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  service.asked.clear();
+  const Instant again = syncer.next_instant();
+  EXPECT_LE(again, kStart + 6250ms);
+  EXPECT_FALSE(syncer.step(service, again));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kContract})) << "the counts are good for 5 minutes";
+  EXPECT_EQ(syncer.status(again).failures_in_a_row, 2u);
+}
+
+// --- other policies
+
+TEST_F(SyncerTest, TakesOtherPoliciesOnlyTogetherWithTheirCounts) {
+  ASSERT_TRUE(syncer.finish(Fetch::kToken, service.replies[Fetch::kToken], kStart));
+  ASSERT_TRUE(syncer.finish(Fetch::kContract, service.replies[Fetch::kContract], kStart));
+  EXPECT_EQ(account->policies()[0].capacity, 10) << "100 that nobody knows to be there";
+  syncer.begin(Fetch::kTokenCounts);
+  ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], kStart));
+  EXPECT_EQ(account->policies()[0].capacity, 100);
+  EXPECT_EQ(left_of(*account, 0, kStart), 60 * kMicro);
+}
+
+TEST_F(SyncerTest, AsksForCountsAtOnceWhenPoliciesHaveChanged) {
+  service.replies[Fetch::kContract] = {500, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  service.replies[Fetch::kContract] = {200, contract(100), {}};
+  service.asked.clear();
+  const Instant again = syncer.next_instant();
+  ASSERT_TRUE(syncer.step(service, again));
+  EXPECT_EQ(service.asked, (std::vector{Fetch::kContract, Fetch::kTokenCounts}));
+  EXPECT_EQ(account->policies()[0].capacity, 100);
+}
+
+TEST_F(SyncerTest, TakesOtherPoliciesWithoutCountsThatCannotBeHad) {
+  for (const Reply& bad : {Reply{404, "", {}}, Reply{500, "", {}}, Reply{200, "<html>", {}}}) {
+    SCOPED_TRACE(bad.status);
+    account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+    Syncer one(account, options, kStart);
+    service.replies[Fetch::kContract] = {200, contract(100), {}};
+    service.replies[Fetch::kTokenCounts] = bad;
+    EXPECT_FALSE(one.step(service, kStart));
+    EXPECT_EQ(account->policies()[0].capacity, 100);
+    // And again, while the counts are not asked for.
+    service.replies[Fetch::kContract] = {200, contract(200), {}};
+    ASSERT_TRUE(one.finish(Fetch::kContract, service.replies[Fetch::kContract], kStart + 1s));
+    EXPECT_EQ(account->policies()[0].capacity, 200);
+  }
+}
+
+TEST_F(SyncerTest, RefusesPoliciesThatCannotBeAsAMistakeOfTheContract) {
+  std::string policies;
+  for (int i = 1; i <= 16; ++i) {
+    policies += fmt::format(R"({}{{"capacity":1,"samplingPeriod":"PT{}S"}})", i > 1 ? "," : "", i);
+  }
+  const auto of_type = [&](std::string_view type) {
+    return fmt::format(R"({{"userId":"u1","policies":[{}],"type":{{"name":"{}"}}}})", policies,
+                       type);
+  };
+  service.replies[Fetch::kContract] = {
+      200,
+      fmt::format(R"({{"data":[{},{}]}})", of_type("REQUESTS"), of_type("PROCESSING_UNITS")),
+      {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  EXPECT_NE(syncer.status(kStart).last_error.find("contract: too_many_policies"),
+            std::string::npos);
+  EXPECT_EQ(account->policies()[0].capacity, 10);
+}
+
+// --- users without a contract
+
+constexpr const char* kTypes =
+    R"({"data":[{"name":"PROCESSING_UNITS","defaultPolicies":[{"capacity":300,"samplingPeriod":"PT10S"}]},)"
+    R"({"name":"REQUESTS","defaultPolicies":[{"capacity":7,"samplingPeriod":"PT1M"}]}]})";
+
+TEST_F(SyncerTest, TakesTheDefaultsOfTheTypesWhereTheUserHasNoContract) {
+  service.replies[Fetch::kContractTypes] = {200, kTypes, {}};
+  for (const char* none :
+       {R"({"data":[]})", R"({"data":[{"userId":"u2","policies":[{"capacity":1,)"
+                          R"("samplingPeriod":"PT1S"}],"type":{"name":"REQUESTS"}}]})"}) {
+    SCOPED_TRACE(none);
+    account = account_of({}, {.jitter = 0s});
+    options.user_id = "u1";
+    Syncer one(account, options, kStart);
+    service.replies[Fetch::kContract] = {200, none, {}};
+    service.asked.clear();
+    ASSERT_TRUE(one.step(service, kStart));
+    EXPECT_EQ(service.asked, (std::vector{Fetch::kToken, Fetch::kContract, Fetch::kContractTypes,
+                                          Fetch::kTokenCounts}));
+    ASSERT_EQ(account->policies().size(), 2u);
+    EXPECT_EQ(policy_id(account->policies()[0]), "PU_300_PT10S");
+    EXPECT_EQ(policy_id(account->policies()[1]), "RQ_7_PT1M");
+    EXPECT_EQ(left_of(*account, 0, kStart), 60 * kMicro);
+    EXPECT_EQ(one.status(kStart).contract_age, 0s);
+    // As soon as there is a contract, it counts.
+    service.replies[Fetch::kContract] = {200, contract(100), {}};
+    service.asked.clear();
+    ASSERT_TRUE(one.step(service, kStart + 5min));
+    EXPECT_EQ(service.asked, (std::vector{Fetch::kContract, Fetch::kTokenCounts}));
+    EXPECT_EQ(account->policies()[0].capacity, 100);
+  }
+}
+
+TEST_F(SyncerTest, SaysSoWhereThereIsNeitherAContractNorTypes) {
+  service.replies[Fetch::kContract] = {200, R"({"data":[]})", {}};
+  service.replies[Fetch::kContractTypes] = {404, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  const SyncerStatus status = syncer.status(kStart);
+  EXPECT_NE(status.last_error.find("contract types: status 404"), std::string::npos);
+  EXPECT_EQ(status.contract_age, std::nullopt);
+  EXPECT_FALSE(status.contract_missing);
+  EXPECT_EQ(status.counts_age, 0s);
+}
+
 TEST_F(SyncerTest, SaysWhatIsMissingAlthoughTheRestIsThere) {
   service.replies[Fetch::kContract] = {404, "", {}};
   EXPECT_FALSE(syncer.step(service, kStart));
@@ -138,19 +269,20 @@ TEST_F(SyncerTest, DebitsWhatBecameFinalWhileTheServiceWasAsked) {
 
 TEST_F(SyncerTest, KeepsTheLastGoodValuesAndSaysHowOldTheyAre) {
   ASSERT_TRUE(syncer.step(service, kStart));
+  Instant now = kStart;
   for (const Reply& bad :
        {Reply{0, "connection refused", {}}, Reply{500, "", {}}, Reply{200, "<html>", {}},
         Reply{200, R"({"data":[{}]})", {}}, Reply{200, contract(-5), {}},
         Reply{200, std::string(10'000'000, 'x'), {}}}) {
     service.replies[Fetch::kContract] = bad;
-    const Instant now = later_of(syncer.next_instant(), kStart + 6min);
+    now = now + 10min;
     EXPECT_FALSE(syncer.step(service, now));
     EXPECT_EQ(account->policies()[0].capacity, 100);
     EXPECT_EQ(syncer.status(now).contract_age, now - kStart);
     EXPECT_NE(syncer.status(now).last_error.find("account 'acme': contract: "), std::string::npos);
   }
   service.replies[Fetch::kContract] = {200, contract(100), {}};
-  const Instant now = syncer.next_instant();
+  now = now + 10min;
   ASSERT_TRUE(syncer.step(service, now));
   EXPECT_EQ(syncer.status(now).contract_age, 0s);
   EXPECT_EQ(syncer.status(now).last_error, "");

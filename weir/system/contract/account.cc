@@ -97,6 +97,14 @@ bool Account::owns(HoldId reservation) const {
   });
 }
 
+std::optional<Error> Account::check_contract() const {
+  if (!locked_awaits_contract()) return std::nullopt;
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("account {}: it has no policies until its service has answered for the "
+                           "first time; ask again, or write 'policies' or 'file' for it",
+                           in_quotes(name_))};
+}
+
 Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires) {
   const Result<std::uint64_t> number = book_.grant(costs, start, expires);
   if (!number) return number.error();
@@ -109,6 +117,7 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   if (auto error = check_time(name_, "hold", ask.hold)) return std::move(*error);
   const std::scoped_lock lock(lock_);
+  if (auto error = check_contract()) return std::move(*error);
   const Instant latest = locked_latest(now);
   if (options_.rule == Rule::kPublished) return ask_published(ask, latest);
   book_.expire(latest);
@@ -204,6 +213,7 @@ Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   if (options_.rule == Rule::kPublished) {
     return wrong_rule("tells how long to wait and never refuses; reserve, or");
   }
+  if (auto error = check_contract()) return std::move(*error);
   now = locked_latest(now);
   book_.expire(now);
   book_.make_room(now);
@@ -287,6 +297,11 @@ Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro,
 void Account::refresh(std::span<const Count> counts, const Totals& before, Instant now) {
   if (check_now(now)) return;
   const std::scoped_lock lock(lock_);
+  refresh_counts_locked(counts, before, now);
+}
+
+void Account::refresh_counts_locked(std::span<const Count> counts, const Totals& before,
+                                    Instant now) {
   const std::vector<Policy>& known = book_.policies();
   std::vector<std::optional<std::int64_t>> left_micro(known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
@@ -324,6 +339,17 @@ Status Account::change(std::vector<Policy> policies, Instant now) {
   now = locked_latest(now);
   if (policies == book_.policies()) return Done{};
   change_locked(std::move(policies), now);
+  return Done{};
+}
+
+Status Account::change(std::vector<Policy> policies, std::span<const Count> counts,
+                       const Totals& before, Instant now) {
+  if (auto error = check_policies(name_, policies)) return std::move(*error);
+  if (auto error = check_now(now)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  now = locked_latest(now);
+  if (policies != book_.policies()) change_locked(std::move(policies), now);
+  refresh_counts_locked(counts, before, now);
   return Done{};
 }
 

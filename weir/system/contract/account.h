@@ -116,7 +116,8 @@ struct Followed {
   std::optional<Instant> counts_at{};
   std::uint64_t fetches = 0;
   std::uint64_t failures = 0;
-  std::string error{};  // what could not be had the last time; empty: nothing
+  bool contract_missing = false;  // the service has no endpoint for it
+  std::string error{};            // what could not be had the last time; empty: nothing
 };
 
 struct AccountView {
@@ -174,6 +175,9 @@ class Account {
   Totals finals() const;
   // Other policies; what is outstanding stays. An error leaves the former ones.
   Status change(std::vector<Policy> policies, Instant now);
+  // Both in one step: other policies, and what the service reports as left under them.
+  Status change(std::vector<Policy> policies, std::span<const Count> counts, const Totals& before,
+                Instant now);
   // Other times and units; what is outstanding stays. Role, rule and owner stay too: with
   // another role or rule it is refused.
   Status change_options(const AccountOptions& options);
@@ -187,7 +191,9 @@ class Account {
   // Grows with whatever would be saved, time apart.
   std::uint64_t changes() const;
 
-  // For whoever follows a service on its behalf, to be shown.
+  // For whoever follows a service on its behalf, to be shown. An account without policies
+  // that follows a service is unavailable until it has the contract, or knows that there is
+  // no endpoint for it.
   void set_followed(std::optional<Followed> followed);
 
   std::vector<Policy> policies() const;
@@ -204,6 +210,10 @@ class Account {
   }
   Instant locked_latest() const noexcept { return latest_; }
   const AccountOptions& locked_options() const noexcept { return options_; }
+  bool locked_awaits_contract() const noexcept {
+    return followed_ && !followed_->contract_at && !followed_->contract_missing &&
+           book_.policies().empty();
+  }
   std::uint64_t owner() const noexcept { return owner_; }
 
  private:
@@ -217,6 +227,8 @@ class Account {
     std::uint64_t end = 0;
   };
   bool owns(HoldId reservation) const;
+  std::optional<Error> check_contract() const;  // that it need not be awaited
+  void refresh_counts_locked(std::span<const Count> counts, const Totals& before, Instant now);
   void change_locked(std::vector<Policy> policies, Instant now);
   void follow_other_rule(Instant now);  // account_state.cc
   Error wrong_rule(std::string_view what) const;

@@ -287,10 +287,29 @@ Result<std::int64_t> read_left(const json::value& value, const std::string& wher
   return number < 0 ? -*micro : *micro;
 }
 
+// For people: `1 minute`, `31 days`, in the largest unit that it is a whole number of.
+std::string nice_period(Duration period) {
+  struct Unit {
+    Duration length;
+    std::string_view name;
+  };
+  constexpr Unit kUnits[] = {{std::chrono::hours{24}, "day"},
+                             {std::chrono::hours{1}, "hour"},
+                             {std::chrono::minutes{1}, "minute"},
+                             {std::chrono::seconds{1}, "second"}};
+  for (const Unit& unit : kUnits) {
+    if (period.count() == 0 || period % unit.length != Duration{0}) continue;
+    const std::int64_t count = period / unit.length;
+    return fmt::format("{} {}{}", count, unit.name, count == 1 ? "" : "s");
+  }
+  return period_text(period);
+}
+
 json::object json_policy(const Policy& policy) {
   return {{"capacity", policy.capacity},
           {"samplingPeriod", period_text(policy.period)},
-          {"nanosBetweenRefills", policy.refill_ns}};
+          {"nanosBetweenRefills", policy.refill_ns},
+          {"niceSamplingPeriod", nice_period(policy.period)}};
 }
 
 json::array json_policies(std::span<const Policy> policies) {

@@ -35,7 +35,7 @@ Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
       listener_(std::move(listener)),
       client_(std::move(client)),
       syncer_(account_, syncer_options(options_), clock.now()) {
-  note();
+  note();  // before anybody asks the account
   thread_ = std::thread([this] { run(); });
 }
 
@@ -89,7 +89,7 @@ void Follower::fetch_what_is_due() {
   tell(before);
 }
 
-// With the lock.
+// With the lock, or before the thread.
 void Follower::note() const {
   const Instant now = clock_.now();
   const SyncerStatus status = syncer_.status(now);
@@ -97,7 +97,7 @@ void Follower::note() const {
     return age ? std::optional(now - *age) : std::nullopt;
   };
   account_->set_followed(Followed{at(status.contract_age), at(status.counts_age), status.fetches,
-                                  status.failures, status.last_error});
+                                  status.failures, status.contract_missing, status.last_error});
 }
 
 void Follower::tell(const std::vector<Policy>& before) {

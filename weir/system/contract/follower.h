@@ -12,6 +12,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,8 @@
 #include "weir/system/contract/syncer.h"
 
 namespace weir::system::contract {
+
+constexpr std::size_t kFollowersMax = 64;  // of one process: each has a thread
 
 struct FollowerOptions {
   ServiceOptions service{};
@@ -54,7 +57,7 @@ class Follower {
  public:
   using Listener = std::function<void(const FollowerEvent&)>;
 
-  // Requires a clock that outlives it.
+  // Requires a clock that outlives it. Throws std::system_error if there is no thread to be had.
   Follower(std::shared_ptr<Account> account, FollowerOptions options, Clock& clock,
            Listener listener);
   // With a client of one's own.
@@ -64,12 +67,10 @@ class Follower {
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 
-  const Account& account() const noexcept { return *account_; }
+  const std::shared_ptr<Account>& account() const noexcept { return account_; }
   const FollowerOptions& options() const noexcept { return options_; }
   // With ages as of now.
   SyncerStatus status() const;
-  // Lets the account show no more that it follows somebody. Before the end for good.
-  void forget() { account_->set_followed(std::nullopt); }
 
  private:
   void run();

@@ -30,6 +30,7 @@ void AccountGate::lock() noexcept { account_->lock(); }
 void AccountGate::unlock() noexcept { account_->unlock(); }
 
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
+  if (account_->locked_awaits_contract()) return {Verdict::kDenied, kForever, cost};
   Book& book = account_->locked_book();
   const Instant latest = account_->locked_latest(now);
   book.expire(latest);
@@ -44,6 +45,7 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
 
 Instant AccountGate::fits_from(const engine::Request& request, Instant from,
                                std::int64_t cost) const {
+  if (account_->locked_awaits_contract()) return kForever;
   const Instant latest = later_of(from, account_->locked_latest());
   const Instant start = account_->locked_book().offer(costs_of(request, cost), latest).start;
   return start <= latest ? from : start;

@@ -45,6 +45,8 @@ TransferRequest ServiceClient::request(Fetch what, const std::string& access_tok
     case Fetch::kContract:
       return {.url = options_.url + "/aux/ratelimit/contract?userId=eq%3A" + user,
               .bearer = bearer};
+    case Fetch::kContractTypes:
+      return {.url = options_.url + "/aux/ratelimit/contract/types", .bearer = bearer};
     case Fetch::kTokenCounts:
       return {.url = options_.url + "/aux/ratelimit/statistics/tokenCounts/" + user,
               .bearer = bearer};

@@ -2,6 +2,7 @@
 //
 //   POST token_url   grant_type=client_credentials&client_id=...&client_secret=...
 //   GET  URL/aux/ratelimit/contract?userId=eq:USER
+//   GET  URL/aux/ratelimit/contract/types
 //   GET  URL/aux/ratelimit/statistics/tokenCounts/USER
 //
 // Answers are bounded in time and size, redirects refused, certificates verified:

@@ -17,12 +17,11 @@ Duration within(Duration value, Duration least) { return std::clamp(value, least
 }  // namespace
 
 Syncer::Syncer(std::shared_ptr<Account> account, SyncerOptions options, Instant now)
-    : account_(std::move(account)),
-      options_(std::move(options)),
-      random_(options_.seed),
-      token_due_(options_.authenticates ? now : kForever),
-      contract_due_(now),
-      counts_due_(now) {
+    : account_(std::move(account)), options_(std::move(options)), random_(options_.seed) {
+  task(Fetch::kToken).due = options_.authenticates ? now : kForever;
+  task(Fetch::kContract).due = now;
+  task(Fetch::kContractTypes).due = kForever;  // until the user turns out to have no contract
+  task(Fetch::kTokenCounts).due = now;
   options_.refresh = within(options_.refresh, std::chrono::seconds{1});
   options_.retry = within(options_.retry, std::chrono::milliseconds{100});
   options_.token_margin = within(options_.token_margin, Duration{0});
@@ -41,53 +40,111 @@ Duration Syncer::random_up_to(Duration most) {
 }
 
 std::optional<Fetch> Syncer::next(Instant now) const {
-  if (now < not_before_) return std::nullopt;
-  const bool needs_token = options_.authenticates && token_.empty();
-  if (token_due_ <= now || needs_token) return Fetch::kToken;
-  if (contract_due_ <= now) return Fetch::kContract;
-  if (counts_due_ <= now) return Fetch::kTokenCounts;
+  for (std::size_t i = 0; i < kFetches; ++i) {
+    if (tasks_[i].due <= now) return static_cast<Fetch>(i);
+    if (needs_token()) break;  // it is the first, and nothing else will be answered
+  }
   return std::nullopt;
 }
 
 Instant Syncer::next_instant() const {
-  const bool needs_token = options_.authenticates && token_.empty();
-  const Instant due =
-      needs_token ? Instant{0} : earlier_of(token_due_, earlier_of(contract_due_, counts_due_));
-  return later_of(due, not_before_);
+  Instant due = tasks_[0].due;
+  if (needs_token()) return due;
+  for (const Task& task : tasks_) due = earlier_of(due, task.due);
+  return due;
 }
 
 Status Syncer::take(Fetch what, const std::string& body, Instant now) {
   switch (what) {
-    case Fetch::kToken: {
-      Result<AccessToken> token = read_access_token(body);
-      if (!token) return token.error();
-      token_ = std::move(token->token);
-      token_ends_ = now + token->lasts;
-      // The margin, or a quarter of a short life; and up to an eighth more by chance.
-      const Duration margin = std::min(options_.token_margin, token->lasts / 4);
-      token_due_ = token_ends_ - margin - random_up_to(token->lasts / 8);
-      return Done{};
-    }
-    case Fetch::kContract: {
-      const Result<std::vector<Contract>> contracts = read_contracts(body);
-      if (!contracts) return contracts.error();
-      Result<std::vector<Policy>> policies = policies_of(*contracts, options_.user_id);
-      if (!policies) return policies.error();
-      if (Status changed = account_->change(std::move(*policies), now); !changed) return changed;
-      contract_at_ = now;
-      contract_due_ = now + options_.refresh;
-      return Done{};
-    }
-    case Fetch::kTokenCounts: {
-      const Result<std::vector<Account::Count>> counts = read_token_counts(body);
-      if (!counts) return counts.error();
-      account_->refresh(*counts, finals_before_.value_or(account_->finals()), now);
-      counts_at_ = now;
-      counts_due_ = now + options_.refresh;
-      return Done{};
-    }
+    case Fetch::kToken:
+      return take_token(body, now);
+    case Fetch::kContract:
+      return take_contract(body, now);
+    case Fetch::kContractTypes:
+      return take_contract_types(body, now);
+    case Fetch::kTokenCounts:
+      return take_counts(body, now);
   }
   return Done{};
+}
+
+Status Syncer::take_token(const std::string& body, Instant now) {
+  Result<AccessToken> token = read_access_token(body);
+  if (!token) return token.error();
+  token_ = std::move(token->token);
+  token_ends_ = now + token->lasts;
+  // The margin, or a quarter of a short life; and up to an eighth more by chance.
+  const Duration margin = std::min(options_.token_margin, token->lasts / 4);
+  task(Fetch::kToken).due = token_ends_ - margin - random_up_to(token->lasts / 8);
+  return Done{};
+}
+
+Status Syncer::take_contract(const std::string& body, Instant now) {
+  const Result<std::vector<Contract>> contracts = read_contracts(body);
+  if (!contracts) return contracts.error();
+  const bool has_one = std::any_of(contracts->begin(), contracts->end(), [&](const auto& each) {
+    return options_.user_id.empty() || each.user_id == options_.user_id;
+  });
+  if (has_one) {
+    Result<std::vector<Policy>> policies = policies_of(*contracts, options_.user_id);
+    if (!policies) return policies.error();
+    if (Status adopted = adopt(std::move(*policies), now); !adopted) return adopted;
+  }
+  // Asked for once for each answer that has no contract of the user.
+  task(Fetch::kContractTypes) = {.due = has_one ? kForever : now};
+  task(Fetch::kContract).due = now + options_.refresh;
+  return Done{};
+}
+
+Status Syncer::take_contract_types(const std::string& body, Instant now) {
+  const Result<std::vector<Contract>> types = read_contract_types(body);
+  if (!types) return types.error();
+  Result<std::vector<Policy>> policies = policies_of(*types, {});
+  if (!policies) return policies.error();
+  if (Status adopted = adopt(std::move(*policies), now); !adopted) return adopted;
+  task(Fetch::kContractTypes).due = kForever;
+  return Done{};
+}
+
+Status Syncer::take_counts(const std::string& body, Instant now) {
+  const Result<std::vector<Account::Count>> counts = read_token_counts(body);
+  if (!counts) return counts.error();
+  const Totals before = finals_before_.value_or(account_->finals());
+  if (awaited_) {
+    Status changed = account_->change(std::move(*awaited_), *counts, before, now);
+    awaited_.reset();
+    if (!changed) return changed;
+  } else {
+    account_->refresh(*counts, before, now);
+  }
+  counts_at_ = now;
+  task(Fetch::kTokenCounts).due = now + options_.refresh;
+  return Done{};
+}
+
+// Policies that are to be in force, as soon as their counts are there.
+Status Syncer::adopt(std::vector<Policy> policies, Instant now) {
+  // What cannot be in force is the mistake of the document that has it.
+  auto possible = Account::create(account_->name(), policies, {}, now);
+  if (!possible) return possible.error();
+  contract_at_ = now;
+  awaited_.reset();
+  if (policies == account_->policies()) return Done{};
+  awaited_ = std::move(policies);
+  Task& counts = task(Fetch::kTokenCounts);
+  if (counts.trouble.empty()) {
+    counts.due = now;
+  } else if (counts.due > now) {
+    adopt_without_counts(now);
+  }
+  return Done{};
+}
+
+void Syncer::adopt_without_counts(Instant now) {
+  if (!awaited_) return;
+  // adopt() has found them possible.
+  static_cast<void>(account_->change(std::move(*awaited_), now).ok());
+  awaited_.reset();
 }
 
 void Syncer::begin(Fetch what) {
@@ -100,7 +157,8 @@ Status Syncer::finish(Fetch what, const Reply& reply, Instant now) {
   if (reply.status >= 200 && reply.status < 300) {
     const Status taken = take(what, reply.body, now);
     if (taken) {
-      succeeded(what);
+      Task& done = task(what);
+      done = {.due = done.due};
       return Done{};
     }
     message = taken.error().message;
@@ -112,44 +170,40 @@ Status Syncer::finish(Fetch what, const Reply& reply, Instant now) {
   } else {
     message = fmt::format("status {}", reply.status);
   }
-  trouble(what).message = fmt::format("account {}: {}: {}; the last good values stay in force",
-                                      in_quotes(account_->name()), to_string(what), message);
+  task(what).trouble = fmt::format("account {}: {}: {}; the last good values stay in force",
+                                   in_quotes(account_->name()), to_string(what), message);
   failed(what, reply, now);
-  return Error{ErrorCode::kUnavailable, trouble(what).message};
-}
-
-void Syncer::succeeded(Fetch what) {
-  trouble(what) = {};
-  // A token alone is no success: one that is always refused is asked for ever more seldom.
-  if (what != Fetch::kToken) failures_in_a_row_ = 0;
-  not_before_ = Instant{};
+  return Error{ErrorCode::kUnavailable, task(what).trouble};
 }
 
 void Syncer::failed(Fetch what, const Reply& reply, Instant now) {
   ++failures_;
-  trouble(what).missing = what != Fetch::kToken && (reply.status == 404 || reply.status == 410);
-  if (trouble(what).missing) {
+  if (what == Fetch::kTokenCounts) adopt_without_counts(now);
+  Task& failed = task(what);
+  if (what != Fetch::kToken && (reply.status == 404 || reply.status == 410)) {
     // Withdrawn: asked for again as seldom as values that are there.
-    (what == Fetch::kContract ? contract_due_ : counts_due_) = now + options_.refresh;
+    failed.missing = true;
+    failed.due = now + options_.refresh;
     return;
   }
-  ++failures_in_a_row_;
-  if (reply.status == 401 || token_ends_ <= now) token_.clear();
-  const auto doubled = std::min<std::uint64_t>(failures_in_a_row_ - 1, 16);
+  const auto doubled = std::min<std::uint64_t>(failed.failures_in_a_row++, 16);
   Duration wait = std::min(options_.retry * (std::int64_t{1} << doubled), options_.refresh);
   wait = std::max(wait, options_.retry);
   if (reply.retry_after) wait = within(*reply.retry_after, options_.retry);
-  if (what == Fetch::kToken && !token_.empty()) {
+  failed.due = now + wait + random_up_to(wait / 4);
+  if (what == Fetch::kToken) {
     // The one there is will do meanwhile.
-    token_due_ = earlier_of(now + wait, token_ends_);
-    return;
+    if (token_ends_ <= now) token_.clear();
+    if (!token_.empty()) failed.due = earlier_of(failed.due, token_ends_);
+  } else if (reply.status == 401 && options_.authenticates) {
+    // A new token before the next try. Others may be answered with this one meanwhile.
+    task(Fetch::kToken).due = earlier_of(task(Fetch::kToken).due, failed.due);
   }
-  not_before_ = now + wait + random_up_to(wait / 4);
 }
 
 Status Syncer::step(Client& client, Instant now) {
   Status last = Done{};
-  for (int i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < kFetches; ++i) {
     const std::optional<Fetch> what = next(now);
     if (!what) break;
     begin(*what);
@@ -164,11 +218,12 @@ SyncerStatus Syncer::status(Instant now) const {
   if (contract_at_) status.contract_age = now - *contract_at_;
   if (counts_at_) status.counts_age = now - *counts_at_;
   status.has_token = !token_.empty();
-  for (const Trouble& trouble : troubles_) {
-    if (status.last_error.empty()) status.last_error = trouble.message;
-    if (trouble.missing) status.endpoint_missing = true;
+  for (const Task& task : tasks_) {
+    if (status.last_error.empty()) status.last_error = task.trouble;
+    if (task.missing) status.endpoint_missing = true;
+    status.failures_in_a_row = std::max(status.failures_in_a_row, task.failures_in_a_row);
   }
-  status.failures_in_a_row = failures_in_a_row_;
+  status.contract_missing = tasks_[static_cast<std::size_t>(Fetch::kContract)].missing;
   status.failures = failures_;
   status.fetches = fetches_;
   return status;

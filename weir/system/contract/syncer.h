@@ -6,13 +6,18 @@
 // with one.
 //
 //   token ──► contract ──► token counts ──► wait `refresh` ──► contract ──► ...
-//     ▲ renewed before it ends, at a random point, so that many do not renew at once
+//     ▲           └──► contract types, where the user has no contract: their defaults
+//     └ renewed before it ends, at a random point, so that many do not renew at once
+//
+// Other policies take effect together with the counts that follow them, so that a new
+// one is not taken for full in between; where counts cannot be had, without them.
 //
 // Whatever fails, the last good values stay in force, and status() says how old they
-// are. Fetches that fail are repeated after `retry`, doubled each time up to
-// `refresh`, or when the service's Retry-After is over. Where the service has no such
-// endpoint (404, 410), the account works from its configuration and from the
-// refusals its workers report (Account::feedback).
+// are. A fetch that fails is repeated after `retry`, doubled each time up to `refresh`,
+// or when the service's Retry-After is over, and the others go on; only without a token
+// nothing else is asked for. Where the service has no such endpoint (404, 410), the
+// account works from its configuration and from the refusals its workers report
+// (Account::feedback).
 //
 // Thread safety: none; one thread drives it. The account may be used meanwhile.
 
@@ -25,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -43,12 +49,13 @@ struct SyncerOptions {
 };
 
 enum class Fetch : std::uint8_t {
-  kToken,        // POST, client credentials
-  kContract,     // GET /aux/ratelimit/contract?userId=eq:ID
-  kTokenCounts,  // GET /aux/ratelimit/statistics/tokenCounts/ID
+  kToken,          // POST, client credentials
+  kContract,       // GET /aux/ratelimit/contract?userId=eq:ID
+  kContractTypes,  // GET /aux/ratelimit/contract/types
+  kTokenCounts,    // GET /aux/ratelimit/statistics/tokenCounts/ID
 };
 
-constexpr std::size_t kFetches = 3;
+constexpr std::size_t kFetches = 4;
 
 constexpr std::string_view to_string(Fetch fetch) noexcept {
   switch (fetch) {
@@ -56,6 +63,8 @@ constexpr std::string_view to_string(Fetch fetch) noexcept {
       return "token";
     case Fetch::kContract:
       return "contract";
+    case Fetch::kContractTypes:
+      return "contract types";
     case Fetch::kTokenCounts:
       return "token counts";
   }
@@ -82,8 +91,9 @@ struct SyncerStatus {
   std::optional<Duration> contract_age{};  // of the last good values; none yet
   std::optional<Duration> counts_age{};
   bool has_token = false;
-  bool endpoint_missing = false;
-  std::uint64_t failures_in_a_row = 0;
+  bool endpoint_missing = false;        // of the contract or the counts
+  bool contract_missing = false;        // the endpoint of the contract
+  std::uint64_t failures_in_a_row = 0;  // of the fetch that has most
   std::uint64_t failures = 0;
   std::uint64_t fetches = 0;
   std::string last_error{};  // what could not be had the last time it was asked for; empty: nothing
@@ -111,31 +121,36 @@ class Syncer {
   SyncerStatus status(Instant now) const;
 
  private:
-  struct Trouble {
-    std::string message{};  // empty: none
-    bool missing = false;   // the service has no such endpoint
+  // One of the fetches.
+  struct Task {
+    Instant due{};
+    std::uint64_t failures_in_a_row = 0;
+    std::string trouble{};  // the last time it was asked for; empty: none
+    bool missing = false;   // the service said that it has no such endpoint
   };
 
+  bool needs_token() const noexcept { return options_.authenticates && token_.empty(); }
   Status take(Fetch what, const std::string& body, Instant now);
-  void succeeded(Fetch what);
+  Status take_token(const std::string& body, Instant now);
+  Status take_contract(const std::string& body, Instant now);
+  Status take_contract_types(const std::string& body, Instant now);
+  Status take_counts(const std::string& body, Instant now);
+  Status adopt(std::vector<Policy> policies, Instant now);
+  void adopt_without_counts(Instant now);
   void failed(Fetch what, const Reply& reply, Instant now);
-  Trouble& trouble(Fetch what) { return troubles_[static_cast<std::size_t>(what)]; }
+  Task& task(Fetch what) { return tasks_[static_cast<std::size_t>(what)]; }
   Duration random_up_to(Duration most);
 
   std::shared_ptr<Account> account_;
   SyncerOptions options_;
   std::uint64_t random_;
   std::string token_;
-  Instant token_due_;
   Instant token_ends_{};
-  Instant contract_due_;
-  Instant counts_due_;
-  Instant not_before_{};                 // after a failure
-  std::optional<Totals> finals_before_;  // the fetch of counts
+  std::array<Task, kFetches> tasks_;            // by Fetch
+  std::optional<std::vector<Policy>> awaited_;  // policies that wait for their counts
+  std::optional<Totals> finals_before_;         // the fetch of counts
   std::optional<Instant> contract_at_;
   std::optional<Instant> counts_at_;
-  std::array<Trouble, kFetches> troubles_;  // by Fetch: the last time it was asked for
-  std::uint64_t failures_in_a_row_ = 0;
   std::uint64_t failures_ = 0;
   std::uint64_t fetches_ = 0;
 };

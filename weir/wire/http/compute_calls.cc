@@ -398,7 +398,7 @@ void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view 
   exchange.answer.content_type = kJsonType;
   append_ending(exchange.answer.body, state, ending);
   // A slot or a token may be free for whoever waits at the limit.
-  exchange.api.engine().try_waiters(exchange.now);
+  exchange.try_waiters();
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ void contract_commit(Exchange& exchange) {
     return;
   }
   // Costs that were not needed are room that somebody may wait for at the gate.
-  if (actual) exchange.api.engine().try_waiters(exchange.now);
+  if (actual) exchange.try_waiters();
   if (committed->debited) {
     exchange.answer.content_type = kJsonType;
     append_committed(exchange.answer.body, committed->state, *committed->debited);
@@ -157,7 +157,7 @@ void contract_release(Exchange& exchange) {
     return;
   }
   const HoldState state = account->release(asked->reservation, exchange.now);
-  exchange.api.engine().try_waiters(exchange.now);
+  exchange.try_waiters();
   answer_end(exchange, asked->reservation, HoldState::kCancelled, state);
 }
 
@@ -192,7 +192,7 @@ void contract_consume(Exchange& exchange) {
 }
 
 void contract_feedback(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = contract_guard(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<FeedbackBody> asked =
@@ -218,6 +218,7 @@ void contract_feedback(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
+  if (met.reservation) exchange.try_waiters();  // it has been released
   exchange.answer_state("noted");
 }
 

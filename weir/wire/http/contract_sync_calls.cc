@@ -18,17 +18,6 @@ namespace {
 namespace contract = system::contract;
 using contract::Account;
 
-// The account that the path names, if it may be told; nullptr: the problem is written.
-std::shared_ptr<Account> guard_of(Exchange& exchange) {
-  std::shared_ptr<Account> account = contract_account(exchange);
-  if (account == nullptr || account->options().role == contract::Role::kGuard) return account;
-  exchange.fail(Problem::kConflict,
-                fmt::format("account {}: its role is 'service', which counts itself; write 'role: "
-                            "guard' for it",
-                            in_quotes(account->name())));
-  return nullptr;
-}
-
 bool read_number(std::string_view text, Wide& number) {
   std::int64_t read = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), read);
@@ -57,13 +46,23 @@ Result<contract::Totals> read_mark(std::string_view text) {
 
 }  // namespace
 
+std::shared_ptr<Account> contract_guard(Exchange& exchange) {
+  std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr || account->options().role == contract::Role::kGuard) return account;
+  exchange.fail(Problem::kConflict,
+                fmt::format("account {}: its role is 'service', which counts itself; write 'role: "
+                            "guard' for it",
+                            in_quotes(account->name())));
+  return nullptr;
+}
+
 std::string contract_mark(const contract::Totals& finals) {
   return fmt::format("{}-{}-{}", saturate(finals.requests_micro),
                      saturate(finals.processing_units_micro), finals.at.ns);
 }
 
 void set_contract(Exchange& exchange) {
-  const std::shared_ptr<Account> account = guard_of(exchange);
+  const std::shared_ptr<Account> account = contract_guard(exchange);
   if (account == nullptr) return;
   const auto contracts = contract::read_contracts(exchange.call.body);
   if (!contracts) {
@@ -81,11 +80,12 @@ void set_contract(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
+  exchange.try_waiters();
   exchange.answer_state("changed");
 }
 
 void set_token_counts(Exchange& exchange) {
-  const std::shared_ptr<Account> account = guard_of(exchange);
+  const std::shared_ptr<Account> account = contract_guard(exchange);
   if (account == nullptr) return;
   contract::Totals before = account->finals();
   before.at = Instant{};  // nobody says when these were counted
@@ -108,6 +108,7 @@ void set_token_counts(Exchange& exchange) {
     return;
   }
   account->refresh(*counts, before, exchange.now);
+  exchange.try_waiters();
   exchange.answer_state("refreshed");
 }
 

@@ -41,6 +41,9 @@ struct Exchange {
   }
   bool fail(const Error& error) { return fail(problem_of(error.code), error.message); }
 
+  // A system's gate has more room than a moment ago: somebody may wait for it.
+  void try_waiters() { api.engine().try_waiters(now); }
+
   // {"state":"settled"}
   void answer_state(std::string_view state) {
     answer.content_type = kJsonType;

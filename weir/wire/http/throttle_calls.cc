@@ -41,9 +41,6 @@ Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, 
                        : throttles.submit(asked.role, asked.submission, at);
 }
 
-// Levels are others than a moment ago: somebody may wait at the gate.
-void try_waiters(Exchange& exchange) { exchange.api.engine().try_waiters(exchange.now); }
-
 void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
                   std::string_view state) {
   if (end == throttle::ClaimEnd::kUnknown) {
@@ -53,7 +50,7 @@ void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end
                               claim));
     return;
   }
-  if (end == throttle::ClaimEnd::kRoom) try_waiters(exchange);
+  if (end == throttle::ClaimEnd::kRoom) exchange.try_waiters();
   exchange.answer_state(state);
 }
 
@@ -184,7 +181,7 @@ void restore_snapshot(Exchange& exchange) {
       exchange.fail(status.error());
       return;
     }
-    try_waiters(exchange);
+    exchange.try_waiters();
     exchange.answer_state("restored");
     return;
   }
@@ -194,7 +191,7 @@ void restore_snapshot(Exchange& exchange) {
     exchange.fail(report.error());
     return;
   }
-  try_waiters(exchange);
+  exchange.try_waiters();
   exchange.answer.content_type = kJsonType;
   append_restored(exchange.answer.body, *report);
 }
@@ -206,7 +203,7 @@ void set_definitions(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
-  try_waiters(exchange);
+  exchange.try_waiters();
   exchange.answer_state("replaced");
 }
 
