@@ -328,6 +328,10 @@ Status keep_compute(const Config& running, Config& next) {
   std::vector<engine::LimitSpec>& limits = next.limits_spec.limits;
   std::erase_if(limits, [](const engine::LimitSpec& limit) { return limit.name == kComputeLimit; });
   if (running.compute && running.compute->worker) {
+    // A file without the section declares nothing for it.
+    Mistakes ignored;
+    Context context{ignored, "compute"};
+    declare({}, context, next.limits_spec);
     limits.push_back({.name = std::string(kComputeLimit), .meter = running.compute->worker->gate});
   }
   Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
