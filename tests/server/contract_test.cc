@@ -409,7 +409,7 @@ TEST_F(ContractServer, DecidesTogetherWithOrdinaryLimitsOverResp) {
 TEST_F(ContractServer, DecidesTogetherWithOrdinaryLimitsOverHttp) {
   begin(", jitter: 0s", kWithLimits);
   const std::string call =
-      post("/v1/acquire", R"({"attributes":{"client":"a"},"costs":{"processing_units":6000000}})");
+      post("/v1/acquire", R"({"attributes":{"client":"a"},"costs":{"processing_units":6}})");
   EXPECT_EQ(http(call).status, 200);
   const HttpAnswer refused = http(call);
   EXPECT_EQ(refused.status, 429);
@@ -420,7 +420,7 @@ TEST_F(ContractServer, DecidesTogetherWithOrdinaryLimitsOverHttp) {
   EXPECT_EQ(too_many.status, 422);
   EXPECT_EQ(view().outstanding, 1u) << "refused by another limit, it took nothing here";
   EXPECT_EQ(http(post("/v1/acquire",
-                      R"({"attributes":{"client":"b"},"costs":{"processing_units":10000001}})"))
+                      R"({"attributes":{"client":"b"},"costs":{"processing_units":10.000001}})"))
                 .status,
             422);
 }
@@ -429,15 +429,15 @@ TEST_F(ContractServer, SettlesAndCancelsHoldsOfAnOrdinaryAcquire) {
   begin(", jitter: 0s", kWithLimits);
   const auto acquire = [this] {
     return member(http(post("/v1/acquire", R"({"attributes":{"client":"a"},"hold":"60s",)"
-                                           R"("costs":{"processing_units":6000000}})"))
+                                           R"("costs":{"processing_units":6}})"))
                       .body,
                   "hold");
   };
   const std::string first = acquire();
-  EXPECT_EQ(http(post("/v1/settle",
-                      R"({"hold":")" + first + R"(","costs":{"processing_units":1500000}})"))
-                .status,
-            200);
+  EXPECT_EQ(
+      http(post("/v1/settle", R"({"hold":")" + first + R"(","costs":{"processing_units":1.5}})"))
+          .status,
+      200);
   EXPECT_EQ(left(), (Left{8'500'000, 4'000'000}));
   const std::string second = acquire();
   EXPECT_EQ(http(post("/v1/cancel", R"({"hold":")" + second + R"("})")).status, 200);
@@ -447,10 +447,10 @@ TEST_F(ContractServer, SettlesAndCancelsHoldsOfAnOrdinaryAcquire) {
 TEST_F(ContractServer, SharesThePoliciesBetweenBothWays) {
   begin(", jitter: 0s", kWithLimits);
   EXPECT_EQ(ask("reserve", R"({"processing_units":10})").status, 200);
-  EXPECT_EQ(
-      http(post("/v1/acquire", R"({"attributes":{"client":"a"},"costs":{"processing_units":1}})"))
-          .status,
-      429);
+  EXPECT_EQ(http(post("/v1/acquire",
+                      R"({"attributes":{"client":"a"},"costs":{"processing_units":0.000001}})"))
+                .status,
+            429);
 }
 
 TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
@@ -500,10 +500,10 @@ TEST_F(ContractServer, KeepsValuesAndReservationsOverAReload) {
   EXPECT_EQ(left()[0] / 100'000, 80) << "what is used stays used of the larger policy";
   EXPECT_EQ(ask("reserve", R"({"processing_units":12})").status, 429) << "max_delay is in force";
   EXPECT_EQ(ask("release", R"({"reservation":")" + id + R"("})").status, 200);
-  EXPECT_EQ(http(post("/v1/acquire",
-                      R"({"attributes":{"client":"a"},"costs":{"processing_units":12000000}})"))
-                .status,
-            200)
+  EXPECT_EQ(
+      http(post("/v1/acquire", R"({"attributes":{"client":"a"},"costs":{"processing_units":12}})"))
+          .status,
+      200)
       << "the limit draws on the same account";
 }
 

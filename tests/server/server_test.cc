@@ -133,16 +133,61 @@ TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
   EXPECT_EQ(idle.ask(kPing, kPong.size()), kPong) << "an idle one is not slow";
 }
 
+TEST_F(ServerTest, AnswersWaitersBehindEachOtherBeforeItStops) {
+  start();
+  Client first(address());
+  first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
+  Client second(address());
+  const std::string wait = "WEIR.ACQUIRE worker=w WAIT 20s\r\n";
+  second.send(wait + wait + wait + "PING\r\n");
+  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  EXPECT_TRUE(server->stop(30s).ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));
+  }
+  EXPECT_EQ(second.receive(100), kPong);
+}
+
 TEST_F(ServerTest, RefusesARequestLargerThanItsBound) {
   start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { request_bytes: 1024 }\n");
   Client client(address());
+  // Of so many bytes in all.
   const auto echo = [](std::size_t bytes) {
-    return "*2\r\n$4\r\nECHO\r\n$" + std::to_string(bytes) + "\r\n" + std::string(bytes, 'x') +
-           "\r\n";
+    const std::string begin = "*3\r\n$4\r\nPING\r\n$500\r\n" + std::string(500, 'x') + "\r\n";
+    const std::size_t rest = bytes - begin.size() - std::string_view("$123\r\n\r\n").size();
+    return begin + "$" + std::to_string(rest) + "\r\n" + std::string(rest, 'x') + "\r\n";
   };
-  EXPECT_EQ(client.ask(echo(1024), 1033).size(), 1033u);
+  ASSERT_EQ(echo(1024).size(), 1024u);
+  EXPECT_TRUE(client.ask_until(echo(1024), "\r\n").starts_with("-ERR wrong number of arguments"));
   client.send(echo(1025));
   EXPECT_TRUE(client.receive_until("\r\n").starts_with("-ERR Protocol error"));
+}
+
+TEST_F(ServerTest, RefusesALineLongerThanARequestMayBe) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { request_bytes: 1024 }\n");
+  Client client(address());
+  // With so many bytes up to its LF.
+  const auto line = [](std::size_t bytes) {
+    return "ECHO " + std::string(bytes - 6, 'x') + "\r\n";
+  };
+  EXPECT_TRUE(client.ask_until(line(1024), "x\r\n").starts_with("$1018\r\n"));
+  client.send(line(1025));
+  EXPECT_TRUE(client.receive_until("\r\n").starts_with("-ERR Protocol error"));
+}
+
+TEST_F(ServerTest, AnswersInFullWhoReadsTheRepliesToALongPipelineLate) {
+  start();
+  Client client(address());
+  const std::string docs = Client(address()).ask_until("COMMAND DOCS\r\nPING\r\n", kPong);
+  const std::size_t bytes = docs.size() - kPong.size();
+  constexpr int kCommands = 4000;  // some 15 MB of replies to 56 kB of commands
+  std::string many;
+  for (int i = 0; i < kCommands; ++i) many += "COMMAND DOCS\r\n";
+  ASSERT_TRUE(client.send(many + "QUIT\r\n"));
+  EXPECT_EQ(Client(address()).ask(kPing, kPong.size()), kPong) << "others are served meanwhile";
+  const std::string got = client.receive(kCommands * bytes + 100);
+  EXPECT_EQ(got.size(), kCommands * bytes + std::string_view("+OK\r\n").size());
+  EXPECT_TRUE(got.ends_with("+OK\r\n"));
 }
 
 TEST_F(ServerTest, StopsReadingFromAClientThatDoesNotReadItsReplies) {
@@ -168,6 +213,46 @@ TEST_F(ServerTest, AsksForATokenWhereOneIsSet) {
   EXPECT_EQ(client.ask("AUTH secret\r\n", 5), "+OK\r\n");
   EXPECT_EQ(client.ask(kPing, kPong.size()), kPong);
   EXPECT_TRUE(client.ask("WEIR.RELOAD\r\n", 8).starts_with("-NOPERM"));
+}
+
+TEST_F(ServerTest, ForgetsATokenThatAReloadTakesAway) {
+  const std::string listen = "listen: { resp: 127.0.0.1:0, http: none }\n";
+  start(listen + "auth: [ { token: old, role: decide }, { token: kept, role: decide } ]\n");
+  Client old(address()), kept(address());
+  ASSERT_EQ(old.ask("AUTH old\r\n", 5), "+OK\r\n");
+  ASSERT_EQ(kept.ask("AUTH kept\r\n", 5), "+OK\r\n");
+  write(listen + "auth: [ { token: kept, role: observe } ]\n" + std::string(kServerLimits));
+  ASSERT_TRUE(server->reload().ok());
+  EXPECT_TRUE(old.ask_until(kPing, "\r\n").starts_with("-NOAUTH"));
+  EXPECT_EQ(kept.ask(kPing, kPong.size()), kPong);
+  EXPECT_TRUE(kept.ask_until("CL.THROTTLE x 1 1 1\r\n", "\r\n").starts_with("-NOPERM"));
+}
+
+TEST_F(ServerTest, AsksOpenConnectionsForATokenOnceOneIsSet) {
+  const std::string listen = "listen: { resp: 127.0.0.1:0, http: none }\n";
+  start(listen);
+  Client client(address());
+  ASSERT_EQ(client.ask(kPing, kPong.size()), kPong);
+  write(listen + "auth: [ { token: new, role: decide } ]\n" + std::string(kServerLimits));
+  ASSERT_TRUE(server->reload().ok());
+  EXPECT_TRUE(client.ask_until(kPing, "\r\n").starts_with("-NOAUTH"));
+  EXPECT_EQ(client.ask("AUTH new\r\n", 5), "+OK\r\n");
+}
+
+// The listeners of the start stay, whatever the file says.
+TEST_F(ServerTest, KeepsItsTokensWhileItCanBeReachedFromOutside) {
+  // This machine's loopback in the clothes of an address that is not.
+  start(
+      "listen: { resp: '[::ffff:127.0.0.1]:0', http: none }\n"
+      "auth: [ { token: secret, role: decide } ]\n");
+  Client client("127.0.0.1" + address().substr(address().rfind(':')));
+  write("listen: { resp: 127.0.0.1:0, http: none }\n" + std::string(kServerLimits));
+  const Status status = server->reload();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("auth is missing, but the server still listens on"),
+            std::string::npos)
+      << status.error().message;
+  EXPECT_TRUE(client.ask_until(kPing, "\r\n").starts_with("-NOAUTH"));
 }
 
 // --- reload

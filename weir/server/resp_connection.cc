@@ -3,13 +3,20 @@
 #include <utility>
 
 namespace weir::server {
+namespace {
+
+Error stopping() {
+  return Error{ErrorCode::kUnavailable, "the server is stopping; ask again, here or elsewhere"};
+}
+
+}  // namespace
 
 RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Service& service,
                                const ConnectionBounds& bounds, Clock& clock, std::uint64_t id,
-                               Role role, std::function<void()> on_close)
+                               std::function<void()> on_close)
     : SocketConnection(loop, loop.resp_traffic, std::move(socket), bounds, clock,
                        std::move(on_close)),
-      session_(service, id, role,
+      session_(service, id,
                [this](const engine::Request& request, const engine::WaitOptions& options,
                       Instant now) { return start_wait(request, options, now); }) {}
 
@@ -47,9 +54,8 @@ void RespConnection::run(std::string_view bytes, Instant now) {
   }
   unread_.assign(bytes.substr(done));
   if (unread_.empty()) clear(unread_);
-  needs_more_ = !session_.is_waiting();
+  needs_more_ = !session_.is_waiting() && !session_.is_full(loop_.output);
   send(now);
-  if (is_open() && unsent_.size() > bounds_.output_bytes) close();
 }
 
 void RespConnection::on_sent(Instant now) {
@@ -65,20 +71,27 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
                                                      const engine::WaitOptions& options,
                                                      Instant now) {
   engine::Engine& engine = *session_.service().engine;
-  return engine.wait(request, options, now,
-                     [weak = weak_from_this(), &loop = loop_, &engine,
-                      &clock = clock_](const Result<Decision>& answer) {
-                       // From whichever thread made room. A client that has left has no use for a
-                       // hold.
-                       loop.post([weak, answer, &engine, &clock] {
-                         const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
-                         if (self != nullptr && self->is_open()) {
-                           self->on_answer(answer);
-                         } else if (answer && answer->hold) {
-                           engine.cancel(answer->hold, clock.now());
-                         }
-                       });
-                     });
+  Result<engine::WaitStart> start =
+      engine.wait(request, options, now,
+                  [weak = weak_from_this(), &loop = loop_, &engine,
+                   &clock = clock_](const Result<Decision>& answer) {
+                    // From whichever thread made room. A client that has left has no use for a
+                    // hold.
+                    loop.post([weak, answer, &engine, &clock] {
+                      const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
+                      if (self != nullptr && self->is_open()) {
+                        self->on_answer(answer);
+                      } else if (answer && answer->hold) {
+                        engine.cancel(answer->hold, clock.now());
+                      }
+                    });
+                  });
+  // One that comes while the server stops has nothing to wait for. If it cannot be given
+  // up, its answer is on its way.
+  if (is_draining_ && start && start->ticket != 0 && engine.cancel_wait(start->ticket, now)) {
+    return stopping();
+  }
+  return start;
 }
 
 void RespConnection::on_answer(const Result<Decision>& answer) {
@@ -102,8 +115,7 @@ void RespConnection::drain() {
   is_draining_ = true;
   if (session_.is_waiting()) {
     if (session_.service().engine->cancel_wait(session_.ticket(), clock_.now())) {
-      on_answer(weir::Error{ErrorCode::kUnavailable,
-                            "the server is stopping; ask again, here or elsewhere"});
+      on_answer(stopping());
     }
     return;
   }

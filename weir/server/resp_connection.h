@@ -18,7 +18,7 @@ namespace weir::server {
 class RespConnection final : public SocketConnection {
  public:
   RespConnection(Loop& loop, Socket socket, const wire::resp::Service& service,
-                 const ConnectionBounds& bounds, Clock& clock, std::uint64_t id, Role role,
+                 const ConnectionBounds& bounds, Clock& clock, std::uint64_t id,
                  std::function<void()> on_close);
 
   void check_time(Instant now) override;

@@ -40,6 +40,15 @@ engine::EngineOptions options_of(const config::Config& config, const Keeper& kee
   return options;
 }
 
+// One request is bounded as a whole, whichever way it is written.
+wire::resp::ParserBounds resp_bounds(const config::Bounds& bounds) {
+  wire::resp::ParserBounds parser;
+  parser.bulk_bytes_max = bounds.request_bytes;
+  parser.request_bytes_max = bounds.request_bytes;
+  parser.inline_bytes_max = std::min(parser.inline_bytes_max, bounds.request_bytes);
+  return parser;
+}
+
 }  // namespace
 
 struct Server::Impl {
@@ -68,9 +77,8 @@ struct Server::Impl {
       add(loop, std::make_shared<HttpConnection>(http->desk(loop), std::move(socket), ++last_id,
                                                  std::move(on_close)));
     } else {
-      add(loop,
-          std::make_shared<RespConnection>(loop, std::move(socket), service, bounds, clock,
-                                           ++last_id, tokens.role_of({}), std::move(on_close)));
+      add(loop, std::make_shared<RespConnection>(loop, std::move(socket), service, bounds, clock,
+                                                 ++last_id, std::move(on_close)));
     }
   }
   static void add(Loop& loop, std::shared_ptr<SocketConnection> connection) {
@@ -153,13 +161,15 @@ struct Server::Impl {
                &server,
                config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
                                                           : wire::resp::Seconds::kDragonfly,
-               {.bulk_bytes_max = config.bounds.request_bytes,
-                .request_bytes_max = std::max(config.bounds.request_bytes, std::size_t{1} << 20)},
+               resp_bounds(config.bounds),
+               bounds.output_bytes,
                recorder.get()};
     http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
                                        recorder.get());
+    // Two threads may post in another order than they were told in: what counts is the
+    // engine's next instant when the timer is armed.
     engine->set_wakeup(
-        [this](Instant at) { loops[0]->post([this, at] { arm_engine_timer(at); }); });
+        [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
     loops[0]->post([this] { tick(); });
     // First: an account without policies waits for those of its service.
     followers.follow(config.contracts, log);
@@ -171,6 +181,7 @@ struct Server::Impl {
     const std::scoped_lock lock(config_lock);
     return config.path;
   }
+  Status check_tokens(const config::Config& next) const;
   Status reload();
 
   Status stop(Duration patience) {
@@ -330,10 +341,26 @@ Status Server::reopen_recording() {
   return impl_->recorder == nullptr ? Status{Done{}} : impl_->recorder->reopen();
 }
 
+// The sockets stay those of the start, so a file that may do without tokens on its own
+// listeners may not on these.
+Status Server::Impl::check_tokens(const config::Config& next) const {
+  if (!next.auth.empty()) return Done{};
+  for (const config::Address& address : listeners.addresses()) {
+    if (address.is_local()) continue;
+    return bad_argument(fmt::format(
+        "{}: auth is missing, but the server still listens on {}, which can be reached from "
+        "outside, and other listeners need a restart; write 'auth: [ {{ token: ..., role: ... }} "
+        "]', or restart",
+        next.path, address.text()));
+  }
+  return Done{};
+}
+
 Status Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
+  if (Status status = check_tokens(*next); !status) return status;
   const std::vector<std::string_view> keys = config::needs_restart(config, *next);
   if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = config::keep_contracts(config, *next); !status) return status;
@@ -366,6 +393,7 @@ Status Server::Impl::reload() {
 }
 
 Role Server::role_of(std::string_view token) const { return impl_->tokens.role_of(token); }
+std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 
 std::string Server::metrics() const {
   return server_metrics({.engine = *impl_->engine,

@@ -69,6 +69,7 @@ class Server final : public wire::resp::Host {
   // Reads the configuration again. Limits, tokens, throttles and contracts change; accounts keep
   // their values and reservations. A change of listeners, state, styles, bounds, threads or the
   // recording needs a restart, and is logged; one of an account's role or rule is refused.
+  // Tokens may not all go while a listener can be reached from outside.
   // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
   // asked, for the log.
   Status reload(std::string_view by) noexcept;
@@ -85,6 +86,7 @@ class Server final : public wire::resp::Host {
   const engine::RestoreReport& restored() const noexcept;
 
   Role role_of(std::string_view token) const override;
+  std::uint64_t token_epoch() const noexcept override;
   std::string info() const override;
   // In the text format of Prometheus.
   std::string metrics() const;

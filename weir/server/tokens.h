@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -28,7 +29,11 @@ class Tokens {
     const std::scoped_lock lock(lock_);
     tokens_ = std::move(tokens);
     is_open_.store(tokens_.empty(), std::memory_order_release);
+    epoch_.fetch_add(1, std::memory_order_release);
   }
+
+  // Grows with every set(): who remembers a role looks it up again then. Never 0.
+  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
   // The role of whoever presents this token; empty: none.
   Role role_of(std::string_view token) const {
@@ -65,6 +70,7 @@ class Tokens {
   mutable std::mutex lock_;
   std::vector<config::AuthToken> tokens_;
   std::atomic<bool> is_open_{true};
+  std::atomic<std::uint64_t> epoch_{0};
 };
 
 }  // namespace weir::server

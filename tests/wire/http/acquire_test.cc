@@ -99,6 +99,43 @@ TEST(Acquire, ReportsLimitsInShadow) {
                                      R"("shadow":true)"));
 }
 
+// --- amounts
+
+RuleSetSpec gas() {
+  return {.limits = {{.name = "gas", .unit = "gas", .meter = WindowSpec{2'000'000, 1min}}},
+          .units = {{"gas", engine::UnitScale::kMicro}}};
+}
+
+TEST(Acquire, ReadsCostsOfAUnitOfMillionthsAsDecimals) {
+  Desk desk(gas());
+  EXPECT_THAT(desk.acquire(R"({"costs":{"gas":0.64}})").body, HasSubstr(R"("remaining":1360000,)"));
+  EXPECT_THAT(desk.post("/v1/peek", R"({"costs":{"gas":"0.36"}})").body,
+              HasSubstr(R"("cost":360000,)"));
+  EXPECT_THAT(desk.post("/v1/batch", R"({"requests":[{"costs":{"gas":1}}]})").body,
+              HasSubstr(R"("remaining":360000,)"));
+  for (const std::string_view wrong : {"0.0000001", "1e3", "-1", "\"\"", "null"}) {
+    const Answer answer = desk.acquire("{\"costs\":{\"gas\":" + std::string(wrong) + "}}");
+    EXPECT_EQ(answer.status, 400u) << wrong;
+    EXPECT_THAT(detail(answer), HasSubstr("costs.gas"));
+  }
+}
+
+TEST(Acquire, SettlesAUnitOfMillionthsAsDecimals) {
+  Desk desk(gas());
+  const std::string hold = text_at(desk.acquire(R"({"costs":{"gas":1.5},"hold":"10s"})"), "hold");
+  EXPECT_EQ(desk.post("/v1/settle", R"({"hold":")" + hold + R"(","costs":{"gas":0.25}})").status,
+            200u);
+  EXPECT_THAT(desk.get("/v1/meters?limit=gas").body, HasSubstr(R"("remaining":1750000,)"));
+}
+
+TEST(Acquire, OverridesAUnitOfMillionthsByDecimals) {
+  Desk desk(gas());
+  EXPECT_EQ(
+      desk.ask("PUT", "/v1/overrides/gas", R"({"kind":"window","limit":2.5,"every":"1m"})").status,
+      200u);
+  EXPECT_THAT(desk.get("/v1/meters?limit=gas").body, HasSubstr(R"("capacity":2500000,)"));
+}
+
 TEST(Acquire, GrantsUpToWhatThereIs) {
   Desk desk(tokens());
   EXPECT_EQ(text_at(desk.acquire(R"({"costs":{"tokens":700},"up_to":"tokens"})"), "granted"),

@@ -40,6 +40,18 @@ TEST_F(Authorize, TakesCostsFromHeaders) {
   }
 }
 
+TEST_F(Authorize, ReadsCostsOfAUnitOfMillionthsAsDecimals) {
+  Desk gas(
+      {.limits = {{.name = "gas", .unit = "gas", .meter = engine::WindowSpec{2'000'000, 1min}}},
+       .units = {{"gas", engine::UnitScale::kMicro}}});
+  const std::vector<Field> fields = {{"Weir-Cost-Gas", "0.64"}};
+  Answer answer;
+  const Call call{
+      .method = "GET", .target = "/v1/authorize", .role = Role::kDecide, .fields = fields};
+  ASSERT_TRUE(gas.api.handle(call, gas.clock.now(), answer, nullptr));
+  EXPECT_THAT(answer.body, HasSubstr(R"("remaining":1360000,)"));
+}
+
 TEST_F(Authorize, GivesARefusalTheStatusThatIsAskedFor) {
   const std::vector<Field> never = {{"Weir-Attribute-Client", "a"}, {"Weir-Cost-Requests", "3"}};
   EXPECT_EQ(ask(never, "/v1/authorize?deny=403").status, 403u);

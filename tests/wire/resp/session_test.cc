@@ -19,6 +19,8 @@ using engine::kStart;
 
 struct FakeHost final : Host {
   Role role_of(std::string_view token) const override {
+    if (token.empty()) return unnamed;
+    if (token == revoked) return Role::kNobody;
     if (token == "watch") return Role::kObserve;
     if (token == "decide") return Role::kDecide;
     return token == "admin" ? Role::kAdmin : Role::kNobody;
@@ -27,8 +29,12 @@ struct FakeHost final : Host {
     reloads += 1;
     return Done{};
   }
+  std::uint64_t token_epoch() const noexcept override { return epoch; }
   std::string info() const override { return "# Server\r\nserver:weir\r\n"; }
 
+  Role unnamed = Role::kAdmin;  // of who presents no token
+  std::string revoked{};
+  std::uint64_t epoch = 1;
   int reloads = 0;
 };
 
@@ -53,9 +59,11 @@ engine::RuleSetSpec some_limits() {
 struct SessionTest : ::testing::Test {
   SessionTest() { begin(Role::kAdmin); }
 
+  // With this role for who presents no token.
   void begin(Role role) {
+    host.unnamed = role;
     session = std::make_unique<Session>(
-        service, 7, role,
+        service, 7,
         [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
           return engine->wait(request, options, now,
                               [this](const Result<Decision>& got) { answer = got; });
@@ -127,6 +135,49 @@ TEST_F(SessionTest, TakesOnTheRoleOfAToken) {
   EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("*5"));
   EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
   EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
+}
+
+TEST_F(SessionTest, LooksUpItsRoleAgainWhenTheTokensChange) {
+  begin(Role::kNobody);
+  ASSERT_EQ(say("AUTH decide\r\n"), "+OK\r\n");
+  host.epoch += 1;
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("*5")) << "this token is still known";
+  host.revoked = "decide";
+  host.epoch += 1;
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("-NOAUTH"));
+}
+
+TEST_F(SessionTest, LosesItsRoleWhenTokensAreIntroduced) {
+  ASSERT_EQ(say("PING\r\n"), "+PONG\r\n");
+  host.unnamed = Role::kNobody;
+  host.epoch += 1;
+  EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
+}
+
+TEST_F(SessionTest, SaysAsRedisCellHowManyArgumentsAThrottleTakes) {
+  const std::string usage =
+      "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> "
+      "[<quantity>]\r\n";
+  EXPECT_EQ(say("CL.THROTTLE\r\n"), usage);
+  EXPECT_EQ(say("CL.THROTTLE x 1 1\r\n"), usage);
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("*5"));
+  EXPECT_TRUE(say("CL.THROTTLE x 1 1 1 1\r\n").starts_with("*5"));
+  EXPECT_EQ(say("CL.THROTTLE x 1 1 1 1 1\r\n"), usage);
+}
+
+TEST_F(SessionTest, StopsWhenItsRepliesAreManyAndGoesOnLater) {
+  service.reply_bytes_max = 100;
+  std::string commands, replies;
+  for (int i = 0; i < 300; ++i) {
+    commands += "ECHO " + std::to_string(i) + "\r\n";
+    const std::string text = std::to_string(i);
+    replies += "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  }
+  std::string got = say(commands);
+  EXPECT_GE(got.size(), 100u);
+  EXPECT_LE(got.size(), 108u) << "one reply beyond the bound at most";
+  for (int i = 0; i < 300 && !unread.empty(); ++i) got += say("");
+  EXPECT_EQ(got, replies);
 }
 
 TEST_F(SessionTest, ListsItsCommands) {
@@ -204,6 +255,9 @@ TEST_F(SessionTest, ReadsCostsInWholeAndInMillionths) {
   EXPECT_NE(say("WEIR.ACQUIRE client=a COST tokens=300 cost pu=0.64\r\n").find(":1360000\r\n"),
             std::string::npos);
   EXPECT_NE(say("WEIR.PEEK client=a COST tokens=1\r\n").find(":700\r\n"), std::string::npos);
+  const std::string both = say("WEIR.ACQUIRE client=b COST tokens=300 pu=0.64 HOLD 1s\r\n");
+  EXPECT_NE(both.find(":700\r\n"), std::string::npos) << "one COST, two units: " << both;
+  EXPECT_NE(both.find(":1360000\r\n"), std::string::npos) << both;
   EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens=0.5\r\n").starts_with("-BADARG"));
   EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens\r\n").starts_with("-BADARG cost 'tokens'"));
   EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST\r\n").starts_with("-BADARG 'COST' stands last"));

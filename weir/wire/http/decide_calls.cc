@@ -135,7 +135,8 @@ void decide_one(Exchange& exchange, const Ask& ask) {
 
 void acquire(Exchange& exchange) {
   Texts texts;
-  const Result<Ask> ask = read_ask(exchange.call.body, Options::kAll, texts);
+  const Result<Ask> ask =
+      read_ask(exchange.call.body, Options::kAll, texts, Scales(exchange.api.engine()));
   engine::Engine& engine = exchange.api.engine();
   if (!ask) {
     exchange.fail(ask.error());
@@ -154,7 +155,8 @@ void acquire(Exchange& exchange) {
 
 void peek(Exchange& exchange) {
   Texts texts;
-  const Result<Ask> ask = read_ask(exchange.call.body, Options::kNone, texts);
+  const Result<Ask> ask =
+      read_ask(exchange.call.body, Options::kNone, texts, Scales(exchange.api.engine()));
   if (!ask) {
     exchange.fail(ask.error());
     return;
@@ -183,8 +185,9 @@ void authorize(Exchange& exchange) {
                                 field.name.substr(0, 64)));
       return;
     }
-    const Result<std::int64_t> amount = engine::parse_count(
-        fmt::format("header: '{}'", field.name.substr(0, 64)), field.value, 0, kTermMax);
+    const Result<std::int64_t> amount =
+        engine::parse_amount(fmt::format("header: '{}'", field.name.substr(0, 64)), field.value,
+                             Scales(exchange.api.engine()).of_unit(cost.unit));
     if (!amount) {
       exchange.fail(amount.error());
       return;
@@ -203,6 +206,7 @@ void authorize(Exchange& exchange) {
     deny = *status == "401" ? 401 : 403;
   }
   const Result<Decision> decision = exchange.api.engine().decide(ask.request(), exchange.now);
+  record(exchange, ask, decision);
   answer_result(exchange, decision, false);
   if (decision && !decision->allowed() && deny != 0) exchange.answer.status = deny;
 }
@@ -210,7 +214,8 @@ void authorize(Exchange& exchange) {
 void batch(Exchange& exchange) {
   Texts texts;
   const std::size_t most = exchange.api.settings().batch_max;
-  const Result<Batch> batch = read_batch(exchange.call.body, most, texts);
+  const Result<Batch> batch =
+      read_batch(exchange.call.body, most, texts, Scales(exchange.api.engine()));
   if (!batch) {
     exchange.fail(batch.error());
     return;

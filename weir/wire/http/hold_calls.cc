@@ -34,7 +34,8 @@ void answer_hold(Exchange& exchange, HoldId hold, HoldState wanted, HoldState st
 
 void settle(Exchange& exchange) {
   Texts texts;
-  const Result<Settlement> asked = read_settlement(exchange.call.body, texts);
+  const Result<Settlement> asked =
+      read_settlement(exchange.call.body, texts, Scales(exchange.api.engine()));
   if (!asked) {
     exchange.fail(asked.error());
     return;

@@ -119,7 +119,8 @@ void reset(Exchange& exchange) {
 
 void set_override(Exchange& exchange) {
   Texts texts;
-  const Result<engine::MeterSpec> meter = read_meter(exchange.call.body, texts);
+  const Result<engine::MeterSpec> meter = read_meter(
+      exchange.call.body, texts, Scales(exchange.api.engine()).of_limit(exchange.parameter));
   if (!meter) {
     exchange.fail(meter.error());
     return;

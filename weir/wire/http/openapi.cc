@@ -15,7 +15,7 @@ namespace {
 // route.
 constexpr std::string_view kSchemas = R"json({
 "Duration":{"oneOf":[{"type":"string","pattern":"^([0-9]+(d|h|m|s|ms|us|ns))+$","examples":["500ms","1m30s"]},{"type":"integer","minimum":0,"description":"milliseconds"}]},
-"Costs":{"type":"object","additionalProperties":{"type":"integer","minimum":0},"examples":[{"tokens":1200}]},
+"Costs":{"type":"object","additionalProperties":{"$ref":"#/components/schemas/Amount"},"examples":[{"tokens":1200}]},
 "Attributes":{"type":"object","additionalProperties":{"type":"string","maxLength":512},"examples":[{"client":"acme"}]},
 "Hold":{"type":"string","pattern":"^[0-9a-f]{16}-[1-9][0-9]*$"},
 "Request":{"type":"object","additionalProperties":false,"properties":{"attributes":{"$ref":"#/components/schemas/Attributes"},"costs":{"$ref":"#/components/schemas/Costs"}}},

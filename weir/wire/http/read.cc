@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weir/base/hold_text.h"
+#include "weir/engine/quantity.h"
 #include "weir/engine/rules.h"
 #include "weir/wire/http/text.h"
 
@@ -27,7 +28,7 @@ bool read_attributes(Reader& in, Ask& ask) {
   });
 }
 
-bool read_costs(Reader& in, Costs& costs) {
+bool read_costs(Reader& in, const Scales& scales, Costs& costs) {
   return in.map("costs", [&](std::string_view unit) {
     const auto is_same = [&](const engine::Cost& cost) { return cost.unit == unit; };
     if (std::any_of(costs.begin(), costs.end(), is_same)) return in.repeated("costs", unit);
@@ -36,7 +37,7 @@ bool read_costs(Reader& in, Costs& costs) {
                                  engine::kUnitsMax));
     }
     std::int64_t amount = 0;
-    if (!in.integer({"costs", unit}, amount)) return false;
+    if (!read_amount(in, {"costs", unit}, scales.of_unit(unit), amount)) return false;
     costs.push_back({unit, amount});
     return true;
   });
@@ -57,7 +58,7 @@ bool read_hold_id(Reader& in, HoldId& hold) {
 // The first two are all that a peek knows.
 constexpr Member<Ask> kAskMembers[] = {
     {"attributes", read_attributes},
-    {"costs", [](Reader& in, Ask& ask) { return read_costs(in, ask.costs); }},
+    {"costs", [](Reader& in, Ask& ask) { return read_costs(in, ask.scales, ask.costs); }},
     {"hold", [](Reader& in, Ask& ask) { return in.duration("hold", ask.hold); }},
     {"wait", [](Reader& in, Ask& ask) { return in.duration("wait", ask.wait); }},
     {"up_to", [](Reader& in, Ask& ask) { return in.text("up_to", ask.up_to); }},
@@ -69,6 +70,7 @@ constexpr std::size_t kPeekMembers = 2;
 struct BatchBody {
   Batch batch{};
   std::size_t asks_max = 0;
+  Scales scales{};
   bool has_requests = false;
 };
 
@@ -79,7 +81,9 @@ bool read_requests(Reader& in, BatchBody& into) {
       into.batch.is_too_long = true;
       return false;
     }
-    return in.object<Ask>("a request", kAskMembers, into.batch.asks.emplace_back());
+    Ask& ask = into.batch.asks.emplace_back();
+    ask.scales = into.scales;
+    return in.object<Ask>("a request", kAskMembers, ask);
   });
 }
 
@@ -87,7 +91,7 @@ constexpr Member<BatchBody> kBatchMembers[] = {{"requests", read_requests}};
 
 constexpr Member<Settlement> kSettlementMembers[] = {
     {"hold", [](Reader& in, Settlement& into) { return read_hold_id(in, into.hold); }},
-    {"costs", [](Reader& in, Settlement& into) { return read_costs(in, into.costs); }},
+    {"costs", [](Reader& in, Settlement& into) { return read_costs(in, into.scales, into.costs); }},
 };
 
 constexpr Member<HoldId> kCancellationMembers[] = {{"hold", read_hold_id}};
@@ -146,8 +150,33 @@ Status check_body(std::string_view body) {
                   bad + 1, static_cast<unsigned char>(body[bad])));
 }
 
-Result<Ask> read_ask(std::string_view body, Options options, Texts& texts) {
+engine::UnitScale Scales::of_unit(std::string_view unit) const {
+  if (engine_ == nullptr || unit == engine::kRequests) return engine::UnitScale::kWhole;
+  const std::shared_ptr<const engine::RuleSet> rules = engine_->rules();
+  const std::size_t place = rules->units().find(unit);
+  return place == rules->units().size() ? engine::UnitScale::kWhole : rules->scale(place);
+}
+
+engine::UnitScale Scales::of_limit(std::string_view limit) const {
+  if (engine_ == nullptr) return engine::UnitScale::kWhole;
+  const std::shared_ptr<const engine::RuleSet> rules = engine_->rules();
+  const engine::Rule* const rule = rules->find(limit);
+  return rule == nullptr ? engine::UnitScale::kWhole : rules->scale(rule->unit);
+}
+
+bool read_amount(Reader& in, const What& what, engine::UnitScale scale, std::int64_t& value) {
+  if (scale == engine::UnitScale::kWhole) return in.integer(what, value);
+  std::string_view text;
+  if (!in.number_text(what, text)) return false;
+  const Result<std::int64_t> read = engine::parse_amount(what.text(), text, scale);
+  if (!read) return in.fail(read.error().message);
+  value = *read;
+  return true;
+}
+
+Result<Ask> read_ask(std::string_view body, Options options, Texts& texts, Scales scales) {
   Result<Ask> ask(std::in_place);  // read where it is returned: it is long to move
+  ask->scales = scales;
   std::span<const Member<Ask>> members = kAskMembers;
   if (options == Options::kNone) members = members.first(kPeekMembers);
   if (Status status = read_object(body, members, texts, *ask); !status) {
@@ -156,8 +185,8 @@ Result<Ask> read_ask(std::string_view body, Options options, Texts& texts) {
   return ask;
 }
 
-Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts) {
-  BatchBody into{.asks_max = asks_max};
+Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts, Scales scales) {
+  BatchBody into{.asks_max = asks_max, .scales = scales};
   Status status = read_object<BatchBody>(body, kBatchMembers, texts, into);
   if (into.batch.is_too_long) return std::move(into.batch);
   if (!status) return std::move(status).error();
@@ -165,8 +194,9 @@ Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& tex
   return std::move(into.batch);
 }
 
-Result<Settlement> read_settlement(std::string_view body, Texts& texts) {
+Result<Settlement> read_settlement(std::string_view body, Texts& texts, Scales scales) {
   Result<Settlement> into(std::in_place);
+  into->scales = scales;
   Status status = read_object<Settlement>(body, kSettlementMembers, texts, *into);
   if (!status) {
     into = std::move(status).error();

@@ -19,6 +19,7 @@
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
+#include "weir/engine/engine.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/request.h"
 #include "weir/wire/http/json.h"
@@ -26,6 +27,23 @@
 namespace weir::wire::http {
 
 constexpr std::size_t kBodyBytesMax = std::size_t{1} << 20;
+
+// How the units of an engine's rules are counted, for reading amounts of them: whole, or
+// decimal where a unit is counted in millionths. What no rule knows is read as whole.
+class Scales {
+ public:
+  Scales() = default;  // everything whole
+  explicit Scales(const engine::Engine& engine) noexcept : engine_(&engine) {}
+
+  engine::UnitScale of_unit(std::string_view unit) const;
+  engine::UnitScale of_limit(std::string_view limit) const;
+
+ private:
+  const engine::Engine* engine_ = nullptr;
+};
+
+// A whole number, or a decimal in millionths: 0.64 is 640,000.
+bool read_amount(Reader& in, const What& what, engine::UnitScale scale, std::int64_t& value);
 
 using Costs = boost::container::small_vector<engine::Cost, 4>;
 
@@ -37,6 +55,7 @@ struct Ask {
   Duration hold{};
   Duration wait{};
   Duration book_within{};
+  Scales scales{};  // for the costs
 
   engine::Request request() const noexcept { return {attributes, costs}; }
   bool is_plain() const noexcept {
@@ -46,19 +65,21 @@ struct Ask {
 
 enum class Options : bool { kNone, kAll };
 
-Result<Ask> read_ask(std::string_view body, Options options, Texts& texts);
+Result<Ask> read_ask(std::string_view body, Options options, Texts& texts, Scales scales = {});
 
 struct Batch {
   std::vector<Ask> asks{};
   bool is_too_long = false;  // more than asks_max; the rest was not read
 };
-Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts);
+Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts,
+                         Scales scales = {});
 
 struct Settlement {
   HoldId hold{};
   Costs costs{};
+  Scales scales{};
 };
-Result<Settlement> read_settlement(std::string_view body, Texts& texts);
+Result<Settlement> read_settlement(std::string_view body, Texts& texts, Scales scales = {});
 
 Result<HoldId> read_cancellation(std::string_view body, Texts& texts);
 
@@ -75,8 +96,10 @@ struct KeyName {
 Result<KeyName> read_key_name(std::string_view body, Texts& texts);
 
 // The parameters of a meter: {"kind":"bucket","amount":100,"period":"1s","burst":200}.
-// Whether they make sense is for the engine to say. In read_meter.cc.
-Result<engine::MeterSpec> read_meter(std::string_view body, Texts& texts);
+// Whether they make sense is for the engine to say. In read_meter.cc. `scale`: of the
+// limit's unit.
+Result<engine::MeterSpec> read_meter(std::string_view body, Texts& texts,
+                                     engine::UnitScale scale = engine::UnitScale::kWhole);
 
 // What every reader checks first: neither empty nor too long, and UTF-8.
 Status check_body(std::string_view body);

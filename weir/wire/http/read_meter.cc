@@ -26,7 +26,14 @@ struct Parameters {
   std::string_view start{};
   std::optional<std::int64_t> amount{}, burst{}, per_tick{}, limit{}, queue{};
   std::optional<Duration> period{}, interval{}, window{}, hold{};
+  engine::UnitScale scale = engine::UnitScale::kWhole;
 };
+
+// In the limit's unit.
+template <std::optional<std::int64_t> Parameters::*kField>
+bool read_units(Reader& in, std::string_view name, Parameters& into) {
+  return read_amount(in, name, into.scale, (into.*kField).emplace());
+}
 
 template <std::optional<std::int64_t> Parameters::*kField>
 bool read_count(Reader& in, std::string_view name, Parameters& into) {
@@ -42,15 +49,15 @@ constexpr Member<Parameters> kMembers[] = {
     {"kind", [](Reader& in, Parameters& into) { return in.text("kind", into.kind); }},
     {"amount",
      [](Reader& in, Parameters& into) {
-       return read_count<&Parameters::amount>(in, "amount", into);
+       return read_units<&Parameters::amount>(in, "amount", into);
      }},
     {"period", [](Reader& in,
                   Parameters& into) { return read_span<&Parameters::period>(in, "period", into); }},
     {"burst", [](Reader& in,
-                 Parameters& into) { return read_count<&Parameters::burst>(in, "burst", into); }},
+                 Parameters& into) { return read_units<&Parameters::burst>(in, "burst", into); }},
     {"per_tick",
      [](Reader& in, Parameters& into) {
-       return read_count<&Parameters::per_tick>(in, "per_tick", into);
+       return read_units<&Parameters::per_tick>(in, "per_tick", into);
      }},
     {"interval",
      [](Reader& in, Parameters& into) {
@@ -58,7 +65,7 @@ constexpr Member<Parameters> kMembers[] = {
      }},
     {"start", [](Reader& in, Parameters& into) { return in.text("start", into.start); }},
     {"limit", [](Reader& in,
-                 Parameters& into) { return read_count<&Parameters::limit>(in, "limit", into); }},
+                 Parameters& into) { return read_units<&Parameters::limit>(in, "limit", into); }},
     {"every", [](Reader& in, Parameters& into) { return in.text("every", into.every); }},
     {"window", [](Reader& in,
                   Parameters& into) { return read_span<&Parameters::window>(in, "window", into); }},
@@ -140,9 +147,10 @@ Result<MeterSpec> spec_of(const Parameters& given) {
 
 }  // namespace
 
-Result<MeterSpec> read_meter(std::string_view body, Texts& texts) {
+Result<MeterSpec> read_meter(std::string_view body, Texts& texts, engine::UnitScale scale) {
   if (Status status = check_body(body); !status) return std::move(status).error();
   Parameters given;
+  given.scale = scale;
   Reader in(body, texts);
   if (!in.object<Parameters>("the body", kMembers, given) || !in.end()) return in.error();
   const MeterKind* kind = find_meter_kind(given.kind);

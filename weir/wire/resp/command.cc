@@ -17,10 +17,11 @@ constexpr std::array kCommands = {
             "[name=value ...] [COST unit=amount ...] [HOLD duration] [WAIT duration] [UPTO unit] "
             "[BOOK duration]",
             "Decide over all limits that apply, and charge all or none."},
-    Command{"CL.THROTTLE", 5, 6, Role::kDecide, kGroups, run_throttle,
+    // Says itself, in redis-cell's words, how many arguments it takes.
+    Command{"CL.THROTTLE", 1, -1, Role::kDecide, kGroups, run_throttle,
             "key max_burst count period [quantity]",
             "Take from the key's bucket, as redis-cell does."},
-    Command{"WEIR.PEEK", 1, -1, Role::kDecide, kOneByOne, run_peek,
+    Command{"WEIR.PEEK", 1, -1, Role::kObserve, kOneByOne, run_peek,
             "[name=value ...] [COST unit=amount ...]",
             "Say what WEIR.ACQUIRE would, charging nothing."},
     Command{"WEIR.SETTLE", 2, -1, Role::kDecide, kOneByOne, run_settle, "hold [unit=amount ...]",

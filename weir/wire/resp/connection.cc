@@ -12,14 +12,13 @@ constexpr std::size_t kClientNameBytesMax = 128;
 
 // Takes on the token's role. False, after writing an error: there is no such token.
 bool authenticate(Run& run, std::string_view token) {
-  const Role role = run.session.service().host->role_of(token);
-  if (role == Role::kNobody) {
+  if (run.session.service().host->role_of(token) == Role::kNobody) {
     run.reply.write_error(
         "WRONGPASS invalid username-password pair or user is disabled; write a token of the "
         "configuration's 'auth'");
     return false;
   }
-  run.session.set_role(role);
+  run.session.set_token(token);
   return true;
 }
 

@@ -24,18 +24,13 @@ bool are_views_of(std::string_view bytes, Words words) {
 
 }  // namespace
 
-Session::Session(const Service& service, std::uint64_t id, Role role, Waiter waiter)
-    : service_(&service),
-      parser_(service.bounds),
-      waiter_(std::move(waiter)),
-      id_(id),
-      role_(role),
-      first_role_(role) {}
+Session::Session(const Service& service, std::uint64_t id, Waiter waiter)
+    : service_(&service), parser_(service.bounds), waiter_(std::move(waiter)), id_(id) {}
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
   std::size_t done = 0;
   for (;;) {
-    if (waiting_ || closing_) return done;
+    if (waiting_ || closing_ || is_full(out)) return done;
     scratch.words.clear();
     scratch.items.clear();
     Parsed parsed;
@@ -72,7 +67,9 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
   Reply reply(out);
   reply.set_version(version_);
   std::size_t at = 0;
-  while (at < items.size()) {
+  while (at < items.size() && !(at > 0 && is_full(out))) {
+    // A reload may be one of the commands.
+    if (service_->host->token_epoch() != token_epoch_) look_up_role();
     const Scratch::Item& item = items[at];
     const Command* command = item.command;
     const auto count = static_cast<int>(item.word_count);
@@ -122,8 +119,19 @@ void Session::resume(const Result<Decision>& answer, Instant now, std::string& o
   }
 }
 
-void Session::start_over() noexcept {
-  role_ = first_role_;
+void Session::look_up_role() {
+  // In this order: tokens that change in between are looked up again.
+  token_epoch_ = service_->host->token_epoch();
+  role_ = service_->host->role_of(token_);
+}
+
+void Session::set_token(std::string_view token) {
+  token_ = token;
+  look_up_role();
+}
+
+void Session::start_over() {
+  set_token({});
   version_ = 2;
   name_.clear();
 }

@@ -40,7 +40,10 @@ class Host {
   virtual ~Host() = default;
 
   // The role of a token; kNobody if there is no such token.
+  // An empty one: the role of who has presented none.
   virtual Role role_of(std::string_view token) const = 0;
+  // Changes whenever roles may have. Never 0.
+  virtual std::uint64_t token_epoch() const noexcept = 0;
   // Reads the configuration again.
   virtual Status reload() = 0;
   // The text of INFO.
@@ -52,7 +55,8 @@ struct Service {
   Host* host = nullptr;
   Seconds rounding = Seconds::kCell;
   ParserBounds bounds{};
-  engine::DecisionSink* sink = nullptr;  // none: decisions are not recorded
+  std::size_t reply_bytes_max = std::size_t{1} << 20;  // unsent; beyond, commands wait
+  engine::DecisionSink* sink = nullptr;                // none: decisions are not recorded
 };
 
 // What one event loop lends to the session it is running.
@@ -81,12 +85,11 @@ class Session {
   using Waiter = std::function<Result<engine::WaitStart>(const engine::Request&,
                                                          const engine::WaitOptions&, Instant)>;
 
-  // `role`: that of a connection that has not said who it is.
-  Session(const Service& service, std::uint64_t id, Role role, Waiter waiter);
+  Session(const Service& service, std::uint64_t id, Waiter waiter);
 
   // Runs the whole commands in `bytes`, all at one instant, and appends their replies
   // to `out`. Returns how many bytes are done with; the rest must be presented again,
-  // with more behind them.
+  // with more behind them. Stops early once is_full(out): later replies wait.
   std::size_t run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out);
 
   // Replies to the command that was waiting. Call run() with the rest afterwards.
@@ -96,6 +99,9 @@ class Session {
   std::uint64_t ticket() const noexcept { return ticket_; }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
+  bool is_full(const std::string& out) const noexcept {
+    return out.size() >= service_->reply_bytes_max;
+  }
 
   // --- for commands
   const Service& service() const noexcept { return *service_; }
@@ -103,16 +109,18 @@ class Session {
   Role role() const noexcept { return role_; }
   std::int8_t version() const noexcept { return version_; }
   const std::string& name() const noexcept { return name_; }
-  void set_role(Role role) noexcept { role_ = role; }
+  // Who the connection is, from now on and after every change of the tokens.
+  void set_token(std::string_view token);
   void set_version(std::int8_t version) noexcept { version_ = version; }
   void set_name(std::string_view name) { name_ = name; }
-  void start_over() noexcept;  // as the connection began
+  void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
   // Decides, or waits: then is_waiting() holds, and resume() will reply.
   Result<Decision> wait(const engine::Request& request, const engine::WaitOptions& options,
                         Instant now);
 
  private:
+  void look_up_role();
   std::size_t run_items(Instant now, Scratch& scratch, std::string& out);
 
   const Service* service_;
@@ -120,8 +128,9 @@ class Session {
   Waiter waiter_;
   std::uint64_t id_;
   std::uint64_t ticket_ = 0;
-  Role role_;
-  Role first_role_;  // before AUTH
+  std::string token_{};            // the last that AUTH has accepted
+  std::uint64_t token_epoch_ = 0;  // of the role; 0: none has been looked up
+  Role role_ = Role::kNobody;
   std::int8_t version_ = 2;
   bool waiting_ = false;
   bool closing_ = false;

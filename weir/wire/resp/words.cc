@@ -65,10 +65,16 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
   if (is_word(name, "COST")) {
     const Result<std::string_view> text = value();
     if (!text) return text.error();
-    const Result<engine::Cost> cost = read_cost(*text, rules);
-    if (!cost) return cost.error();
-    costs_.push_back(*cost);
-    ask.cost_count += 1;
+    // Attributes are over, so what has an equals sign is one cost more.
+    do {
+      const Result<engine::Cost> cost = read_cost(words[1], rules);
+      if (!cost) return cost.error();
+      costs_.push_back(*cost);
+      ask.cost_count += 1;
+      words = words.subspan(1);
+    } while (words.size() > 1 && words[1].find('=') != std::string_view::npos);
+    words = words.subspan(1);
+    return Done{};
   } else if (is_word(name, "HOLD")) {
     if (Status status = duration(ask.options.hold); !status) return status;
   } else if (is_word(name, "WAIT")) {

@@ -4,8 +4,8 @@
 //                ^ attributes              ^ options, in any order
 //
 // Attributes come first, as NAME=VALUE; a value may hold further equals signs. COST
-// may be repeated; amounts are whole, or decimal in a unit that is counted in
-// millionths.
+// takes one or more UNIT=AMOUNT and may be repeated; amounts are whole, or decimal in a unit that
+// is counted in millionths.
 //
 // Thread safety: none. Asks belong to one thread.
 
