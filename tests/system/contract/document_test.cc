@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tests/system/contract/support.h"
+#include "weir/system/contract/repeated_key.h"
 
 namespace weir::system::contract {
 namespace {
@@ -170,6 +171,17 @@ TEST(Document, NamesTheMistakesOfTokenCounts) {
   EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":"3"}}})"), "wrong_type");
   EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":1e300}}})"), "wrong_type");
   EXPECT_EQ(name(R"({"data":{"REQUESTS":{"P1M":3}}})"), "bad_period");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":3,"PT60S":4}}})"), "duplicate_count");
+  EXPECT_EQ(name(R"({"data":{"REQUESTS":{"PT1M":3,"PT1M":4}}})"), "duplicate_key");
+  EXPECT_TRUE(read_token_counts(
+      R"({"data":{"REQUESTS":{"PT1M":3,"PT1H":4},"PROCESSING_UNITS":{"PT1M":3}}})"));
+}
+
+TEST(Document, ThatSaysOneThingTwiceIsRefused) {
+  EXPECT_EQ(repeated_key(R"({"a":{"b":1},"c":[{"b":1},{"b":2}]})", 16), std::nullopt);
+  EXPECT_EQ(repeated_key(R"({"a":{"b":1,"c":{},"b":2}})", 16), "b");
+  EXPECT_EQ(repeated_key(R"({"a":1,"\u0061":2})", 16), "a") << "however it is written";
+  EXPECT_EQ(repeated_key("[1,2", 16), std::nullopt);
 }
 
 TEST(Document, IsReadBackAsItWasWritten) {

@@ -152,6 +152,24 @@ TEST_F(AccountGateTest, SeesWhatOthersReservedWithoutTheEngine) {
   EXPECT_EQ(ask(10, kStart).earliest, kStart + 500ms);
 }
 
+TEST_F(AccountGateTest, KeepsAChargeWithoutAHoldOpenNoLongerThanItsWorkerMayBeLate) {
+  ASSERT_TRUE(account->change_options({.jitter = 100ms}));
+  use({});
+  ASSERT_TRUE(engine->decide({}, kStart)->allowed());
+  EXPECT_EQ(account->view(kStart + 99ms).outstanding, 1u) << "a report may not know of it";
+  EXPECT_EQ(account->view(kStart + 100ms).outstanding, 0u);
+}
+
+TEST_F(AccountGateTest, KeepsTheCostOfAHoldThatEndsAfterTheAccountsOwnTime) {
+  use({});
+  const Decision held = ask(80, kStart, {.hold = 1h});
+  const engine::Cost actual[] = {{kProcessingUnitsUnit, 0}};
+  ASSERT_TRUE(account->change({requests_per(5, 10s), units_per(100, 0s)}, kStart));
+  EXPECT_EQ(account->view(kStart + 10min - 1ns).outstanding, 1u);
+  ASSERT_TRUE(engine->settle(held.hold, actual, kStart + 10min));
+  EXPECT_EQ(left_of(*account, 1, kStart + 10min), 20 * kMicro);
+}
+
 TEST_F(AccountGateTest, RefusesNobodyForHavingReadItsClockEarlier) {
   use({});
   ASSERT_TRUE(account->reserve({.costs = contract::units(1)}, kStart + 5us));

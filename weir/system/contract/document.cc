@@ -1,4 +1,4 @@
-// All of Boost.JSON that this folder uses.
+// The documents; with repeated_key.cc all of Boost.JSON that this folder uses.
 
 #include "weir/system/contract/document.h"
 
@@ -14,6 +14,7 @@
 
 #include "weir/base/in_quotes.h"
 #include "weir/system/contract/fraction.h"
+#include "weir/system/contract/repeated_key.h"
 
 namespace weir::system::contract {
 namespace {
@@ -68,6 +69,10 @@ Result<json::value> parse(std::string_view text) {
   if (problem) {
     return mistake("not_json", "the document",
                    fmt::format("cannot be read ({}); write a JSON object", problem.message()));
+  }
+  if (const auto key = repeated_key(text, kDepthMax)) {
+    return mistake("duplicate_key", "the document",
+                   fmt::format("has {} twice in one object; leave one out", in_quotes(*key)));
   }
   return value;
 }
@@ -344,6 +349,12 @@ Result<std::vector<Account::Count>> read_token_counts(std::string_view text) {
     for (const auto& [key, count] : periods.get_object()) {
       const Result<Duration> period = read_period(std::string_view(key.data(), key.size()), where);
       if (!period) return period.error();
+      for (const Account::Count& other : counts) {
+        if (other.resource != *resource || other.period != *period) continue;
+        return mistake("duplicate_count", where,
+                       fmt::format("has {} under another spelling too; leave one out",
+                                   in_quotes(std::string_view(key.data(), key.size()))));
+      }
       const Result<std::int64_t> left =
           read_left(count, fmt::format("{}.{}", where, std::string_view(key.data(), key.size())));
       if (!left) return left.error();

@@ -52,7 +52,9 @@ Instant AccountGate::fits_from(const engine::Request& request, Instant from,
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
-  charge_held(request, now, cost);
+  // Nobody can end it: it is final once its worker has started.
+  Book& book = account_->locked_book();
+  static_cast<void>(book.grant(costs_of(request, cost), now, now + book.jitter()));  // has_room()
 }
 
 std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant now,

@@ -9,7 +9,10 @@
 //               .units = {{"processing_units", UnitScale::kMicro}}}
 //
 // A hold that is settled commits the actual costs, one that is cancelled releases;
-// without either the reservation is final when the account's `hold` is over.
+// without either the reservation is final when the account's `hold` is over. A hold of
+// the engine that lasts longer, or is renewed for longer, keeps its cost when it ends
+// after that: give such an account a longer `hold`. Without a hold a charge is final once
+// its worker has started.
 //
 // Thread safety: as gate.h of the engine says. The account stays open to others: it
 // is locked from check to charge.
