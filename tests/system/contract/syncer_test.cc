@@ -145,7 +145,7 @@ TEST_F(SyncerTest, TakesOtherPoliciesOnlyTogetherWithTheirCounts) {
   ASSERT_TRUE(syncer.finish(Fetch::kToken, service.replies[Fetch::kToken], kStart));
   ASSERT_TRUE(syncer.finish(Fetch::kContract, service.replies[Fetch::kContract], kStart));
   EXPECT_EQ(account->policies()[0].capacity, 10) << "100 that nobody knows to be there";
-  syncer.begin(Fetch::kTokenCounts);
+  syncer.begin(Fetch::kTokenCounts, kStart);
   ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], kStart));
   EXPECT_EQ(account->policies()[0].capacity, 100);
   EXPECT_EQ(left_of(*account, 0, kStart), 60 * kMicro);
@@ -256,13 +256,13 @@ TEST_F(SyncerTest, DebitsWhatBecameFinalWhileTheServiceWasAsked) {
   const Instant now = kStart + 5min;
   const Reserved reserved = *account->reserve({.costs = units(30)}, now);
   ASSERT_TRUE(syncer.finish(Fetch::kContract, service.replies[Fetch::kContract], now));
-  syncer.begin(Fetch::kTokenCounts);
+  syncer.begin(Fetch::kTokenCounts, now);
   // The service counts 60; then a worker starts, ends and commits; then the answer comes.
   ASSERT_TRUE(account->commit(reserved.reservation, units(25), now).ok());
   ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], now));
   EXPECT_EQ(left_of(*account, 0, now), 35 * kMicro);
   // What was final before, the service has counted.
-  syncer.begin(Fetch::kTokenCounts);
+  syncer.begin(Fetch::kTokenCounts, now);
   ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], now));
   EXPECT_EQ(left_of(*account, 0, now), 60 * kMicro);
 }

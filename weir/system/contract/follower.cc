@@ -73,9 +73,10 @@ void Follower::fetch_what_is_due() {
   const std::vector<Policy> before = account_->policies();
   std::unique_lock lock(lock_);
   for (std::size_t i = 0; i < kFetches && !is_ending_; ++i) {
-    const std::optional<Fetch> what = syncer_.next(clock_.now());
+    const Instant now = clock_.now();
+    const std::optional<Fetch> what = syncer_.next(now);
     if (!what) break;
-    syncer_.begin(*what);
+    syncer_.begin(*what, now);
     const std::string token = syncer_.access_token();
     lock.unlock();
     const Reply reply = client_->fetch(*what, token);

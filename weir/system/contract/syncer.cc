@@ -147,8 +147,10 @@ void Syncer::adopt_without_counts(Instant now) {
   awaited_.reset();
 }
 
-void Syncer::begin(Fetch what) {
-  if (what == Fetch::kTokenCounts) finals_before_ = account_->finals();
+void Syncer::begin(Fetch what, Instant now) {
+  if (what != Fetch::kTokenCounts) return;
+  finals_before_ = account_->finals();
+  finals_before_->at = later_of(finals_before_->at, now);
 }
 
 Status Syncer::finish(Fetch what, const Reply& reply, Instant now) {
@@ -206,7 +208,7 @@ Status Syncer::step(Client& client, Instant now) {
   for (std::size_t i = 0; i < kFetches; ++i) {
     const std::optional<Fetch> what = next(now);
     if (!what) break;
-    begin(*what);
+    begin(*what, now);
     const Status status = finish(*what, client.fetch(*what, token_), now);
     if (!status) last = status;
   }

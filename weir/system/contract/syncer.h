@@ -109,7 +109,7 @@ class Syncer {
   const std::string& access_token() const noexcept { return token_; }
 
   // Before a fetch: notes what the service cannot have counted when it answers.
-  void begin(Fetch what);
+  void begin(Fetch what, Instant now);
   // The answer to the fetch that next() named. An error says what was wrong with it;
   // the account is as before.
   Status finish(Fetch what, const Reply& reply, Instant now);
