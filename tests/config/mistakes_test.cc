@@ -70,11 +70,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "limit: []",
             "f:1:1: top level: key 'limit' is unknown, but it must be one of listen, state, units, "
-            "auth, headers, rounding, bounds, threads, record, attributes, throttles, contracts, limits; "
+            "auth, headers, rounding, bounds, threads, record, attributes, throttles, contracts, "
+            "limits; "
             "write 'limits'"},
         Case{"zzz: []",
              "f:1:1: top level: key 'zzz' is unknown, but it must be one of listen, state, units, "
-             "auth, headers, rounding, bounds, threads, record, attributes, throttles, contracts, limits; "
+             "auth, headers, rounding, bounds, threads, record, attributes, throttles, contracts, "
+             "limits; "
              "write one of "
              "them, or leave it out"},
         Case{"threads: 1\nthreads: 2",
@@ -127,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
              "'1s' or '15m'"},
         Case{"bounds: { key: 5 }",
              "f:1:11: bounds: key 'key' is unknown, but it must be one of connections, "
-             "request_bytes, header_bytes, batch, waiting, idle, slow, keys, holds, log_runs, "
+             "request_bytes, header_bytes, batch, waiting, streams, idle, slow, keys, holds, "
+             "log_runs, "
              "when_full; write 'keys'"},
         Case{"record: [a]",
              "f:1:9: top level: record is a list, but it must be a single value; write one word, "
