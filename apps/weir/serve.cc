@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "apps/weir/exit.h"
 #include "weir/base/clock.h"
@@ -20,6 +22,7 @@ namespace {
 using server::LogLevel;
 
 constexpr auto kPatience = std::chrono::seconds{5};  // for replies to be read at the end
+constexpr std::size_t kFilesBesides = 64;            // open files that are no connections
 constexpr timespec kLookEvery{1, 0};                 // at the files that were read
 
 // What tells two versions of a file apart.
@@ -47,6 +50,23 @@ struct FileMark {
   }
 };
 
+// Every connection is an open file, of which systems usually grant 1,024 unasked and more
+// on demand.
+void raise_file_limit(std::size_t connections, const server::Log& log) {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const rlim_t before = std::exchange(files.rlim_cur, files.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_cur = before;
+  if (files.rlim_cur >= connections + kFilesBesides) return;
+  log({LogLevel::kWarning,
+       "few-files",
+       {{"open_files", std::to_string(files.rlim_cur)},
+        {"connections", std::to_string(connections)},
+        {"advice", fmt::format("allow {} open files (ulimit -n, LimitNOFILE), or lower "
+                               "bounds.connections",
+                               connections + kFilesBesides)}}});
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
@@ -69,6 +89,8 @@ int run_serve(const ServeOptions& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
+
+  raise_file_limit(config->bounds.connections, log);
 
   SystemClock clock;
   const std::string state_dir = config->state ? config->state->dir : "";

@@ -61,6 +61,25 @@ TEST_F(LogTest, IsJsonOnRequest) {
   EXPECT_EQ(events, (std::vector<std::string>{"start", "listening", "stopping", "stop"}));
 }
 
+TEST_F(LogTest, RaisesTheLimitOfOpenFilesAndSaysWhenItIsTooLow) {
+  const auto start_with = [&](const std::string& most) {
+    write(std::string(kConfig) + "bounds: { connections: 200 }\n");
+    server = std::make_unique<Process>(std::vector<std::string>{
+        "bash", "-c",
+        "ulimit -n " + most + " && ulimit -Sn 100 && exec " WEIR_PROGRAM " serve " + path()});
+    ASSERT_TRUE(says("event=listening")) << server->said();
+  };
+  // 200 connections and 64 besides.
+  start_with("264");
+  EXPECT_THAT(server->said(), Not(HasSubstr("few-files")));
+  std::ifstream limits("/proc/" + std::to_string(server->id()) + "/limits");
+  const std::string text{std::istreambuf_iterator<char>(limits), {}};
+  EXPECT_THAT(text, ContainsRegex("Max open files +264 +264"));
+  start_with("263");
+  EXPECT_THAT(server->said(), HasSubstr("level=warning event=few-files open_files=263 "
+                                        "connections=200"));
+}
+
 TEST_F(LogTest, SaysWhoReloadedAndWhatWasRefused) {
   serve(kConfig);
   server->signal(SIGHUP);

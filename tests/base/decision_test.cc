@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr Instant kNow{1'700'000'000'000'000'000};
 
 Outcome outcome_of(std::string_view limit, Verdict verdict) {
-  return Outcome{limit, verdict, false, 1, 4, 10, kNow};
+  return Outcome{limit, verdict, false, false, 1, 4, 10, kNow};
 }
 
 // Two limits applied: the first would have allowed it, the second refused.

@@ -142,7 +142,8 @@ TEST(ConfigBound, OfTheServerHasARangeOfItsOwn) {
       {"connections", 1, 1'000'000},    {"request_bytes", 1'024, 1 << 30},
       {"header_bytes", 1'024, 1 << 20}, {"batch", 1, 1'000'000},
       {"waiting", 0, 10'000'000},       {"keys", 1, 1'000'000'000},
-      {"holds", 1, 1'000'000'000},      {"log_runs", 1, 1'000'000'000}};
+      {"holds", 1, 1'000'000'000},      {"log_runs", 1, 1'000'000'000},
+      {"streams", 0, 1'000'000}};
   const auto bound = [](const Range& range, std::int64_t value) {
     return mistakes_of("bounds: { " + range.key + ": " + std::to_string(value) + " }");
   };

@@ -125,7 +125,8 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   const Bounds bounds =
       config_of(
           "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, batch: 4,\n"
-          "  waiting: 5, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, when_full: evict }")
+          "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, "
+          "when_full: evict }")
           .bounds;
   EXPECT_EQ(bounds.connections, 1u);
   EXPECT_EQ(bounds.request_bytes, 1025u);
@@ -137,6 +138,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   EXPECT_EQ(bounds.keys, 8u);
   EXPECT_EQ(bounds.holds, 9u);
   EXPECT_EQ(bounds.log_runs, 10u);
+  EXPECT_EQ(bounds.streams, 11u);
   EXPECT_EQ(bounds.when_full, engine::WhenFull::kEvict);
 }
 

@@ -189,6 +189,58 @@ TEST(State, IsCollectedAgainIfItCouldNotBeStored) {
   EXPECT_EQ(collected_holds(*engine, kStart).active.size(), 1u);
 }
 
+// A thousand times as many keys as there is room for, while nothing can be stored.
+TEST(State, ThatCannotBeStoredDoesNotFillTheTable) {
+  constexpr std::size_t kMetersMost = 256 * 9;
+  for (const WhenFull when_full : {WhenFull::kRefuse, WhenFull::kEvict}) {
+    // Evicting makes room among meters that are in use, refusing among those that are not.
+    const Duration every = when_full == WhenFull::kEvict ? Duration{1h} : Duration{1ms};
+    auto engine =
+        engine_of({.limits = {{.name = "w", .per = {"client"}, .meter = WindowSpec{5, every}}}},
+                  {.keys_max = 256, .when_full = when_full, .owner = 7, .durable = true});
+    ASSERT_TRUE(engine->decide(client("first"), kStart)->allowed());
+    engine->mark_changed(std::vector<Print>{collected(*engine, kStart).meters.at(0).print});
+    for (int i = 0; i < 20'000; ++i) {
+      const Instant now = kStart + i * 1ms;
+      const auto answer = engine->decide(client(std::to_string(i)), now);
+      ASSERT_TRUE(answer) << i << ": " << answer.error().message;
+      ASSERT_TRUE(answer->allowed()) << i;
+    }
+    EXPECT_LE(engine->keys(), kMetersMost);
+    const Instant end = kStart + 20s;
+    EXPECT_LE(collected(*engine, end).meters.size(), 2 * kMetersMost) << "what is forgotten too";
+  }
+}
+
+TEST(State, OfAMeterIsKeptAgainOnceAStoreWorks) {
+  auto engine = engine_of(window_of(5), kDurable);
+  engine->mark_changed(std::vector<Print>{});
+  collected(*engine, kStart);
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  for (int i = 0; i < 4096; ++i) engine->advance(kStart + 2h);
+  EXPECT_EQ(engine->keys(), 1u) << "it has not been collected yet";
+}
+
+TEST(State, OfAHoldThatCouldNeverBeStoredEndsWithoutATrace) {
+  auto engine = engine_of(window_of(100), kDurable);
+  const auto hold = [&] { return engine->acquire(client("a"), {.hold = 1h}, kStart)->hold; };
+  const HoldId stored = hold();
+  collected_holds(*engine, kStart);
+  const HoldId ended_after = hold();
+  const HoldId ended_meanwhile = hold();
+  const HoldChanges first = collected_holds(*engine, kStart);
+  ASSERT_TRUE(engine->settle(ended_meanwhile, {}, kStart));
+  ASSERT_TRUE(engine->settle(stored, {}, kStart));
+  const HoldChanges last = collected_holds(*engine, kStart);
+  ASSERT_EQ(last.ended.size(), 2u) << "a store may have both";
+  engine->mark_changed(last);
+  engine->mark_changed(first);
+  ASSERT_TRUE(engine->settle(ended_after, {}, kStart));
+  const HoldChanges again = collected_holds(*engine, kStart);
+  EXPECT_EQ(again.ended, std::vector<std::uint64_t>{stored.number});
+  EXPECT_TRUE(again.active.empty());
+}
+
 TEST(State, OfAMeterDroppedBeforeItWasStoredIsThatItIsForgotten) {
   auto engine = engine_of(window_of(5), kDurable);
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());

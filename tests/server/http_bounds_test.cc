@@ -110,6 +110,28 @@ TEST_F(HttpBounds, SlowRequests) {
   EXPECT_EQ(idle.ask(get("/healthz")).status, 200) << "an idle one is not slow";
 }
 
+TEST_F(HttpBounds, WhoHasBeenAnsweredIsIdleAlsoAfterChunks) {
+  serve("bounds: { slow: 300ms }\n");
+  const std::string chunked =
+      "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n" +
+      padded(32) + "\r\n0\r\n\r\n";
+  HttpClient client(address());
+  ASSERT_EQ(client.ask(chunked).status, 200);
+  EXPECT_EQ(client.receive(1, 1000), "") << "nobody asked";
+  EXPECT_EQ(client.ask(chunked).status, 200);
+  client.stop_sending();
+  EXPECT_EQ(client.receive(1), "") << "it ended between two requests";
+}
+
+TEST_F(HttpBounds, BodiesBeyondWhatIsEverReadAreRefusedBeforeTheyCome) {
+  serve("bounds: { request_bytes: 2000000 }\n");
+  HttpClient client(address());
+  client.send(
+      "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nContent-Length: 1048577\r\n\r\nthe beginning");
+  EXPECT_EQ(client.read().status, 413);
+  EXPECT_EQ(ask(post("/v1/acquire", padded(1'048'576))).status, 200);
+}
+
 TEST_F(HttpBounds, RequestsThatDripInAreSlowToo) {
   serve("bounds: { slow: 400ms }\n");
   for (const std::string& begin :

@@ -49,6 +49,7 @@ struct Outcome {
   std::string_view limit;
   Verdict verdict;         // of this limit alone
   bool shadow;             // counted and reported, never enforced
+  bool overridden;         // the key has parameters of its own
   std::int64_t cost;       // what the request costs here, weight applied
   std::int64_t remaining;  // never negative
   std::int64_t capacity;   // the most this limit can hold

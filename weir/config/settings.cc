@@ -52,7 +52,7 @@ void listeners_at(const Entry& entry, Context& context, Listen& listen) {
 constexpr Key<Listen> kListenKeys[] = {
     {"resp", listeners_at<&Listen::resp>, "127.0.0.1:6380",
      "Redis protocol: an address, a list of them, or `none` (also when left out)."},
-    {"http", listeners_at<&Listen::http>, "127.0.0.1:8080", "HTTP and the dashboard: the same."},
+    {"http", listeners_at<&Listen::http>, "127.0.0.1:8080", "HTTP: the same."},
 };
 
 void read_listen(const Entry& entry, Context& context, Draft& draft) {
@@ -72,7 +72,8 @@ constexpr Key<StateSettings> kStateKeys[] = {
     {"dir", text_at<&StateSettings::dir>, "./weir-state",
      "Folder of the state; relative to the working directory.", kRequired},
     {"flush", duration_at<&StateSettings::flush>, "200ms",
-     "How often meters are written; a crash forgets at most this much. Default `200ms`."},
+     "How often meters are written; a crash forgets at most this and the time that writing takes. "
+     "Default `200ms`."},
 };
 
 void read_state(const Entry& entry, Context& context, Draft& draft) {
@@ -135,12 +136,13 @@ constexpr std::string_view kWhenFull[] = {"refuse", "evict"};
 constexpr Key<Bounds> kBoundsKeys[] = {
     {"connections", count_at<&Bounds::connections, 1, 1'000'000>, "10000", "Open connections."},
     {"request_bytes", count_at<&Bounds::request_bytes, 1'024, 1 << 30>, "65536",
-     "One request, without its headers."},
+     "One request, without the headers of HTTP, which reads at most 1 MiB."},
     {"header_bytes", count_at<&Bounds::header_bytes, 1'024, 1 << 20>, "8192",
      "The headers of one HTTP request."},
     {"batch", count_at<&Bounds::batch, 1, 1'000'000>, "1000", "Decisions in one request."},
     {"waiting", count_at<&Bounds::waiting, 0, 10'000'000>, "10000",
      "Requests that wait, over all limits."},
+    {"streams", count_at<&Bounds::streams, 0, 1'000'000>, "100", "Open streams of `/v1/events`."},
     {"idle", duration_at<&Bounds::idle>, "5m", "A connection silent for this long is closed."},
     {"slow", duration_at<&Bounds::slow>, "10s", "A request must arrive whole within this time."},
     {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000", "Keys with a meter."},

@@ -359,6 +359,7 @@ void Attempt::report(Decision& decision) const noexcept {
     row.limit = limit.name;
     row.verdict = item.check.verdict;
     row.shadow = limit.shadow;
+    row.overridden = item.shape != &limit.shape;
     row.cost = item.cost;
     row.remaining = available(i);
     row.capacity =

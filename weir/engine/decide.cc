@@ -34,6 +34,7 @@ inline void report_row(const PlanItem& item, const meter::Check& check, std::int
   row.limit = item.limit->name;
   row.verdict = check.verdict;
   row.shadow = false;
+  row.overridden = false;  // those take the long way
   row.cost = item.cost;
   row.remaining = std::max<std::int64_t>(0, remaining);
   row.capacity = item.limit->capacity;

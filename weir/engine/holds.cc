@@ -1,6 +1,8 @@
 #include "weir/engine/holds.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace weir::engine {
 
@@ -113,8 +115,8 @@ bool Holds::collect(std::size_t most, Instant now, HoldChanges& out) {
   auto next = changed_.begin();
   for (; most > 0 && next != changed_.end(); --most) {
     Hold& hold = holds_.find(*next)->second;
-    hold.is_stored = true;
-    HoldRecord record{*next, hold.expires, static_cast<std::uint32_t>(out.charges.size()), 0};
+    HoldRecord record{*next, hold.expires, static_cast<std::uint32_t>(out.charges.size()), 0,
+                      !std::exchange(hold.is_stored, true)};
     for (const HoldCharge& charge : hold.charges) {
       if (charge.seat != nullptr) continue;  // a system keeps its own state
       out.charges.push_back({out.place_of(charge.limit), out.place_of(charge.unit), charge.print,
@@ -137,13 +139,25 @@ void Holds::collect_ended(HoldChanges& out) {
 
 void Holds::uncollect(const HoldChanges& changes) {
   const std::scoped_lock lock(lock_);
+  // Those that no store has seen after all, and that have ended meanwhile: however long a
+  // store fails, it need not be told of them.
+  std::vector<std::uint64_t> unseen;
   for (const HoldRecord& record : changes.active) {
     const auto found = holds_.find(record.number);
     if (found != holds_.end() && found->second.state == HoldState::kActive) {
       changed_.insert(record.number);
+      if (record.is_new) found->second.is_stored = false;
+    } else if (record.is_new) {
+      unseen.push_back(record.number);
     }
   }
-  ended_since_.insert(ended_since_.end(), changes.ended.begin(), changes.ended.end());
+  std::sort(unseen.begin(), unseen.end());
+  const auto is_unseen = [&](std::uint64_t number) {
+    return std::binary_search(unseen.begin(), unseen.end(), number);
+  };
+  std::erase_if(ended_since_, is_unseen);
+  std::remove_copy_if(changes.ended.begin(), changes.ended.end(), std::back_inserter(ended_since_),
+                      is_unseen);
 }
 
 bool Holds::restore(std::uint64_t number, Instant expires, HoldCharges charges) {

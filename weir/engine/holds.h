@@ -100,7 +100,8 @@ class Holds {
   bool collect(std::size_t most, Instant now, HoldChanges& out);
   // Appends the numbers of those that have ended.
   void collect_ended(HoldChanges& out);
-  // The changes were collected in vain: they are to be collected again.
+  // The changes were collected in vain: they are to be collected again. Of several, the
+  // last first.
   void uncollect(const HoldChanges& changes);
 
   // A hold of an earlier process. False: there are holds_max already. Numbers given

@@ -106,6 +106,7 @@ struct HoldRecord {
   Instant expires{};
   std::uint32_t first_charge = 0;
   std::uint32_t charge_count = 0;
+  bool is_new = false;  // no store has been given it before
 };
 
 constexpr std::size_t kHoldsPerCollection = 4096;

@@ -72,6 +72,7 @@ std::size_t Engine::shards() const noexcept { return impl_->table.shard_count();
 void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) noexcept {
   Table& table = impl_->table;
   Shard& shard = table.shard(index);
+  table.set_store_fails(false);  // until mark_changed() says so again
   // Memory is found before the lock is taken.
   const std::size_t needed = out.meters.size() + shard.size.load(std::memory_order_relaxed);
   if (needed > out.meters.capacity()) {
@@ -108,13 +109,14 @@ void Engine::collect_ended_holds(HoldChanges& out) noexcept { impl_->holds.colle
 
 void Engine::mark_changed(std::span<const Print> prints) noexcept {
   Table& table = impl_->table;
+  table.set_store_fails(true);
   for (const Print print : prints) {
     Shard& shard = table.shard_of(print);
     const std::scoped_lock lock(shard);
     if (Slot* slot = table.find(shard, print)) {
       shard.mark_changed(*slot);
     } else if (impl_->options.durable) {
-      table.forgotten(shard).push_back(print);  // it was dropped meanwhile
+      table.note_forgotten(shard, print);  // it was dropped meanwhile
     }
   }
 }

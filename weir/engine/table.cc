@@ -160,7 +160,7 @@ bool Table::droppable(const Slot& slot, Instant now) const {
   const Row& row = rows_.at(slot.row());
   // A limit that is gone takes all its meters with it, recorded or not: see eras().
   if (!row.alive) return true;
-  if (durable_ == Durable::kYes && (slot.meta() & meta::kDirty) != 0) return false;
+  if (waits_for_store() && (slot.meta() & meta::kDirty) != 0) return false;
   return (slot.meta() & meta::kOverride) == 0 && is_initial(row.shape, slot.words(), logs, now);
 }
 
@@ -175,7 +175,13 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at];
     if (slot.row() != 0 && droppable(slot, now)) {
-      erase(shard, &slot);  // another may have moved here: look again
+      // What is stored of an unchanged one comes back in its initial state too.
+      if ((slot.meta() & meta::kDirty) != 0) {
+        forget(shard, &slot);
+      } else {
+        erase(shard, &slot);
+      }
+      // Another may have moved here: look again.
       dropped += 1;
     } else {
       shard.sweep_at += 1;
@@ -197,8 +203,8 @@ bool Table::make_room(Shard& shard, Instant now) {
   if (when_full_ == WhenFull::kRefuse) return false;
 
   // A few neighbours at a moving place stand for the whole shard.
-  const std::uint64_t kept = meta::kWaiters | meta::kOverride |
-                             (durable_ == Durable::kYes ? meta::kDirty : std::uint64_t{0});
+  const std::uint64_t kept =
+      meta::kWaiters | meta::kOverride | (waits_for_store() ? meta::kDirty : std::uint64_t{0});
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   Slot* nearest = nullptr;
   Instant nearest_from = kForever;
@@ -215,12 +221,17 @@ bool Table::make_room(Shard& shard, Instant now) {
     }
   }
   if (nearest == nullptr) return false;
-  if (durable_ == Durable::kYes) {
-    forgotten(shard).push_back({nearest->low.load(std::memory_order_relaxed),
-                                nearest->high.load(std::memory_order_relaxed) & kPrintHighMask});
-  }
-  erase(shard, nearest);
+  forget(shard, nearest);
   return true;
+}
+
+// Drops a meter of which a store may have another state.
+void Table::forget(Shard& shard, Slot* slot) {
+  if (durable_ == Durable::kYes && rows_.at(slot->row()).alive) {
+    note_forgotten(shard, {slot->low.load(std::memory_order_relaxed),
+                           slot->high.load(std::memory_order_relaxed) & kPrintHighMask});
+  }
+  erase(shard, slot);
 }
 
 bool Table::grow(Shard& shard) {

@@ -216,10 +216,20 @@ class Table {
     __builtin_prefetch(slots + place(print, shard.capacity.load(std::memory_order_relaxed)), 1);
   }
 
-  // Prints of evicted meters, until they are collected. Needs the lock, and a durable
-  // table. Each was collected before, so there are at most as many as keys.
+  // Prints of meters that a store may have and the table has no more, until they are
+  // collected. Needs the lock, and a durable table. At most as many as the shard has keys:
+  // of one beyond, a store keeps an older state, which has used no less.
+  void note_forgotten(const Shard& shard, Print print) {
+    if (forgotten(shard).size() < keys_max_) forgotten(shard).push_back(print);
+  }
   std::vector<Print>& forgotten(const Shard& shard) noexcept {
     return forgotten_[static_cast<std::size_t>(&shard - shards_.get())];
+  }
+
+  // Changed meters wait for the store, unless it fails: then those in their initial state
+  // are dropped and any may be evicted, so that deciding goes on however long it does.
+  void set_store_fails(bool fails) noexcept {
+    store_fails_.store(fails, std::memory_order_relaxed);
   }
 
   std::size_t size() const noexcept;
@@ -244,6 +254,10 @@ class Table {
   void leave_stage(std::size_t capacity);
   bool make_room(Shard& shard, Instant now);
   bool droppable(const Slot& slot, Instant now) const;
+  bool waits_for_store() const noexcept {
+    return durable_ == Durable::kYes && !store_fails_.load(std::memory_order_relaxed);
+  }
+  void forget(Shard& shard, Slot* slot);
 
   unsigned shard_bits_;
   std::unique_ptr<Shard[]> shards_;
@@ -252,6 +266,7 @@ class Table {
   std::size_t keys_max_;      // keys of one shard
   WhenFull when_full_;
   Durable durable_;
+  std::atomic<bool> store_fails_{false};
   std::vector<std::vector<Print>> forgotten_;  // by shard; none unless durable
 
   // The mapping, handed out in stages: each has a part for every shard.

@@ -4,6 +4,7 @@
 
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/routes.h"
+#include "weir/wire/http/text.h"
 
 namespace weir::server {
 namespace {
@@ -15,17 +16,29 @@ using wire::http::RequestReader;
 
 constexpr auto kEventEvery = std::chrono::seconds{1};
 
+void refuse_stream(Answer& answer) {
+  answer.status = wire::http::status_of(Problem::kExhausted);
+  answer.content_type = wire::http::kProblemType;
+  answer.headers = "Retry-After: 1\r\n";
+  answer.body.clear();
+  answer.is_stream = false;
+  append_problem(answer.body, Problem::kExhausted,
+                 "the server has as many streams of events as it sends; close some, or raise "
+                 "bounds.streams");
+}
+
 }  // namespace
 
 HttpDesk::HttpDesk(Loop& the_loop, wire::http::Api& the_api, const Tokens& the_tokens,
                    Clock& the_clock, const ConnectionBounds& the_bounds,
-                   const wire::http::RequestBounds& the_request_bounds)
+                   const wire::http::RequestBounds& the_request_bounds, Streams& the_streams)
     : loop(the_loop),
       api(the_api),
       tokens(the_tokens),
       clock(the_clock),
       bounds(the_bounds),
       request_bounds(the_request_bounds),
+      streams(the_streams),
       requests((wire::http::routes().size() + 1) * kClasses) {}
 
 void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
@@ -89,6 +102,7 @@ void HttpConnection::run(std::string_view bytes, Instant now) {
       begun_at_ = now;
       active_at_ = now;
       answer(request, bytes.empty(), now);
+      reader_.release();
       continue;
     }
     if (step.wants_continue) loop_.output += wire::http::kContinue;
@@ -122,13 +136,15 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
     ticket_ = answer.ticket;
     waiting_route_ = answer.route;
     desk_.waiting.emplace(id_, this);
+    // One that comes while the server stops has nothing to wait for.
+    if (is_draining_ && give_up()) respond(stopping(), is_last, now);
     return;
   }
+  if (answer.is_stream && !desk_.streams.open()) refuse_stream(answer);
   respond(answer, is_last, now);
   if (answer.is_stream) {
     is_stream_ = true;
-    next_event_at_ = now + kEventEvery;
-    loop_.output += desk_.api.event(++events_, now);
+    add_event(now);
   }
 }
 
@@ -176,20 +192,51 @@ void HttpConnection::on_sent(Instant now) {
 void HttpConnection::on_answer(const Answer& answer) {
   const auto self = shared_from_this();
   const Instant now = clock_.now();
-  desk_.waiting.erase(id_);
-  is_waiting_ = false;
-  ticket_ = 0;
+  end_wait();
   active_at_ = now;
   begun_at_ = now;
   respond(answer, unread_.empty(), now);
   send(now);
 }
 
+void HttpConnection::end_wait() {
+  desk_.waiting.erase(id_);
+  is_waiting_ = false;
+  ticket_ = 0;
+}
+
+// False: its answer is on its way.
+bool HttpConnection::give_up() {
+  if (!desk_.api.give_up(ticket_, clock_.now())) return false;
+  end_wait();
+  return true;
+}
+
+Answer HttpConnection::stopping() const {
+  Answer answer{.status = wire::http::status_of(Problem::kUnavailable),
+                .content_type = wire::http::kProblemType,
+                .route = waiting_route_};
+  append_problem(answer.body, Problem::kUnavailable,
+                 "the server is stopping; ask again, here or elsewhere");
+  return answer;
+}
+
+void HttpConnection::add_event(Instant now) {
+  next_event_at_ = now + kEventEvery;
+  if (desk_.event.empty() || now - desk_.event_at >= kEventEvery) {
+    desk_.event = desk_.api.event(now);
+    desk_.event_at = now;
+  }
+  loop_.output += "id: ";
+  wire::http::append_unsigned(loop_.output, ++events_);
+  loop_.output += '\n';
+  loop_.output += desk_.event;
+}
+
 void HttpConnection::send_event(Instant now) {
   // A client that has not read the last one gets the next it has time for.
   if (now < next_event_at_ || !unsent_.empty()) return;
-  next_event_at_ = now + kEventEvery;
-  loop_.output += desk_.api.event(++events_, now);
+  add_event(now);
   send(now);
 }
 
@@ -215,20 +262,14 @@ void HttpConnection::on_end(Instant now) {
 void HttpConnection::drain() {
   is_draining_ = true;
   if (is_waiting_) {
-    if (desk_.api.give_up(ticket_, clock_.now())) {
-      Answer answer{.status = wire::http::status_of(Problem::kUnavailable),
-                    .content_type = wire::http::kProblemType,
-                    .route = waiting_route_};
-      append_problem(answer.body, Problem::kUnavailable,
-                     "the server is stopping; ask again, here or elsewhere");
-      on_answer(answer);
-    }
+    if (give_up()) on_answer(stopping());
     return;
   }
   if (unsent_.empty()) close();
 }
 
 void HttpConnection::on_closed() {
+  if (is_stream_) desk_.streams.close();
   if (!is_waiting_) return;
   desk_.waiting.erase(id_);
   desk_.api.give_up(ticket_, clock_.now());

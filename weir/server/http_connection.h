@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,11 +30,30 @@ namespace weir::server {
 
 class HttpConnection;
 
+// Streams of events that are open, over all loops. Any thread may ask.
+class Streams {
+ public:
+  explicit Streams(std::size_t most) noexcept : most_(most) {}
+
+  // False: there are as many as there may be.
+  bool open() noexcept {
+    if (open_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
+    close();
+    return false;
+  }
+  void close() noexcept { open_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> open_{0};
+};
+
 // What the HTTP connections of one loop share. Must outlive the engine's waiters.
 class HttpDesk {
  public:
   HttpDesk(Loop& loop, wire::http::Api& api, const Tokens& tokens, Clock& clock,
-           const ConnectionBounds& bounds, const wire::http::RequestBounds& request_bounds);
+           const ConnectionBounds& bounds, const wire::http::RequestBounds& request_bounds,
+           Streams& streams);
 
   // The answer to a request that waited, from any thread.
   void answer_later(std::uint64_t connection, wire::http::Answer answer);
@@ -49,11 +70,15 @@ class HttpDesk {
   Clock& clock;
   const ConnectionBounds& bounds;
   const wire::http::RequestBounds& request_bounds;
+  Streams& streams;
   Traffic traffic;
   std::vector<Counter> requests;  // by route, then status class
   // Lent to the connection that is being run.
   wire::http::Answer answer;
   wire::http::DateLine date;
+  // What streams are told, built once for all that are due within a second.
+  std::string event{};
+  Instant event_at{};
   // Connections with a request that waits, by number.
   std::unordered_map<std::uint64_t, HttpConnection*> waiting;
 };
@@ -77,6 +102,10 @@ class HttpConnection final : public SocketConnection {
   void answer(const wire::http::HttpRequest& request, bool is_last, Instant now);
   void respond(const wire::http::Answer& answer, bool is_last, Instant now);
   void fail(wire::http::Problem problem, std::string_view detail, Instant now);
+  void end_wait();
+  bool give_up();
+  wire::http::Answer stopping() const;
+  void add_event(Instant now);
   void send_event(Instant now);
   bool is_busy() const noexcept { return is_waiting_ || is_stream_ || is_closing_; }
 

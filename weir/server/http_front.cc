@@ -1,7 +1,10 @@
 #include "weir/server/http_front.h"
 
+#include <algorithm>
+
 #include "weir/base/assert.h"
 #include "weir/wire/http/problem.h"
+#include "weir/wire/http/read.h"
 
 namespace weir::server {
 namespace {
@@ -28,11 +31,13 @@ HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Confi
     : host_(server, clock),
       api_(engine, host_,
            {.headers = style_of(config.headers), .batch_max = config.bounds.batch, .sink = sink}),
-      request_bounds_{.header_bytes = config.bounds.header_bytes,
-                      .body_bytes = config.bounds.request_bytes} {
+      request_bounds_{
+          .header_bytes = config.bounds.header_bytes,
+          .body_bytes = std::min(config.bounds.request_bytes, wire::http::kBodyBytesMax)},
+      streams_(config.bounds.streams) {
   for (const auto& loop : loops) {
     desks_.push_back(
-        std::make_unique<HttpDesk>(*loop, api_, tokens, clock, bounds, request_bounds_));
+        std::make_unique<HttpDesk>(*loop, api_, tokens, clock, bounds, request_bounds_, streams_));
   }
 }
 

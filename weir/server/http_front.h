@@ -53,6 +53,7 @@ class HttpFront {
   HttpHost host_;
   wire::http::Api api_;
   const wire::http::RequestBounds request_bounds_;
+  Streams streams_;
   std::vector<std::unique_ptr<HttpDesk>> desks_;
 };
 

@@ -64,9 +64,11 @@ class Loop {
 
   template <typename Visitor>
   void for_each(Visitor&& visitor) {
-    // A copy: a visit may remove the connection.
-    const std::unordered_set<std::shared_ptr<Connection>> all = connections_;
-    for (const auto& connection : all) visitor(*connection);
+    // A visit may remove the connection visited, and no other: the step is taken before it.
+    for (auto at = connections_.begin(); at != connections_.end();) {
+      const std::shared_ptr<Connection> connection = *at++;
+      visitor(*connection);
+    }
   }
 
   // --- lent to the connection that is being run

@@ -108,6 +108,16 @@ TEST(IetfHeaders, SayNothingOfTheTimeOfAKeyWithParametersOfItsOwn) {
             "RateLimit-Policy: \"b\";q=20\r\nRateLimit: \"b\";r=19\r\n");
 }
 
+TEST(IetfHeaders, SayNothingOfTheTimeOfAKeyWithTheSameCapacityButARateOfItsOwn) {
+  Desk desk(one_limit("b", BucketSpec{3, 1s, 10}));
+  ASSERT_EQ(desk.ask("PUT", "/v1/overrides/b?key=acme",
+                     R"({"kind":"bucket","amount":1,"period":"1h","burst":10})")
+                .status,
+            200u);
+  EXPECT_EQ(desk.acquire(kAcme).headers,
+            "RateLimit-Policy: \"b\";q=10\r\nRateLimit: \"b\";r=9\r\n");
+}
+
 TEST(IetfHeaders, CapIntegersAtFifteenDigits) {
   EXPECT_EQ(headers_for(one_limit("big", WindowSpec{kTermMax, 10s})),
             "RateLimit-Policy: \"big\";q=999999999999999;w=10\r\n"

@@ -186,7 +186,10 @@ Status Store::flush(engine::Engine& engine, Instant now) noexcept {
   if (!status) {
     collected.transaction.reset();
     engine.mark_changed(collected.prints);
-    for (const engine::HoldChanges& holds : collected.holds) engine.mark_changed(holds);
+    // The last first: those that ended are in it, and the others say which of them are new.
+    for (auto holds = collected.holds.rbegin(); holds != collected.holds.rend(); ++holds) {
+      engine.mark_changed(*holds);
+    }
     if (parts_ != nullptr) parts_->mark_changed(collected.parts);
     stats_.failed_flushes += 1;
     return Error{ErrorCode::kUnavailable,

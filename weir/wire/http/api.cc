@@ -145,10 +145,8 @@ bool Api::give_up(std::uint64_t ticket, Instant now) noexcept {
   return ticket != 0 && engine_.cancel_wait(ticket, now);
 }
 
-std::string Api::event(std::uint64_t number, Instant now) noexcept {
-  std::string out = "id: ";
-  append_unsigned(out, number);
-  out += "\nevent: state\ndata: ";
+std::string Api::event(Instant now) noexcept {
+  std::string out = "event: state\ndata: ";
   append_state(out, engine_, now);
   out += "\n\n";
   return out;

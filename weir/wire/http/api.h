@@ -120,9 +120,9 @@ class Api {
   // Gives up a wait. True: `later` will not be called. False: it has been, or will be.
   bool give_up(std::uint64_t ticket, Instant now) noexcept;
 
-  // One server-sent event with the state of the engine, for streams. Numbers count up
-  // as the server pleases; clients get them back when they reconnect.
-  std::string event(std::uint64_t number, Instant now) noexcept;
+  // One server-sent event with the state of the engine, for any number of streams: each
+  // puts a line `id: N` of its own in front.
+  std::string event(Instant now) noexcept;
 
   // A decision as the answer to POST /v1/acquire, for a server that decides by other
   // ways.

@@ -25,11 +25,11 @@ void append_capped(std::string& out, std::int64_t value) {
   append_int(out, std::clamp<std::int64_t>(value, 0, kHeaderIntegerMax));
 }
 
-// The parameters of the limit, if the key has none of its own: an override shows only
-// in the capacity.
+// The parameters of the limit, if the key has none of its own. Another capacity: the rules
+// have changed since the decision.
 const MeterShape* shape_of(const Rule* rule, const Outcome& outcome) {
-  const bool is_known =
-      rule != nullptr && rule->gate == nullptr && engine::capacity(rule->shape) == outcome.capacity;
+  const bool is_known = rule != nullptr && rule->gate == nullptr && !outcome.overridden &&
+                        engine::capacity(rule->shape) == outcome.capacity;
   return is_known ? &rule->shape : nullptr;
 }
 

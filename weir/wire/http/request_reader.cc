@@ -262,13 +262,15 @@ struct RequestReader::Chunked {
 RequestReader::RequestReader(const RequestBounds& bounds) noexcept : bounds_(bounds) {}
 RequestReader::~RequestReader() = default;
 
+bool RequestReader::is_midway() const noexcept {
+  return chunked_ != nullptr && !chunked_->parser.is_done();
+}
+
+void RequestReader::release() noexcept { chunked_.reset(); }
+
 RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& request) {
-  if (chunked_ != nullptr) {
-    if (chunked_->parser.is_done())
-      chunked_.reset();  // answered meanwhile
-    else
-      return read_chunks(bytes, request);
-  }
+  if (is_midway()) return read_chunks(bytes, request);
+  release();
   // Some clients end a body with a line end that belongs to nothing.
   if (bytes[0] == '\r' && bytes.substr(0, 2) == "\r\n") return {.taken = 2};
 

@@ -79,8 +79,11 @@ class RequestReader {
   // Takes at most one request off the front. Requires that bytes is not empty.
   Step read(std::string_view bytes, HttpRequest& request);
 
-  // Whether a part of a request is kept here.
-  bool is_midway() const noexcept { return chunked_ != nullptr; }
+  // Whether a part of a request that is not whole yet is kept here.
+  bool is_midway() const noexcept;
+
+  // The request is done with: gives back what was kept of it.
+  void release() noexcept;
 
  private:
   struct Chunked;
