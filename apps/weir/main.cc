@@ -116,7 +116,7 @@ void add_ask(CLI::App& app, Given& given) {
   command->add_option("attributes", ask.attributes, "Who asks, for what")->type_name("NAME=VALUE");
   command->add_option("--cost", ask.costs, "What it costs; may be repeated")
       ->type_name("UNIT=AMOUNT")
-      ->expected(1);
+      ->allow_extra_args(false);
   CLI::Option* peek = command->add_flag("--peek", ask.peek, "Say what would be, charging nothing");
   const auto add_duration = [&](const char* name, std::string& into, const char* does) {
     return command->add_option(name, into, does)->type_name("DURATION")->excludes(peek);
@@ -185,7 +185,7 @@ void add_demo(CLI::App& app, Given& given) {
       ->capture_default_str();
   command->add_option("--cost", demo.costs, "What each request costs; may be repeated")
       ->type_name("UNIT=AMOUNT")
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_option("--rate", demo.rate, "Requests a second")
       ->check(CLI::Range(std::int64_t{1}, kDemoRateMax))
       ->capture_default_str();

@@ -104,6 +104,15 @@ TEST_F(Ask, EndsAndRenewsHolds) {
   EXPECT_EQ(run({"cancel", "0123456789abcdef-1"}).code, kExitFailed);
 }
 
+TEST_F(Ask, TakesSeveralCosts) {
+  serve(kConfig);
+  const Ran ran =
+      run({"ask", "--cost", "tokens=300", "--cost", "requests=2", "client=a", "--json"});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(run({"ask", "client=a", "--cost", "requests=2"}).code, kExitDenied);
+  EXPECT_EQ(run({"ask", "client=a", "--cost", "tokens=701"}).code, kExitDenied);
+}
+
 TEST_F(Ask, SaysWhatTheServerFindsWrong) {
   serve(kConfig);
   const Ran unit = run({"ask", "client=a", "--cost", "apples=1"});
