@@ -3,8 +3,8 @@
 // A reservation ends by its owner's word, or when its units leave the window, after which
 // there is nothing to give back. So many are kept; beyond that the oldest becomes final.
 //
-// Numbers count up and begin at the time in microseconds, so that a later process, which
-// does not remember all of them, gives out none again.
+// Numbers count up from the time in microseconds and from the last one that is known, so
+// that none is given out twice, by a later process or after the clock was set back.
 //
 // Thread safety: none; the owner has a lock.
 
@@ -31,9 +31,12 @@ class Reservations {
     return std::max(last_ + 1, now_us);
   }
 
+  // Was given out by an earlier process.
+  void saw(std::uint64_t number) noexcept { last_ = std::max(last_, number); }
+
   // Requires a number that is not kept.
   void add(const Record& record) {
-    last_ = std::max(last_, record.reservation);
+    saw(record.reservation);
     kept_.emplace(record.reservation, record);
     order_.push_back(record.reservation);
     if (kept_.size() > kept_max_) drop_first();
@@ -50,7 +53,8 @@ class Reservations {
     while (!order_.empty()) {
       const Record* const first = find(order_.front());
       if (first != nullptr && first->at + window > now) return;
-      drop_first();
+      kept_.erase(order_.front());
+      order_.pop_front();
     }
   }
 

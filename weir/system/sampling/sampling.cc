@@ -323,6 +323,7 @@ void Sampling::add_to(engine::Print key, Instant at, std::int64_t units) {
 
 Status Sampling::restore(const Record& record, Instant now) {
   const std::scoped_lock lock(lock_);
+  reservations_.saw(record.reservation);
   Record made = record;
   // Of a clock that was ahead: it was granted by now, so it counts from now.
   made.at = earlier_of(record.at, now);
