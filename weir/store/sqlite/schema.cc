@@ -68,9 +68,17 @@ Status make_file(const fs::path& file) {
   return Done{};
 }
 
+Status begin_meters(Database& database) {
+  const Facts facts{engine::random_secret(), engine::random_secret()[0], 0, 1};
+  Status status = write(database, facts);
+  return status ? write(database, Eras{}) : std::move(status);
+}
+
+constexpr FileFormat kMeters{kDatabaseName, kApplicationId, kSchemaVersion, kTables, begin_meters};
+
 // Filled under another name and then renamed, so that a crash on the way leaves no
 // half of one.
-Status create(const Directory& directory, const fs::path& file) {
+Status create(const Directory& directory, const fs::path& file, const FileFormat& format) {
   const fs::path draft = file.string() + ".new";
   Status made = make_file(draft);
   if (!made) return made;
@@ -79,12 +87,10 @@ Status create(const Directory& directory, const fs::path& file) {
     if (!database) return std::move(database).error();
     Result<Transaction> transaction = Transaction::begin(*database);
     if (!transaction) return std::move(transaction).error();
-    Status status = database->run(kTables);
-    const Facts facts{engine::random_secret(), engine::random_secret()[0], 0, 1};
-    if (status) status = write(*database, facts);
-    if (status) status = write(*database, Eras{});
+    Status status = database->run(format.tables);
+    if (status && format.fill != nullptr) status = format.fill(*database);
     const std::string marks = fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
-                                          kApplicationId, kSchemaVersion);
+                                          format.application_id, format.version);
     if (status) status = database->run(marks.c_str());
     if (status) status = transaction->commit();
     if (!status) return status;
@@ -126,17 +132,19 @@ Status check_head(const fs::path& file) {
   return Done{};
 }
 
-Status check(Database& database, const std::string& file) {
+Status check(Database& database, const std::string& file, const FileFormat& format) {
   const Result<std::int64_t> id = database.integer("PRAGMA application_id");
   if (!id) return unusable(file, id.error());
-  if (*id != kApplicationId) return unusable(file, "it is a database, but not one of weir's");
+  if (*id != format.application_id) {
+    return unusable(file, "it is a database, but not one of weir's, or not this one");
+  }
   const Result<std::int64_t> version = database.integer("PRAGMA user_version");
   if (!version) return unusable(file, version.error());
-  if (*version > kSchemaVersion) {
+  if (*version > format.version) {
     return Error{ErrorCode::kBadArgument,
                  fmt::format("{}: its schema version is {}, but this weir knows versions up to {}; "
                              "use a newer weir, or move the file away",
-                             file, *version, kSchemaVersion)};
+                             file, *version, format.version)};
   }
   if (*version < 1) return unusable(file, fmt::format("its schema version is {}", *version));
   Result<Statement> checking = database.prepare("PRAGMA quick_check(1)");
@@ -168,19 +176,23 @@ Error unusable(const std::string& file, const Error& error) {
 }
 
 Result<Database> open_database(const Directory& directory) {
-  const fs::path file = directory.file(kDatabaseName);
+  return open_database(directory, kMeters);
+}
+
+Result<Database> open_database(const Directory& directory, const FileFormat& format) {
+  const fs::path file = directory.file(format.name);
   std::error_code error;
   if (!fs::exists(file, error)) {
     const std::string log = file.string() + "-wal";
     if (fs::exists(log, error)) return unusable(log, fmt::format("{} is gone", file.string()));
-    Status created = create(directory, file);
+    Status created = create(directory, file, format);
     if (!created) return std::move(created).error();
   }
   Status head = check_head(file);
   if (!head) return std::move(head).error();
   Result<Database> database = Database::open(file);
   if (!database) return unusable(file.string(), database.error());
-  Status checked = check(*database, file.string());
+  Status checked = check(*database, file.string(), format);
   if (!checked) return std::move(checked).error();
   Status tuned = database->run(
       "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 16777216; PRAGMA synchronous = FULL");

@@ -1,4 +1,4 @@
-// Schema: the file meters.db, made, checked and opened.
+// Schema: the file meters.db, made, checked and opened; and how any file of the state is.
 //
 //   facts       blobs by name: what the server is known by, and the eras of limits
 //   meter_base  a blob for each range of prints
@@ -31,7 +31,19 @@ constexpr std::int64_t kSchemaVersion = 1;
 // given out: what a crash forgot is not given out again.
 constexpr std::uint64_t kHoldNumbersSkipped = std::uint64_t{1} << 40;
 
-// Opens the directory's database, made if it is missing.
+// What is particular to one file of the state.
+struct FileFormat {
+  std::string_view name;
+  std::int64_t application_id = 0;
+  std::int64_t version = 1;
+  const char* tables = "";
+  Status (*fill)(Database& database) = nullptr;  // what a new one begins with
+};
+
+// Opens the directory's file of that format, made if it is missing.
+Result<Database> open_database(const Directory& directory, const FileFormat& format);
+
+// The same for meters.db.
 Result<Database> open_database(const Directory& directory);
 
 // Counts one more process, and makes sure that it lasts.
