@@ -36,6 +36,9 @@ const std::vector<Comparison> kComparisons = {
      0.40, 0.25},
     {"10,000,000 string keys / access", "string_keys/10000000", "dependent_access", 1.6, 1.1},
     {"five limits of mixed kinds / one limit", "five_limits", "one_limit", 5, 3},
+    {"1,000 keys, a grant / a plain log take", "sampling_grant/1000", "log_take/1000", 2, 1},
+    {"1,000,000 keys, a grant / a plain log take", "sampling_grant/1000000", "log_take/1000000", 2,
+     1},
     {"one four-bucket claim / one bucket take", "throttle_four_buckets", "throttle_one_bucket", 4,
      3},
 };

@@ -13,6 +13,7 @@
 #include "apps/weir/holds.h"
 #include "apps/weir/keys.h"
 #include "apps/weir/pu.h"
+#include "apps/weir/sampling.h"
 #include "apps/weir/serve.h"
 #include "apps/weir/throttle.h"
 #include "apps/weir/tour.h"
@@ -197,6 +198,16 @@ void add_systems(CLI::App& app, Given& given) {
   CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
                      "weir pu --size 512x512 --bands B02,B03,B04");
   pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
+
+  CLI::App* sampling = add(app, "sampling", "Look at how fast tasks may be handed out",
+                           "weir sampling allowance examples/sampling/weir.yaml");
+  sampling->require_subcommand(1);
+  CLI::App* allowance = add(*sampling, "allowance", "Show the allowance of every environment",
+                            "weir sampling allowance examples/sampling/weir.yaml");
+  allowance->add_option("file", given.definitions, "The configuration")
+      ->required()
+      ->type_name("FILE");
+  allowance->callback([&given] { given.code = run_sampling_allowance(given.definitions); });
 
   CLI::App* throttle = add(app, "throttle", "Look at the throttle definitions of a network",
                            "weir throttle report examples/throttles.json --nodes 10");

@@ -58,6 +58,16 @@ Located locate(std::string_view line, const Draft& draft) {
 
 }  // namespace
 
+Status put_gate(Config& next, std::string_view limit, const std::shared_ptr<engine::Gate>& gate) {
+  for (engine::LimitSpec& spec : next.limits_spec.limits) {
+    if (spec.name == limit) spec.meter = gate;
+  }
+  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
+  if (!rules) return std::move(rules).error();
+  next.rules = std::move(*rules);
+  return Done{};
+}
+
 void compile_limits(Mistakes& mistakes, Draft& draft) {
   const auto rules = engine::compile(without_broken(draft));
   if (rules) {

@@ -60,6 +60,7 @@ std::vector<KeyHelp> known_keys() {
   std::vector<KeyHelp> keys;
   list_settings_keys(keys);
   list_throttle_keys(keys);
+  list_sampling_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

@@ -29,7 +29,12 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
+
+namespace weir::system::sampling {
+class Sampling;
+}
 
 namespace weir::config {
 
@@ -114,6 +119,15 @@ struct ThrottleSettings {
 };
 constexpr std::string_view kThrottlesLimit = "throttles";
 
+// `sampling:`, with what was made of it: counters that are empty, and the gate in front of
+// them, which is the limit `sampling` of the rules.
+struct SamplingSettings {
+  system::sampling::RulesSpec spec{};
+  std::shared_ptr<system::sampling::Sampling> sampling{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+constexpr std::string_view kSamplingLimit = "sampling";
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -126,6 +140,7 @@ struct Config {
   unsigned threads = 0;  // event loops; 0: one per core
   std::string record{};  // file of decisions; empty: none
   std::optional<ThrottleSettings> throttles{};
+  std::optional<SamplingSettings> sampling{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -147,6 +162,9 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
 // puts it in force gives them to the throttles. Fails, with `running` as it was, if they
 // cannot be built for the network that runs.
 Status keep_throttles(const Config& running, Config& next);
+
+// The same for sampling: whoever puts `next` in force gives its rules to the counters.
+Status keep_sampling(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

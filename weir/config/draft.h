@@ -30,6 +30,7 @@ struct Draft {
   Place units_place{};
   Place attributes_place{};
   Place throttles_place{};
+  Place sampling_place{};
   ReadFile read_file{};
 };
 
@@ -46,6 +47,15 @@ void read_throttles(const Entry& entry, Context& context, Draft& draft);
 // Once limits have been read.
 void add_throttles_limit(Draft& draft);
 void list_throttle_keys(std::vector<KeyHelp>& out);
+
+// `sampling:`. Attributes and bounds must have been read before, limits after it.
+void read_sampling(const Entry& entry, Context& context, Draft& draft);
+// Once limits have been read.
+void add_sampling_limit(Draft& draft);
+void list_sampling_keys(std::vector<KeyHelp>& out);
+
+// Puts a gate that runs into a configuration that is to replace another, and compiles it.
+Status put_gate(Config& next, std::string_view limit, const std::shared_ptr<engine::Gate>& gate);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);

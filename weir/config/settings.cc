@@ -210,6 +210,9 @@ constexpr Key<Draft> kTopKeys[] = {
      "Attributes that requests may carry though no limit reads them."},
     {"throttles", read_throttles, "map",
      "Buckets shared by groups of operations, as the limit `throttles`. Left out: none."},
+    {"sampling", read_sampling, "map",
+     "Allowances of tasks for each miner and environment, as the limit `sampling`. Left out: "
+     "none."},
     {"limits", read_limits, "list", "The limits, at most 1024."},
 };
 
@@ -247,6 +250,7 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   draft.config.http = {{.host = "127.0.0.1", .port = 8080}};
   read_map<Draft>(root, kTopKeys, context, draft);
   add_throttles_limit(draft);
+  add_sampling_limit(draft);
   std::set<std::string> seen;
   // A mistake inside 'auth' is enough; its listeners are then not reported as well.
   const bool has_auth = root.find("auth") != nullptr;

@@ -241,13 +241,7 @@ Status keep_throttles(const Config& running, Config& next) {
   kept.spec.definitions = std::move(*definitions);
   kept.throttles = old.throttles;
   kept.gate = old.gate;
-  for (engine::LimitSpec& limit : next.limits_spec.limits) {
-    if (limit.name == kThrottlesLimit) limit.meter = kept.gate;
-  }
-  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
-  if (!rules) return std::move(rules).error();
-  next.rules = std::move(*rules);
-  return Done{};
+  return put_gate(next, kThrottlesLimit, kept.gate);
 }
 
 }  // namespace weir::config

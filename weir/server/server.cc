@@ -109,6 +109,19 @@ struct Server::Impl {
       arm_engine_timer(engine->next_instant());
     });
   }
+  void look_after_sampling() {
+    std::shared_ptr<system::sampling::Sampling> counters;
+    Duration window{};
+    {
+      const std::scoped_lock lock(config_lock);
+      if (!config.sampling) return;
+      counters = config.sampling->sampling;
+      window = std::chrono::seconds{config.sampling->spec.formula.window_s};
+    }
+    const Instant now = clock.now();
+    counters->sweep(now);
+    keeper.forget_grants_before(now - window);
+  }
   void look_after_state() {
     std::string trouble = keeper.trouble();
     watch("state", state_trouble, trouble);
@@ -124,6 +137,7 @@ struct Server::Impl {
       if (error) return;
       engine->advance(clock.now());
       look_after_state();
+      look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
@@ -224,6 +238,10 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
+  if (impl.config.sampling) {
+    Status kept = impl.keeper.keep(*impl.config.sampling->sampling, clock.now());
+    if (!kept) return std::move(kept).error();
+  }
   impl.log = std::move(log);
   if (!impl.config.record.empty()) {
     Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
@@ -263,6 +281,11 @@ std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
   return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
 }
 
+std::shared_ptr<system::sampling::Sampling> Server::sampling() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.sampling ? impl_->config.sampling->sampling : nullptr;
+}
+
 std::string Server::definitions_file() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.throttles ? impl_->config.throttles->file : "";
@@ -290,6 +313,11 @@ Status Server::Impl::reload() {
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
   if (Status status = config::keep_throttles(config, *next); !status) return status;
+  if (Status status = config::keep_sampling(config, *next); !status) return status;
+  if (next->sampling && !config.sampling) {
+    Status status = keeper.keep(*next->sampling->sampling, clock.now());
+    if (!status) return status;
+  }
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   const bool has_new_definitions = config.throttles && next->throttles &&
                                    config.throttles->definitions != next->throttles->definitions;
@@ -299,7 +327,13 @@ Status Server::Impl::reload() {
     Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
     if (!status) return status;
   }
+  if (next->sampling) {
+    Result<system::sampling::Rules> rules = system::sampling::make_rules(next->sampling->spec);
+    if (!rules) return std::move(rules).error();
+    next->sampling->sampling->set_rules(std::move(*rules));
+  }
   const std::scoped_lock lock(config_lock);
+  config.sampling = std::move(next->sampling);
   config.throttles = std::move(next->throttles);
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
@@ -317,6 +351,7 @@ std::string Server::metrics() const {
                          .clock = impl_->clock,
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
+                         .sampling = sampling(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

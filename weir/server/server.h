@@ -50,11 +50,14 @@ class Server final : public wire::resp::Host {
   // The throttles in force; nullptr: none are configured.
   std::shared_ptr<system::throttle::Throttles> throttles() const;
 
-  // Where their definitions are read from; empty: nowhere.
+  // The sampling in force; nullptr: none is configured.
+  std::shared_ptr<system::sampling::Sampling> sampling() const;
+
+  // Where the throttles' definitions are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens and the definitions of throttles change;
-  // listeners, state, styles, bounds and the other settings of throttles need a restart.
+  // Reads the configuration again. Limits, tokens, sampling and the definitions of throttles
+  // change; listeners, state, styles, bounds and the other settings of throttles need a restart.
   // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
   // asked, for the log.
   Status reload(std::string_view by) noexcept;

@@ -12,6 +12,7 @@
 #include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
+#include "weir/system/sampling/sampling.h"
 #include "weir/system/throttle/throttles.h"
 
 namespace weir::server {
@@ -26,6 +27,7 @@ struct MetricSources {
   Clock& clock;
   const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
+  std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
   std::uint64_t refused = 0;                                       // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;

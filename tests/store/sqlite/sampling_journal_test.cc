@@ -73,7 +73,7 @@ TEST(SamplingJournal, BringsBackGrantsAndReservations) {
     const auto first = before.counters->grant(miner("a"), 6, kStart);
     second = *before.counters->grant(miner("a"), 3, kStart + 1s);
     ASSERT_TRUE(before.counters->commit(first->reservation, 4, kStart + 2s));
-    ASSERT_TRUE(before.journal->wait(sampling::take_ticket()));
+    ASSERT_TRUE(before.journal->wait(sampling::take_pending().ticket));
   }
   const Running after(dir.path(), 1000, kStart + 1min);
   EXPECT_EQ(after.restored, 3u);
@@ -96,7 +96,7 @@ TEST(SamplingJournal, WritesGrantsOfManyThreads) {
           const auto grant = running.counters->grant(miner(std::to_string(t)), 1, kStart);
           EXPECT_TRUE(grant && grant->granted == 1);
         }
-        EXPECT_TRUE(running.journal->wait(sampling::take_ticket()));
+        EXPECT_TRUE(running.journal->wait(sampling::take_pending().ticket));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -116,7 +116,7 @@ TEST(SamplingJournal, WritesWhatCameDuringOneTransactionInTheNext) {
   while (!is_held_up) {
     std::promise<void> told;
     ASSERT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    running.journal->when_written(sampling::take_ticket(), [&](const Status& status) {
+    running.journal->when_written(sampling::take_pending().ticket, [&](const Status& status) {
       EXPECT_TRUE(status.ok());
       // If it was faster than this thread, the next one may not be.
       is_held_up = std::this_thread::get_id() != here;
@@ -128,7 +128,7 @@ TEST(SamplingJournal, WritesWhatCameDuringOneTransactionInTheNext) {
   const std::uint64_t before = running.journal->stats().transactions;
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(running.counters->grant(miner("b"), 1, kStart));
   go_on.set_value();
-  ASSERT_TRUE(running.journal->wait(sampling::take_ticket()));
+  ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
   EXPECT_EQ(running.journal->stats().transactions, before + 1);
 }
 
@@ -140,10 +140,10 @@ TEST(SamplingJournal, ForgetsRecordsThatAreOfNoUseButNoReservationNumber) {
     for (int i = 0; i < 100; ++i) {
       last = running.counters->grant(miner("a"), 1, kStart + i * 1s)->reservation;
     }
-    ASSERT_TRUE(running.journal->wait(sampling::take_ticket()));
+    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
     running.journal->forget_before(kStart + 1h);
     ASSERT_TRUE(running.counters->grant(miner("b"), 1, kStart + 2h, sampling::Keep::kFinal));
-    ASSERT_TRUE(running.journal->wait(sampling::take_ticket()));
+    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
   }
   const Running after(dir.path(), 1000, kStart);
   EXPECT_EQ(after.restored, 1u);
@@ -175,7 +175,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
   {
     const Running running(disk.path(), 100'000);
     ASSERT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    ASSERT_TRUE(running.journal->wait(sampling::take_ticket()));
+    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
     disk.fill();
     // Until the log's file has no room left in it.
     Status written = Done{};
@@ -183,7 +183,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
       const auto grant = running.counters->grant(miner("a"), 1, kStart);
       if (!grant) break;
       granted += grant->granted;
-      written = running.journal->wait(sampling::take_ticket());
+      written = running.journal->wait(sampling::take_pending().ticket);
     }
     ASSERT_FALSE(written);
     EXPECT_THAT(written.error().message, HasSubstr("sampling.db"));
@@ -195,7 +195,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
     disk.make_room();
     while (!running.journal->ready()) std::this_thread::yield();
     EXPECT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    ASSERT_TRUE(running.journal->wait(sampling::take_ticket()));
+    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
   }
   const Running after(disk.path());
   EXPECT_EQ(after.count("a"), granted + 1);
@@ -219,7 +219,7 @@ void schedule_for_ever(const Running& running, Shared& shared, std::uint64_t see
   for (;;) {
     const std::size_t each = random() % kMiners;
     const auto grant = running.counters->grant(miner(std::to_string(each)), 1, kStart);
-    if (!grant || !running.journal->wait(sampling::take_ticket())) ::_exit(1);
+    if (!grant || !running.journal->wait(sampling::take_pending().ticket)) ::_exit(1);
     shared.told[each] += grant->granted;
     shared.answers += 1;
   }

@@ -108,7 +108,6 @@ SamplingJournal::Ticket SamplingJournal::append(const Record& record) {
     ticket = ++appended_;
   }
   woken_.notify_one();
-  system::sampling::keep_ticket(ticket);
   return ticket;
 }
 

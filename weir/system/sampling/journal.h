@@ -5,7 +5,7 @@
 // tells when it is safe. Whoever answers a caller waits for the ticket first.
 //
 // A decision is often made far below the function that sends its answer. So the thread that
-// decided remembers the last ticket it was given: take_ticket() before sending.
+// decided remembers what its answers have to wait for: take_pending() before sending.
 //
 // Thread safety: a journal's functions may be called from any thread.
 
@@ -45,7 +45,7 @@ class Journal {
   // Nothing, or why records cannot be written at present: no grant is made then.
   virtual Status ready() const = 0;
 
-  // Queues a record. Its ticket is the thread's last one too.
+  // Queues a record.
   virtual Ticket append(const Record& record) = 0;
 
   // Calls back once the record is safe, or has failed to become so; at once, on this
@@ -53,17 +53,25 @@ class Journal {
   virtual void when_written(Ticket ticket, std::function<void(const Status&)> told) = 0;
 };
 
+// What an answer has to wait for.
+struct Pending {
+  Journal* journal = nullptr;  // nullptr: nothing
+  Ticket ticket = 0;
+};
+
 namespace internal {
-inline Ticket& last_ticket() noexcept {
-  static thread_local Ticket ticket = 0;
-  return ticket;
+inline Pending& pending() noexcept {
+  static thread_local Pending pending;
+  return pending;
 }
 }  // namespace internal
 
-// The last ticket of this thread, once.
-inline Ticket take_ticket() noexcept { return std::exchange(internal::last_ticket(), 0); }
-inline void keep_ticket(Ticket ticket) noexcept {
-  if (ticket > internal::last_ticket()) internal::last_ticket() = ticket;
+// For the answers of this thread: the last of its records.
+inline void keep_pending(Pending pending) noexcept {
+  if (pending.journal != nullptr) internal::pending() = pending;
 }
+inline Pending pending() noexcept { return internal::pending(); }
+// The same, once.
+inline Pending take_pending() noexcept { return std::exchange(internal::pending(), Pending{}); }
 
 }  // namespace weir::system::sampling

@@ -209,7 +209,7 @@ Result<std::uint64_t> Sampling::charge(Seat& seat, std::int64_t units, Instant n
   try {
     reservations_.drop_old(rules_.window(), now);
     if (keep == Keep::kReserved) reservations_.add(record);
-    if (journal != nullptr) journal->append(record);
+    if (journal != nullptr) keep_pending({journal, journal->append(record)});
     seat.log = meter::charge(of.shape, seat.log, ring_, now, units);
     if (!logs_.store(seat.key, seat.log, ring_, of.shape.limit)) return full(logs_.keys());
     if (of.parent) {
@@ -300,7 +300,9 @@ Result<std::int64_t> Sampling::end(std::uint64_t reservation, std::optional<std:
   const std::int64_t back = record.units - created.value_or(record.units);
   record.units = -back;
   try {
-    if (options_.journal != nullptr) options_.journal->append(record);
+    if (Journal* const journal = options_.journal) {
+      keep_pending({journal, journal->append(record)});
+    }
     reservations_.erase(reservation);
     if (back > 0) {
       add_to(record.key, record.at, -back);

@@ -37,6 +37,9 @@
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
+namespace weir::system::sampling {
+class Sampling;
+}
 namespace weir::system::throttle {
 class Throttles;
 }
@@ -94,6 +97,8 @@ class Host {
   virtual bool ready(std::string& why) noexcept = 0;
   // What /v1/throttle speaks to; nullptr: none are configured.
   virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
+  // What /v1/sampling speaks to; nullptr: none is configured.
+  virtual std::shared_ptr<system::sampling::Sampling> sampling() noexcept { return nullptr; }
 };
 
 class Api {

@@ -41,6 +41,13 @@ constexpr std::string_view kSchemas = R"json({
 "ThrottleSet":{"type":"object","properties":{"buckets":{"type":"array","items":{"$ref":"#/components/schemas/ThrottleBucket"}},"dropped":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"high_volume":{"type":"boolean"},"finding":{"type":"string"}}}},"gas":{"$ref":"#/components/schemas/ThrottleBucket"},"bytes":{"oneOf":[{"$ref":"#/components/schemas/ThrottleBucket"},{"type":"null"}]},"duration":{"$ref":"#/components/schemas/ThrottleBucket"}}},
 "Throttles":{"type":"object","properties":{"nodes":{"type":"integer"},"multipliers":{"type":"object","properties":{"generic":{"type":"integer"},"gas":{"type":"integer"}}},"front_end":{"$ref":"#/components/schemas/ThrottleSet"},"consensus":{"$ref":"#/components/schemas/ThrottleSet"}}},
 "Restored":{"type":"object","properties":{"state":{"type":"string"},"restored":{"type":"integer"},"converted":{"type":"array","items":{"type":"string"}},"unknown":{"type":"array","items":{"type":"string"}},"missing":{"type":"array","items":{"type":"string"}}}},
+"Reservation":{"type":"integer","minimum":1},
+"GrantAsk":{"type":"object","additionalProperties":false,"required":["hotkey","revision","environment","uid"],"properties":{"hotkey":{"type":"string","maxLength":512},"revision":{"type":"string","maxLength":512},"environment":{"type":"string","maxLength":512},"uid":{"type":"integer"},"want":{"type":"integer","minimum":0,"maximum":1000000},"dry_run":{"type":"boolean"}}},
+"Grant":{"type":"object","properties":{"granted":{"type":"integer"},"wanted":{"type":"integer"},"reason":{"type":"string","enum":["limited","exempt","unlimited"]},"count":{"type":"integer"},"limit":{"type":["integer","null"]},"remaining":{"type":["integer","null"]},"parent":{"oneOf":[{"type":"object","properties":{"count":{"type":"integer"},"limit":{"type":"integer"}}},{"type":"null"}]},"next_free":{"type":"string","format":"date-time"},"next_free_ns":{"type":"integer"},"retry_after_ms":{"type":"integer"},"reservation":{"type":["integer","null"]}}},
+"Commit":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"},"created":{"type":"integer","minimum":0}}},
+"Release":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"}}},
+"ReservationEnd":{"type":"object","properties":{"state":{"type":"string","enum":["committed","released"]},"given_back":{"type":"integer"}}},
+"Sampling":{"type":"object","properties":{"mode":{"type":"string","enum":["strict","published"]},"grants":{"type":"string","enum":["capped","gate"]},"window_s":{"type":"integer"},"keys":{"type":"integer"},"reservations":{"type":"integer"},"environments":{"type":"array","items":{"type":"object","properties":{"environment":{"type":"string"},"rotation_count":{"type":"number"},"rotation_interval":{"type":"number"},"sampling_count":{"type":"number"},"limit":{"type":["integer","null"]},"parent_limit":{"type":["integer","null"]},"grants":{"type":"integer"},"granted":{"type":"integer"},"refused":{"type":"integer"}}}},"key":{"$ref":"#/components/schemas/Grant"}}},
 "State":{"type":"object","properties":{"state":{"type":"string"}}},
 "Document":{"type":"object"},
 "Problem":{"type":"object","properties":{"type":{"type":"string"},"title":{"type":"string"},"status":{"type":"integer"},"detail":{"type":"string"}}}
@@ -82,11 +89,13 @@ void append_responses(std::string& out, const Route& route) {
   }
   out += '}';
   const bool may_be_overloaded = route.answer == "Decision";
-  if (may_be_overloaded || route.answer == "Submitted") {
+  const bool is_grant = route.answer == "Grant";
+  if (may_be_overloaded || is_grant || route.answer == "Submitted") {
     for (const std::string_view refusal : {R"("429":{"description":"Denied.",)",
                                            R"("422":{"description":"Never: it costs too much.",)",
                                            R"("503":{"description":"Overloaded.",)"}) {
       if (refusal.starts_with(R"("503")") && !may_be_overloaded) continue;
+      if (refusal.starts_with(R"("422")") && is_grant) continue;
       out += ',';
       out += refusal;
       append_content(out, "application/json", route.answer);

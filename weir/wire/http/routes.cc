@@ -25,6 +25,13 @@ constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
      "'named', or 'positional' as the network has it, of consensus only. Default: named."},
 }};
 
+constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
+    {"hotkey", false, false, "Of one key: whose tasks; with 'revision' and 'environment'."},
+    {"revision", false, false, "Of one key: the model's revision."},
+    {"environment", false, false, "Of one key: what is sampled."},
+    {"uid", false, false, "Of one key: the miner's id, which may be exempt."},
+}};
+
 constexpr Route with_names(Route route) {
   for (std::size_t i = 0; i < route.query.size(); ++i) route.names[i] = route.query[i].name;
   return route;
@@ -77,6 +84,17 @@ constexpr std::array kRoutes = {
                 kSnapshotQuery}),
     Route{"PUT", "/v1/throttle/definitions", Role::kAdmin, set_definitions, "throttle_definitions",
           "Replace the definitions of the throttles, all of them or none.", "Document", "State"},
+    Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
+          "Grant up to so many tasks of an environment to a miner, and reserve them.", "GrantAsk",
+          "Grant"},
+    Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
+          "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
+          "ReservationEnd"},
+    Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks, "sampling_release",
+          "End a reservation and give all its tasks back.", "Release", "ReservationEnd"},
+    with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
+                "Show the allowances of all environments, and what one key has left.", "",
+                "Sampling", kSamplingQuery}),
     Route{"POST", "/v1/reload", Role::kAdmin, reload, "reload",
           "Read the configuration again and put it in force.", "", "State"},
     Route{"GET", "/v1/events", Role::kObserve, stream_events, "events",
