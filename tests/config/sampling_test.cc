@@ -80,10 +80,10 @@ TEST(Sampling, SaysWhereWhatIsWrong) {
   EXPECT_EQ(mistakes_in("",
                         "    - { name: E, rotation_count: -5, rotation_interval: 1, "
                         "sampling_count: 1 }\n"),
-            "weir.yaml:3:7: sampling: environment 'E': rotation_count is -5, but it must not be "
+            "f:3:7: sampling: environment 'E': rotation_count is -5, but it must not be "
             "negative; write 0 to switch its term off");
   EXPECT_EQ(mistakes_in("", "    - { name: E, rotation_count: five, sampling_count: 1 }\n"),
-            "weir.yaml:3:34: sampling: environments: rotation_count is 'five', but it must be a "
+            "f:3:34: sampling: environments: rotation_count is 'five', but it must be a "
             "number of at most six decimal places; write one such as 5");
   EXPECT_THAT(mistakes_in("", "    - { name: E }\n"), HasSubstr("rotation_count is missing"));
   EXPECT_THAT(mistakes_in("", "    - { name: E, rotation_count: null, sampling_count: 1 }\n"),

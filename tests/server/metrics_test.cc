@@ -26,10 +26,14 @@ std::string contents(const std::filesystem::path& path) {
 constexpr const char* kThrottles =
     "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
 
+constexpr const char* kSampling =
+    "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n";
+
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell.
   std::string everything() const {
-    return kThrottles + std::string("state: { dir: '") + (dir / "state").string() + "' }\n";
+    return kThrottles + std::string(kSampling) + "state: { dir: '" + (dir / "state").string() +
+           "' }\n";
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };
