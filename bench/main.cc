@@ -41,6 +41,8 @@ const std::vector<Comparison> kComparisons = {
      1},
     {"one four-bucket claim / one bucket take", "throttle_four_buckets", "throttle_one_bucket", 4,
      3},
+    {"one query asked and ended / two limits", "compute_admission", "two_limits", 2, 1},
+    {"100,000 allocations / 100,000 divisions", "compute_allocations", "plain_divisions", 30, 10},
 };
 
 // Takes `flag VALUE` out of the arguments.
@@ -83,7 +85,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   // First, while the process is small and has freed nothing that could be used again.
-  const double bytes_per_key = weir::bench::bytes_per_key();
+  const std::vector<weir::bench::Footprint> footprints = {
+      {"bytes a key, whatever its length", weir::bench::bytes_per_key(), 80, 48},
+      {"bytes a cluster of the ledger", weir::bench::bytes_per_ledger_cluster(), 200, 150},
+      {"bytes a worker of the ledger", weir::bench::bytes_per_ledger_worker(), 200, 100},
+      {"bytes a cluster at a worker", weir::bench::bytes_per_cluster_at_worker(), 200, 150},
+  };
   const std::vector<weir::bench::Measured> measured = weir::bench::measure(kComparisons, rounds);
-  return weir::bench::report(kComparisons, measured, bytes_per_key, path) ? 0 : 1;
+  return weir::bench::report(kComparisons, measured, footprints, path) ? 0 : 1;
 }

@@ -9,9 +9,6 @@
 #include "weir/engine/engine.h"
 
 namespace weir::bench {
-namespace {
-
-using namespace std::chrono_literals;
 
 std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -20,6 +17,10 @@ std::size_t resident_bytes() {
   statm >> total >> resident;
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
+
+namespace {
+
+using namespace std::chrono_literals;
 
 double bytes_per_key(std::uint64_t keys) {
   const std::size_t before = resident_bytes();

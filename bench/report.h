@@ -35,8 +35,16 @@ double time_of(std::string_view name);
 // Runs every comparison once a round, `rounds` rounds, interleaved.
 std::vector<Measured> measure(const std::vector<Comparison>& comparisons, int rounds);
 
+// Memory of one thing.
+struct Footprint {
+  std::string_view what;
+  double bytes;
+  double bar;
+  double aim;
+};
+
 // Prints the table, and writes it to `path` as JSON. True if every bar is met.
 bool report(const std::vector<Comparison>& comparisons, const std::vector<Measured>& measured,
-            double bytes_per_key, const std::string& path);
+            const std::vector<Footprint>& footprints, const std::string& path);
 
 }  // namespace weir::bench

@@ -1,3 +1,18 @@
+# Headers of others that most files read, compiled once. None of our own: a change to one would
+# compile everything again.
+set(WEIR_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory>
+    <mutex> <optional> <random> <span> <string> <string_view> <unordered_map> <variant> <vector>
+    <fmt/format.h> <boost/container/small_vector.hpp> <boost/multiprecision/cpp_int.hpp>
+    <boost/unordered/unordered_flat_map.hpp>)
+if(WEIR_PRECOMPILE)
+  # One holder for libraries and, in tests/, one for programs: they differ in how their code is
+  # placed.
+  file(WRITE "${CMAKE_BINARY_DIR}/precompiled/empty.cc" "int main() { return 0; }\n")
+  add_library(weir_precompiled STATIC EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/precompiled/empty.cc")
+  target_link_libraries(weir_precompiled PRIVATE weir_options fmt::fmt Boost::headers)
+  target_precompile_headers(weir_precompiled PRIVATE ${WEIR_PRECOMPILED})
+endif()
+
 # weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...])
 #
 # One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. DEPS
@@ -10,6 +25,9 @@ function(weir_library name)
     set(scope PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weir_options>)
+    if(WEIR_PRECOMPILE AND fmt::fmt IN_LIST ARG_LINKS)
+      target_precompile_headers(${target} REUSE_FROM weir_precompiled)
+    endif()
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -36,8 +54,12 @@ function(weir_test name)
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} ${ARG_LINKS}
+  target_link_libraries(${name} PRIVATE weir_options weir_test_options ${ARG_DEPS} ${ARG_LINKS}
     GTest::gtest GTest::gmock GTest::gtest_main)
+  if(WEIR_PRECOMPILE)
+    target_link_libraries(${name} PRIVATE fmt::fmt Boost::headers)
+    target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
+  endif()
   if(ARG_CONCURRENCY)
     set(label concurrency)
     add_dependencies(concurrency_tests ${name})

@@ -8,6 +8,7 @@
 #include "apps/weir/ask.h"
 #include "apps/weir/check.h"
 #include "apps/weir/completion.h"
+#include "apps/weir/compute.h"
 #include "apps/weir/demo.h"
 #include "apps/weir/exit.h"
 #include "apps/weir/holds.h"
@@ -15,6 +16,7 @@
 #include "apps/weir/pu.h"
 #include "apps/weir/sampling.h"
 #include "apps/weir/serve.h"
+#include "apps/weir/sync.h"
 #include "apps/weir/throttle.h"
 #include "apps/weir/tour.h"
 #include "apps/weir/version.h"
@@ -31,6 +33,7 @@ struct Given {
   HoldOptions hold;
   KeyOptions key;
   DemoOptions demo;
+  SyncOptions sync;
   std::string definitions;
   std::string nodes = "1";
   std::string shell = "bash";
@@ -47,6 +50,15 @@ CLI::App* add(CLI::App& app, const std::string& name, const std::string& does,
 
 void add_json(CLI::App* command, bool& json) {
   command->add_flag("--json", json, "Print one JSON object");
+}
+
+void add_log(CLI::App* command, LogOptions& log) {
+  command->add_option("--log-format", log.format, "How the log is written, on stderr")
+      ->check(CLI::IsMember({"logfmt", "json"}))
+      ->capture_default_str();
+  command->add_option("--log-level", log.level, "What is less important is left out")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
 }
 
 void add_server(CLI::App* command, ServerChoice& server) {
@@ -69,12 +81,7 @@ void add_local(CLI::App& app, Given& given) {
       ->capture_default_str();
   serve->add_flag("--start-empty", given.serve.start_empty,
                   "Move a state file aside and begin with nothing used");
-  serve->add_option("--log-format", given.serve.log.format, "How the log is written, on stderr")
-      ->check(CLI::IsMember({"logfmt", "json"}))
-      ->capture_default_str();
-  serve->add_option("--log-level", given.serve.log.level, "What is less important is left out")
-      ->check(CLI::IsMember({"info", "warning", "error"}))
-      ->capture_default_str();
+  add_log(serve, given.serve.log);
   serve->callback([&given] { given.code = run_serve(given.serve); });
 
   CLI::App* check = add(app, "check", "Show a configuration's mistakes, or its meaning",
@@ -194,6 +201,29 @@ void add_demo(CLI::App& app, Given& given) {
   command->callback([&given] { given.code = run_demo(given.demo); });
 }
 
+void add_sync(CLI::App& app, Given& given) {
+  SyncOptions& sync = given.sync;
+  CLI::App* command = add(app, "sync", "Follow the service of one contract account",
+                          "weir sync examples/follow/guard.yaml --to http://127.0.0.1:8081");
+  command->add_option("config", sync.path, "The configuration")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command
+      ->add_option("--account", sync.account, "Which of its accounts, if several follow a service")
+      ->type_name("NAME");
+  command->add_flag("--once", sync.once, "Fetch once, show what is left, and end");
+  command->add_option("--to", sync.to, "Tell a weir server over HTTP what the service says")
+      ->type_name("URL");
+  command->add_option("--token", sync.token, "A token of that server with the role admin")
+      ->type_name("TOKEN")
+      ->envname("WEIR_TOKEN");
+  command->add_option("--save", sync.save, "Keep the contract in a file, for 'file' of an account")
+      ->type_name("FILE");
+  add_log(command, sync.log);
+  add_json(command, sync.json);
+  command->callback([&given] { given.code = run_sync(given.sync); });
+}
+
 void add_systems(CLI::App& app, Given& given) {
   CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
                      "weir pu --size 512x512 --bands B02,B03,B04");
@@ -208,6 +238,15 @@ void add_systems(CLI::App& app, Given& given) {
       ->required()
       ->type_name("FILE");
   allowance->callback([&given] { given.code = run_sampling_allowance(given.definitions); });
+  CLI::App* compute = add(app, "compute", "Count units of locked tokens, and split them",
+                          "weir compute units --amount 10000 --duration 180d");
+  compute->require_subcommand(1);
+  CLI::App* units = add(*compute, "units", "Show what a lock yields, exactly",
+                        "weir compute units --amount 10000 --duration 180d");
+  units->callback([&given, run = add_compute_units_flags(*units)] { given.code = run(); });
+  CLI::App* allocate = add(*compute, "allocate", "Show what each worker gets of it",
+                           "weir compute allocate --amount 10000 --duration 180d --workers 3");
+  allocate->callback([&given, run = add_compute_allocate_flags(*allocate)] { given.code = run(); });
 
   CLI::App* throttle = add(app, "throttle", "Look at the throttle definitions of a network",
                            "weir throttle report examples/throttles.json --nodes 10");
@@ -233,6 +272,7 @@ int run(int argc, char** argv) {
   add_holds(app, given);
   add_keys(app, given);
   add_demo(app, given);
+  add_sync(app, given);
   add_systems(app, given);
   try {
     app.parse(argc, argv);

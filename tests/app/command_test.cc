@@ -124,6 +124,39 @@ TEST_F(Commands, CheckShowsWhatAConfigurationMeans) {
   EXPECT_THAT(ran.out, HasSubstr("per-client"));
 }
 
+TEST_F(Commands, AReloadSaysWhatItCannotChange) {
+  serve(kConfig);
+  write("threads: 3\n" + std::string(kConfig));
+  EXPECT_TRUE(eventually([&] {
+    return server->said().find("event=restart-needed") != std::string::npos;
+  })) << server->said();
+  EXPECT_THAT(server->said(), HasSubstr("changed=threads"));
+}
+
+// --- throttle report
+
+TEST_F(Commands, ThrottleReportShowsWhatIfForARangeOfNodes) {
+  const std::string file = WEIR_SOURCE_DIR "/examples/throttles.json";
+  const Ran one = run_words(weir({"throttle", "report", file, "--nodes", "31"}));
+  EXPECT_EQ(one.code, kExitOk) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("ThroughputLimits"));
+  EXPECT_THAT(one.out, HasSubstr("ContractCall"));
+  const Ran range = run_words(weir({"throttle", "report", file, "--nodes", "1-3"}));
+  EXPECT_EQ(range.code, kExitOk) << range.err;
+  EXPECT_NE(range.out, one.out);
+}
+
+TEST_F(Commands, ThrottleReportNamesThePlaceOfAMistake) {
+  const std::string file = dir / "throttles.json";
+  std::ofstream(file) << "{\"buckets\": [\n  {\"nome\": 1}]}";
+  const Ran wrong = run_words(weir({"throttle", "report", file, "--nodes", "3"}));
+  EXPECT_EQ(wrong.code, kExitFailed);
+  EXPECT_THAT(wrong.err, HasSubstr("throttles.json:2:4: "));
+  const Ran missing = run_words(weir({"throttle", "report", dir / "none.json", "--nodes", "3"}));
+  EXPECT_EQ(missing.code, kExitFailed);
+  EXPECT_THAT(missing.err, HasSubstr("none.json"));
+}
+
 // --- the rest
 
 TEST_F(Commands, TourIsTheSameEveryTime) {
@@ -145,8 +178,9 @@ TEST_F(Commands, VersionSaysWhichBuildThisIs) {
 TEST_F(Commands, EveryCommandHasHelpWithAnExampleAndARowInTheReference) {
   std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/cli.md");
   const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
-  for (const std::string command : {"serve", "check", "tour", "version", "completion", "ask",
-                                    "settle", "cancel", "renew", "inspect", "reset", "demo"}) {
+  for (const std::string command :
+       {"serve", "check", "tour", "version", "completion", "ask", "settle", "cancel", "renew",
+        "inspect", "reset", "demo", "sync"}) {
     const Ran ran = run_words(weir({command, "--help"}));
     EXPECT_EQ(ran.code, kExitOk);
     EXPECT_THAT(ran.out, HasSubstr("Example:\n"));

@@ -72,11 +72,17 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
             "requests\n"
             "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
+            "limit provider: gate; one meter for all; when provider is acme; unit requests\n"
             "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
             "limit throttles: gate; one meter for all; unit requests\n"
+            "limit compute: gate; one meter for all; unit requests\n"
             "limit sampling: gate; one meter for all; unit requests\n"
             "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
             "15000000 at consensus\n"
+            "contract acme of user u-1547: PU_1000_PT1M, PU_400000_PT744H, RQ_1000_PT1M; guard, "
+            "jitter 100ms; joint reservation; held 10m; at most 1h; Retry-After in milliseconds\n"
+            "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
+            "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
             "sampling: tasks of one key in any 1h\n"
             "  LGC-v2: 6\n"
             "listen resp: 127.0.0.1:6380\n"
@@ -84,7 +90,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "state: ./weir-state, flushed every 200ms\n"
             "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 11u);
+  EXPECT_EQ(config.rules->rules().size(), 13u);
 }
 
 TEST(Examples, WithThrottlesLoad) {
@@ -100,6 +106,20 @@ TEST(Examples, WithSamplingLoad) {
   ASSERT_TRUE(config.sampling.has_value());
   EXPECT_EQ(config.sampling->spec.environments.size(), 4u);
   EXPECT_EQ(config.rules->rules().size(), 1u);
+}
+
+TEST(Examples, WithContractsLoad) {
+  const Config config = config_of(contents("examples/contracts/weir.yaml"), contents);
+  ASSERT_EQ(config.contracts.size(), 2u);
+  EXPECT_EQ(config.contracts[0].policies.size(), 3u);
+  EXPECT_EQ(policy_id(config.contracts[0].policies[2]), "RQ_900_PT1M");
+  EXPECT_EQ(config.rules->find("provider")->gate, config.contracts[0].gate);
+}
+
+TEST(Examples, WithComputeLoad) {
+  const Config config = config_of(contents("examples/compute/weir.yaml"), contents);
+  ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);
+  EXPECT_EQ(config.compute->ledger->parameters.clock.length, 2);
 }
 
 TEST(ReferencePage, ShowsTheMistakesThatAFileReallyHas) {

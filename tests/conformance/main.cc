@@ -14,6 +14,12 @@ using weir::conformance::Family;
 using weir::conformance::OptionalCases;
 
 constexpr std::array kFamilies = {
+    Family{"compute/alloc", weir::conformance::run_compute_alloc},
+    Family{"compute/boost", weir::conformance::run_compute_boost},
+    Family{"compute/bucket", weir::conformance::run_compute_worker},
+    Family{"compute/cu", weir::conformance::run_compute_cu},
+    Family{"compute/drift", weir::conformance::run_compute_worker},
+    Family{"compute/lock_trace", weir::conformance::run_compute_lock_trace},
     Family{"compute/rate", weir::conformance::run_compute_rate},
     Family{"contract/apply_static", weir::conformance::run_contract_apply_static},
     Family{"contract/apply_timed", weir::conformance::run_contract_apply_timed},

@@ -47,7 +47,12 @@ Totals run_directory(const std::string& directory, std::span<const Family> famil
                      std::span<const OptionalCases> optional_cases, std::ostream& out);
 
 // --- The families, one function each, by system.
+Failure run_compute_alloc(const boost::json::object& recorded);
+Failure run_compute_boost(const boost::json::object& recorded);
+Failure run_compute_cu(const boost::json::object& recorded);
+Failure run_compute_lock_trace(const boost::json::object& recorded);
 Failure run_compute_rate(const boost::json::object& recorded);
+Failure run_compute_worker(const boost::json::object& recorded);  // bucket, drift
 Failure run_contract_apply_static(const boost::json::object& recorded);
 Failure run_contract_apply_timed(const boost::json::object& recorded);
 Failure run_contract_contract(const boost::json::object& recorded);

@@ -23,17 +23,31 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 // Without which some metrics are not there.
-constexpr const char* kThrottles =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\n";
+constexpr const char* kSystems =
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
 constexpr const char* kSampling =
     "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n";
 
 struct Metrics : HttpTest {
-  // Settings with which the server has everything to tell.
-  std::string everything() const {
-    return kThrottles + std::string(kSampling) + "state: { dir: '" + (dir / "state").string() +
-           "' }\n";
+  // Settings with which the server has everything to tell; `sync` is of an account.
+  std::string everything(const std::string& sync = "") const {
+    return kSystems + std::string(kSampling) +
+           std::string(
+               "contracts: [ { name: provider, policies: [ { type: REQUESTS, capacity: 5, period: "
+               "PT1M } ]") +
+           sync + " } ]\nstate: { dir: '" + (dir / "state").string() + "' }\n";
+  }
+  // The account follows the server itself, whose address is known once it is there.
+  void serve_everything() {
+    serve(everything());
+    write(kListen + everything(", sync: { url: 'http://" + address() + "' }") +
+          std::string(kServerLimits));
+    ASSERT_TRUE(server->reload("test"));
+    ASSERT_TRUE(eventually([this] {
+      return metrics().find("weir_sync_age_seconds{account=\"provider\",of=\"counts\"}") !=
+             std::string::npos;
+    }));
   }
   std::string metrics() { return ask(get("/metrics")).body; }
 };
@@ -124,7 +138,7 @@ TEST_F(Metrics, CountConnectionsRequestsAndBytesOfBothProtocols) {
 }
 
 TEST_F(Metrics, AreReadByAnIndependentParser) {
-  serve(everything());
+  serve_everything();
   ask(post("/v1/acquire", kAcme));
   const std::string file = dir / "metrics";
   std::ofstream(file) << metrics();
@@ -142,7 +156,7 @@ TEST_F(Metrics, AreReadByAnIndependentParser) {
 }
 
 TEST_F(Metrics, AreThoseOfTheReferencePage) {
-  serve(everything());
+  serve_everything();
   ask(get("/healthz"));
   const std::string page =
       contents(std::filesystem::path(WEIR_SOURCE_DIR) / "docs/reference/metrics.md");

@@ -43,6 +43,11 @@ struct ThrottleServer : HttpTest {
     return HttpClient(server->addresses()[1]).ask(request);
   }
   HttpAnswer acquire(std::string_view body) { return http(post("/v1/acquire", body)); }
+  static std::string claim_of(const HttpAnswer& answer) {
+    EXPECT_THAT(answer.body, HasSubstr(R"("status":"OK")"));
+    const std::size_t at = answer.body.find(R"("claim":)") + 8;
+    return answer.body.substr(at, answer.body.find('}', at) - at);
+  }
   // The level after the last decision: read at an instant before it, nothing has leaked.
   std::int64_t used() {
     return server->throttles()->reading(Instant{0}).front_end.buckets.at(0).used;
@@ -118,12 +123,12 @@ TEST_F(ThrottleServer, GivesAHoldBackWhenItIsCancelled) {
 TEST_F(ThrottleServer, SubmitsSettlesAndCancels) {
   begin();
   const std::string call = post("/v1/throttle/submit", R"({"operation":"ContractCall","gas":9})");
-  EXPECT_THAT(http(call).body, HasSubstr(R"("status":"OK")"));
-  EXPECT_THAT(http(call).body, HasSubstr(R"("claim":2})"));
+  const std::string first = claim_of(http(call));
+  const std::string second = claim_of(http(call));
   EXPECT_EQ(http(call).status, 429);
-  EXPECT_EQ(http(post("/v1/throttle/settle", R"({"claim":1,"gas":5})")).status, 200);
+  EXPECT_EQ(http(post("/v1/throttle/settle", R"({"claim":)" + first + R"(,"gas":5})")).status, 200);
   EXPECT_EQ(http(call).status, 429) << "settling gives no operation back";
-  EXPECT_EQ(http(post("/v1/throttle/cancel", R"({"claim":2})")).status, 200);
+  EXPECT_EQ(http(post("/v1/throttle/cancel", R"({"claim":)" + second + "}")).status, 200);
   EXPECT_EQ(http(call).status, 200);
   EXPECT_EQ(acquire(kCall).status, 429) << "both ways share the buckets of the front end";
 }
@@ -219,6 +224,57 @@ TEST_F(ThrottleServer, ComesAndGoesWithItsSection) {
   EXPECT_EQ(acquire(R"({"attributes":{"client":"a","operation":"Juggle"}})").status, 422);
 }
 
+TEST_F(ThrottleServer, TakesTheOtherKeysOfItsSectionOnReload) {
+  begin();
+  acquire(kCall);
+  const std::int64_t before = used();
+  write(settings(", front_end_gas: 60") + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(used(), before);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"("used":50,"capacity":60,)"));
+  write(settings(", nodes: 2") + std::string(kLimits));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"({"nodes":2,)"));
+}
+
+TEST_F(ThrottleServer, KeepsItsLevelsOverARestart) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  define(calls(2));
+  start(settings() + state, kLimits);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  const std::string saved = http(get("/v1/throttle/snapshot?role=front_end")).body;
+  ASSERT_TRUE(server->stop(std::chrono::seconds{0}));
+  server.reset();
+  start(settings() + state, kLimits);
+  EXPECT_EQ(http(get("/v1/throttle/snapshot?role=front_end")).body, saved);
+  EXPECT_EQ(acquire(kCall).status, 429);
+}
+
+// --- waiting
+
+TEST_F(ThrottleServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
+  const std::string patient =
+      post("/v1/acquire", R"({"attributes":{"operation":"ContractCall"},"wait":"3000s"})");
+  const std::string submit = post("/v1/throttle/submit", R"({"operation":"ContractCall"})");
+  begin();
+  const std::string claim = claim_of(http(submit));
+  const auto lets_in = [&](const std::string& request) {
+    while (http(submit).status == 200) {
+    }
+    HttpClient waiting(server->addresses()[1]);
+    waiting.send(patient);
+    ASSERT_TRUE(someone_waits());
+    EXPECT_EQ(http(request).status, 200) << request;
+    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << request;
+  };
+  lets_in(post("/v1/throttle/cancel", R"({"claim":)" + claim + "}"));
+  lets_in(with_body("PUT", "/v1/throttle/definitions", calls(3)));
+  define(calls(4));
+  lets_in(post("/v1/reload", ""));
+}
+
 // --- metrics
 
 TEST_F(ThrottleServer, ShowsItsBucketsAsMetrics) {
@@ -233,6 +289,10 @@ TEST_F(ThrottleServer, ShowsItsBucketsAsMetrics) {
   EXPECT_THAT(text, HasSubstr("weir_throttle_bucket_capacity{role=\"consensus\",bucket=\"gas\"} "
                               "15000000\n"));
   EXPECT_THAT(text, HasSubstr("weir_throttle_multiplier{of=\"generic\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_throttle_refusals_total{role=\"front_end\",bucket=\"A\"} 0\n"));
+  acquire(R"({"attributes":{"operation":"Juggle"}})");
+  EXPECT_THAT(http(get("/metrics")).body,
+              HasSubstr("weir_throttle_objections_total{role=\"front_end\",why=\"unlisted\"} 1\n"));
 }
 
 }  // namespace

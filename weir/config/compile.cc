@@ -58,16 +58,6 @@ Located locate(std::string_view line, const Draft& draft) {
 
 }  // namespace
 
-Status put_gate(Config& next, std::string_view limit, const std::shared_ptr<engine::Gate>& gate) {
-  for (engine::LimitSpec& spec : next.limits_spec.limits) {
-    if (spec.name == limit) spec.meter = gate;
-  }
-  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
-  if (!rules) return std::move(rules).error();
-  next.rules = std::move(*rules);
-  return Done{};
-}
-
 void compile_limits(Mistakes& mistakes, Draft& draft) {
   const auto rules = engine::compile(without_broken(draft));
   if (rules) {
@@ -82,6 +72,13 @@ void compile_limits(Mistakes& mistakes, Draft& draft) {
     const std::size_t what = std::min(located.where_bytes + 2, line.size());
     mistakes.add(located.place, line.substr(0, located.where_bytes), line.substr(what));
   }
+}
+
+Status compile_again(Config& config) {
+  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(config.limits_spec);
+  if (!rules) return std::move(rules).error();
+  config.rules = std::move(*rules);
+  return Done{};
 }
 
 }  // namespace weir::config

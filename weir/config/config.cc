@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "weir/config/draft.h"
+#include "weir/system/contract/document.h"
 
 namespace weir::config {
 namespace {
@@ -52,14 +54,34 @@ Result<Config> load(const std::string& path) {
   Result<std::string> text = read_whole(path, kFileBytesMax);
   if (!text) return std::move(text).error();
   return parse(*text, path, [](const std::string& named) {
-    return read_whole(named, system::throttle::kDefinitionsBytesMax);
+    return read_whole(named, std::max(system::throttle::kDefinitionsBytesMax,
+                                      system::contract::kDocumentBytesMax));
   });
+}
+
+std::vector<std::string_view> needs_restart(const Config& running, const Config& next) {
+  std::vector<std::string_view> keys;
+  const auto compare = [&](std::string_view key, const auto& before, const auto& after) {
+    if (!(before == after)) keys.push_back(key);
+  };
+  compare("listen: resp", running.resp, next.resp);
+  compare("listen: http", running.http, next.http);
+  compare("state", running.state, next.state);
+  compare("headers", running.headers, next.headers);
+  compare("rounding", running.rounding, next.rounding);
+  compare("bounds", running.bounds, next.bounds);
+  compare("threads", running.threads, next.threads);
+  compare("record", running.record, next.record);
+  compare("compute", running.compute, next.compute);
+  return keys;
 }
 
 std::vector<KeyHelp> known_keys() {
   std::vector<KeyHelp> keys;
   list_settings_keys(keys);
   list_throttle_keys(keys);
+  list_contract_keys(keys);
+  list_compute_keys(keys);
   list_sampling_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);

@@ -29,6 +29,11 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/system/compute/feed.h"
+#include "weir/system/compute/ledger_service.h"
+#include "weir/system/contract/account.h"
+#include "weir/system/contract/accounts.h"
+#include "weir/system/contract/follower.h"
 #include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
 
@@ -46,6 +51,7 @@ constexpr std::size_t kAuthTokensMax = 1024;  // of one file
 constexpr std::size_t kTokenBytesMax = 512;
 constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
 constexpr unsigned kThreadsMax = 256;
+constexpr std::size_t kAccountsMax = 1024;                 // of one file
 constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;  // requests that wait at one limit
 
 // Where a listener binds. Numeric, so that nothing is looked up: what a file
@@ -73,6 +79,8 @@ Result<Address> parse_address(std::string_view text);
 struct StateSettings {
   std::string dir{};
   Duration flush = std::chrono::milliseconds{200};
+
+  friend bool operator==(const StateSettings&, const StateSettings&) = default;
 };
 
 struct AuthToken {
@@ -111,14 +119,49 @@ struct Bounds {
 // `throttles:`, with what was made of it: buckets that are empty, and the gate in front of
 // them, which is the limit `throttles` of the rules.
 struct ThrottleSettings {
-  std::string file{};         // of the definitions
-  std::string definitions{};  // what it said
+  std::string file{};  // of the definitions
   system::throttle::ThrottlesSpec spec{};
   std::shared_ptr<system::throttle::Throttles> throttles{};
   std::shared_ptr<engine::Gate> gate{};
 };
 constexpr std::string_view kThrottlesLimit = "throttles";
 
+// An account of `contracts:`, with what was made of it: full, and the gate in front of it.
+struct ContractSettings {
+  std::string name{};
+  std::string user_id{};                             // in published documents
+  std::string file{};                                // of such a document; empty: none
+  std::vector<system::contract::Policy> policies{};  // of the file and of the list
+  system::contract::AccountOptions options{};
+  std::optional<system::contract::FollowerOptions> sync{};  // none: it follows nobody
+  std::shared_ptr<system::contract::Account> account{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+// `compute:`. A worker comes with what was made of it: admission that has heard of no
+// allocations yet, and the gate in front of it, which is the limit `compute` of the rules.
+struct ComputeWorkerSettings {
+  std::string name = "worker-1";
+  std::string ledger{};  // address of the weir that has the ledger; empty: this one, or a file
+  std::string token{};
+  std::string file{};  // of allocations
+  system::compute::WorkerSettings admission{};
+  system::compute::FeedSettings feed{};
+  std::shared_ptr<system::compute::SharedWorker> worker{};
+  std::shared_ptr<engine::Gate> gate{};
+
+  // As they are written, whatever was made of them.
+  friend bool operator==(const ComputeWorkerSettings& a, const ComputeWorkerSettings& b) {
+    return a.name == b.name && a.ledger == b.ledger && a.token == b.token && a.file == b.file &&
+           a.admission == b.admission && a.feed == b.feed;
+  }
+};
+struct ComputeSettings {
+  std::optional<system::compute::LedgerSettings> ledger{};
+  std::optional<ComputeWorkerSettings> worker{};
+
+  friend bool operator==(const ComputeSettings&, const ComputeSettings&) = default;
+};
+constexpr std::string_view kComputeLimit = "compute";
 // `sampling:`, with what was made of it: counters that are empty, and the gate in front of
 // them, which is the limit `sampling` of the rules.
 struct SamplingSettings {
@@ -140,6 +183,9 @@ struct Config {
   unsigned threads = 0;  // event loops; 0: one per core
   std::string record{};  // file of decisions; empty: none
   std::optional<ThrottleSettings> throttles{};
+  std::vector<ContractSettings> contracts{};
+  std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
+  std::optional<ComputeSettings> compute{};
   std::optional<SamplingSettings> sampling{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
@@ -158,11 +204,22 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
 
 // Before `next` replaces `running`: puts the running throttles and their gate into `next`,
-// so that levels, claims and holds go on. Only the definitions of `next` count; whoever
-// puts it in force gives them to the throttles. Fails, with `running` as it was, if they
-// cannot be built for the network that runs.
+// so that levels, claims and holds go on. Whoever puts `next` in force also lets the
+// throttles change to its spec.
 Status keep_throttles(const Config& running, Config& next);
 
+// The same for accounts of the same name: the running ones and their gates go into `next`.
+// Fails if one of them has another role or rule.
+Status keep_contracts(const Config& running, Config& next);
+// Once `next`, which keep_contracts() has made ready, is in force: gives the accounts that
+// were kept their new settings, and policies where the file has other ones than before.
+Status change_contracts(const Config& running, const Config& next, Instant now);
+
+// The keys whose change takes a restart, of those that differ.
+std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
+// The same for compute, of which nothing changes without a restart, not even whether it is
+// there.
+Status keep_compute(const Config& running, Config& next);
 // The same for sampling: whoever puts `next` in force gives its rules to the counters.
 Status keep_sampling(const Config& running, Config& next);
 

@@ -103,6 +103,51 @@ std::string throttles_line(const ThrottleSettings& throttles) {
                      throttles.spec.definitions.buckets.size(), throttles.spec.nodes, gas);
 }
 
+std::string contract_line(const ContractSettings& contract) {
+  namespace contracts = system::contract;
+  const contracts::AccountOptions& options = contract.options;
+  std::vector<std::string> policies;
+  for (const contracts::Policy& policy : contract.policies) policies.push_back(policy_id(policy));
+  std::vector<std::string> parts = {
+      policies.empty() ? "no policies" : joined(policies, ", "),
+      options.role == contracts::Role::kService
+          ? "service"
+          : "guard, jitter " + engine::duration_text(options.jitter),
+      options.rule == contracts::Rule::kPublished ? "published rule" : "joint reservation",
+      "held " + engine::duration_text(options.hold)};
+  if (options.max_delay) parts.push_back("at most " + engine::duration_text(*options.max_delay));
+  parts.push_back(fmt::format("Retry-After in {}",
+                              options.retry_after == contracts::RetryAfterUnit::kMilliseconds
+                                  ? "milliseconds"
+                                  : "seconds"));
+  if (contract.sync) {
+    parts.push_back(fmt::format("follows {} every {}", contract.sync->service.url,
+                                engine::duration_text(contract.sync->refresh)));
+  }
+  return fmt::format("contract {} of user {}: {}\n", contract.name, contract.user_id,
+                     joined(parts, "; "));
+}
+
+std::string compute_lines(const ComputeSettings& compute) {
+  std::string text;
+  if (compute.ledger) {
+    const system::compute::Parameters& parameters = compute.ledger->parameters;
+    text +=
+        fmt::format("compute ledger: at least {} tokens, mana {}, epochs of {} blocks of {} s\n",
+                    system::compute::tokens_text(parameters.min_lock), parameters.mana,
+                    parameters.clock.length, parameters.block_time_s);
+  }
+  if (compute.worker) {
+    const ComputeWorkerSettings& worker = *compute.worker;
+    text += fmt::format("compute worker: {}, {} at once, {} may wait, allocations from {}\n",
+                        worker.name, worker.admission.running, worker.admission.queue,
+                        !worker.ledger.empty() ? worker.ledger
+                        : !worker.file.empty() ? worker.file
+                                               : "its own ledger");
+  }
+  return text;
+}
+
 std::string sampling_lines(const SamplingSettings& sampling) {
   const system::sampling::RulesSpec& spec = sampling.spec;
   std::string text =
@@ -146,6 +191,8 @@ std::string describe(const Config& config) {
   }
   if (config.limits_spec.limits.empty()) text += "limits: none\n";
   if (config.throttles) text += throttles_line(*config.throttles);
+  for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
+  if (config.compute) text += compute_lines(*config.compute);
   if (config.sampling) text += sampling_lines(*config.sampling);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));

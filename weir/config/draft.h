@@ -1,7 +1,7 @@
 // Draft: a configuration while it is read.
 //
-// Between the readers of settings, throttles, limits and meters. Each of them has a table of
-// rows; see keys.h.
+// Between the readers of settings, throttles, contracts, limits and meters. Each of them has a
+// table of rows; see keys.h.
 
 #pragma once
 
@@ -30,6 +30,7 @@ struct Draft {
   Place units_place{};
   Place attributes_place{};
   Place throttles_place{};
+  Place compute_place{};
   Place sampling_place{};
   ReadFile read_file{};
 };
@@ -48,14 +49,32 @@ void read_throttles(const Entry& entry, Context& context, Draft& draft);
 void add_throttles_limit(Draft& draft);
 void list_throttle_keys(std::vector<KeyHelp>& out);
 
+// `contracts:`. Units must have been read before, limits after it.
+void read_contracts(const Entry& entry, Context& context, Draft& draft);
+// The gate of the account that a limit names; nullptr, with `is_broken`: a mistake has been
+// reported, here or in the account.
+std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& context,
+                                                 const std::vector<ContractSettings>& contracts,
+                                                 bool& is_broken);
+void list_contract_keys(std::vector<KeyHelp>& out);
+// `sync:` of an account.
+void read_sync(const Entry& entry, Context& context, const ReadFile& read_file,
+               std::optional<system::contract::FollowerOptions>& out);
+void list_sync_keys(std::vector<KeyHelp>& out);
+
+// Makes sure that requests may carry a unit that a section reads. `place` is the section's.
+void declare_unit(std::string_view name, engine::UnitScale scale, Place place, Context& context,
+                  engine::RuleSetSpec& spec);
+// `compute:`, in the same order.
+void read_compute(const Entry& entry, Context& context, Draft& draft);
+void add_compute_limit(Draft& draft);
+void list_compute_keys(std::vector<KeyHelp>& out);
+
 // `sampling:`. Attributes and bounds must have been read before, limits after it.
 void read_sampling(const Entry& entry, Context& context, Draft& draft);
 // Once limits have been read.
 void add_sampling_limit(Draft& draft);
 void list_sampling_keys(std::vector<KeyHelp>& out);
-
-// Puts a gate that runs into a configuration that is to replace another, and compiles it.
-Status put_gate(Config& next, std::string_view limit, const std::shared_ptr<engine::Gate>& gate);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);
@@ -67,5 +86,7 @@ void list_meter_keys(std::vector<KeyHelp>& out);
 
 // Compiles the limits and gives each mistake that shows only there its place.
 void compile_limits(Mistakes& mistakes, Draft& draft);
+// Once limits_spec has other gates than it was compiled with.
+Status compile_again(Config& config);
 
 }  // namespace weir::config

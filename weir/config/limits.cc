@@ -16,8 +16,10 @@ using engine::UnitSpec;
 
 struct LimitDraft {
   const std::vector<UnitSpec>& units;  // declared in the file
+  const std::vector<ContractSettings>& contracts;
   LimitSpec spec{};
   std::string_view meter{};  // its key, once there is one
+  bool is_broken = false;    // by a mistake that is reported elsewhere
 };
 
 void read_name(const Entry& entry, Context& context, LimitDraft& limit) {
@@ -88,16 +90,31 @@ void read_weigh(const Entry& entry, Context& context, LimitDraft& limit) {
   }
 }
 
-template <auto Read>
-void meter_by(const Entry& entry, Context& context, LimitDraft& limit) {
+bool is_first_meter(const Entry& entry, Context& context, LimitDraft& limit) {
   if (!limit.meter.empty()) {
     context.mistake(entry.place, fmt::format("it has a '{}' and a '{}', but it must have one "
                                              "meter; write two limits",
                                              limit.meter, entry.key));
-    return;
+    return false;
   }
   limit.meter = entry.key;
-  Read(entry, context, limit.spec);
+  return true;
+}
+
+template <auto Read>
+void meter_by(const Entry& entry, Context& context, LimitDraft& limit) {
+  if (is_first_meter(entry, context, limit)) Read(entry, context, limit.spec);
+}
+
+void read_contract(const Entry& entry, Context& context, LimitDraft& limit) {
+  if (!is_first_meter(entry, context, limit)) return;
+  if (limit.spec.unit != engine::kRequests) {
+    context.mistake(entry.place,
+                    fmt::format("a contract counts requests and processing_units by itself, but "
+                                "unit is '{}'; leave out 'unit'",
+                                limit.spec.unit));
+  }
+  limit.spec.meter = read_contract_gate(entry, context, limit.contracts, limit.is_broken);
 }
 
 // The member of the specification that a row fills.
@@ -127,6 +144,8 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
     {"log", meter_by<read_log>, "map", "Meter: so much in any window, wherever it begins."},
     {"ticker", meter_by<read_ticker>, "map", "Meter: refills at ticks."},
     {"slots", meter_by<read_slots>, "map", "Meter: so much at once."},
+    {"contract", read_contract, "acme",
+     "Instead of a meter: all policies of this account under `contracts`; no `per`, no `unit`."},
     {"exempt", read_exempt, "[ { client: internal-* } ]",
      "Groups of conditions; a request that meets all of a group is not limited."},
     {"shadow", in_spec<flag_at<&LimitSpec::shadow, LimitSpec>>, "true",
@@ -174,7 +193,7 @@ void read_limits(const Entry& entry, Context& context, Draft& draft) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < items.size(); ++i) {
     Context inner{context.mistakes, where_of(items[i], i + 1)};
-    LimitDraft limit{draft.config.limits_spec.units};
+    LimitDraft limit{draft.config.limits_spec.units, draft.config.contracts};
     const std::size_t before = context.mistakes.count();
     read_limit(items[i], inner, limit);
     if (limit.spec.name.empty()) continue;  // reported
@@ -183,7 +202,8 @@ void read_limits(const Entry& entry, Context& context, Draft& draft) {
                     "the name is used twice; write another name");
       continue;
     }
-    draft.limit_places.push_back({items[i].place, context.mistakes.count() > before});
+    draft.limit_places.push_back(
+        {items[i].place, limit.is_broken || context.mistakes.count() > before});
     draft.config.limits_spec.limits.push_back(std::move(limit.spec));
   }
 }

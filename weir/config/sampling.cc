@@ -267,7 +267,10 @@ Status keep_sampling(const Config& running, Config& next) {
   if (!running.sampling || !next.sampling) return Done{};
   next.sampling->sampling = running.sampling->sampling;
   next.sampling->gate = running.sampling->gate;
-  return put_gate(next, kSamplingLimit, next.sampling->gate);
+  for (engine::LimitSpec& limit : next.limits_spec.limits) {
+    if (limit.name == kSamplingLimit) limit.meter = next.sampling->gate;
+  }
+  return compile_again(next);
 }
 
 }  // namespace weir::config

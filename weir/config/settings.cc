@@ -210,6 +210,12 @@ constexpr Key<Draft> kTopKeys[] = {
      "Attributes that requests may carry though no limit reads them."},
     {"throttles", read_throttles, "map",
      "Buckets shared by groups of operations, as the limit `throttles`. Left out: none."},
+    {"contracts", read_contracts, "list",
+     "Accounts with policies, for limits of the kind `contract` and the routes of their own. Left "
+     "out: none."},
+    {"compute", read_compute, "map",
+     "Locked tokens as units, units as rates; its worker is the limit `compute`. With neither "
+     "`ledger` nor `worker` it is both. Left out: none."},
     {"sampling", read_sampling, "map",
      "Allowances of tasks for each miner and environment, as the limit `sampling`. Left out: "
      "none."},
@@ -238,6 +244,21 @@ void check_listeners(const std::vector<Address>& addresses, const std::vector<Pl
 
 }  // namespace
 
+void declare_unit(std::string_view name, engine::UnitScale scale, Place place, Context& context,
+                  engine::RuleSetSpec& spec) {
+  const auto same = std::find_if(spec.units.begin(), spec.units.end(),
+                                 [&](const engine::UnitSpec& unit) { return unit.name == name; });
+  if (same == spec.units.end()) {
+    spec.units.push_back({std::string(name), scale});
+  } else if (same->scale != scale) {
+    context.mistake(place, fmt::format("unit '{}' is '{}', but {} count it {}; write '{}: {}' "
+                                       "under 'units', or leave it out there",
+                                       name, kScales[static_cast<std::size_t>(same->scale)],
+                                       context.where, kScales[static_cast<std::size_t>(scale)],
+                                       name, kScales[static_cast<std::size_t>(scale)]));
+  }
+}
+
 void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   Context context{mistakes, "top level"};
   if (root.kind != TreeNode::Kind::kMap) {
@@ -250,6 +271,7 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   draft.config.http = {{.host = "127.0.0.1", .port = 8080}};
   read_map<Draft>(root, kTopKeys, context, draft);
   add_throttles_limit(draft);
+  add_compute_limit(draft);
   add_sampling_limit(draft);
   std::set<std::string> seen;
   // A mistake inside 'auth' is enough; its listeners are then not reported as well.

@@ -144,15 +144,7 @@ void declare(Place place, Context& context, engine::RuleSetSpec& spec) {
     }
   }
   for (const std::string_view name : system::throttle::kGateUnits) {
-    const auto same = std::find_if(spec.units.begin(), spec.units.end(),
-                                   [&](const engine::UnitSpec& unit) { return unit.name == name; });
-    if (same == spec.units.end()) {
-      spec.units.push_back({std::string(name), engine::UnitScale::kWhole});
-    } else if (same->scale != engine::UnitScale::kWhole) {
-      context.mistake(place, fmt::format("unit '{}' is 'micro', but throttles count it whole; "
-                                         "write '{}: whole' under 'units', or leave it out there",
-                                         name, name));
-    }
+    declare_unit(name, engine::UnitScale::kWhole, place, context, spec);
   }
 }
 
@@ -171,9 +163,8 @@ bool read_definitions(const ReadFile& read_file, Context& context, ThrottlesDraf
     context.mistake(draft.file_place, text.error().message);
     return false;
   }
-  throttles.definitions = std::move(*text);
-  Result<system::throttle::Definitions> definitions = system::throttle::load_definitions(
-      throttles.definitions, throttles.file, throttles.spec.nodes);
+  Result<system::throttle::Definitions> definitions =
+      system::throttle::load_definitions(*text, throttles.file, throttles.spec.nodes);
   if (!definitions) {
     context.mistakes.add_elsewhere(draft.file_place, definitions.error().message);
     return false;
@@ -232,16 +223,13 @@ void list_throttle_keys(std::vector<KeyHelp>& out) {
 
 Status keep_throttles(const Config& running, Config& next) {
   if (!running.throttles || !next.throttles) return Done{};
-  const ThrottleSettings& old = *running.throttles;
   ThrottleSettings& kept = *next.throttles;
-  Result<system::throttle::Definitions> definitions =
-      system::throttle::load_definitions(kept.definitions, kept.file, old.spec.nodes);
-  if (!definitions) return std::move(definitions).error();
-  kept.spec = old.spec;
-  kept.spec.definitions = std::move(*definitions);
-  kept.throttles = old.throttles;
-  kept.gate = old.gate;
-  return put_gate(next, kThrottlesLimit, kept.gate);
+  kept.throttles = running.throttles->throttles;
+  kept.gate = running.throttles->gate;
+  for (engine::LimitSpec& limit : next.limits_spec.limits) {
+    if (limit.name == kThrottlesLimit) limit.meter = kept.gate;
+  }
+  return compile_again(next);
 }
 
 }  // namespace weir::config

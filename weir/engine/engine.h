@@ -191,6 +191,10 @@ class Engine {
   // answered already.
   bool cancel_wait(std::uint64_t ticket, Instant now) noexcept;
 
+  // A gate of the rules has room again, or another size, without the engine having had a
+  // part in it: everybody who waits is tried.
+  void try_waiters(Instant now) noexcept;
+
   // When the engine wants advance() to be called; kForever: not at all.
   Instant next_instant() const noexcept;
   // Expires holds, answers waiters, sweeps a bounded part of the table.

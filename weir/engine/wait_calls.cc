@@ -187,6 +187,8 @@ void Engine::Impl::serve_everybody(Instant now) {
   deliver(answers);
 }
 
+void Engine::try_waiters(Instant now) noexcept { impl_->serve_everybody(now); }
+
 void Engine::Impl::deliver(const Answers& answers) {
   for (const auto& [callback, answer] : answers) {
     if (answer) count(*answer);

@@ -111,6 +111,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .body = request.body,
                               .content_type = request.content_type,
                               .role = desk_.tokens.role_of(request.token),
+                              .token = request.token,
                               .fields = std::span(request.fields).first(request.field_count)};
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.

@@ -10,6 +10,7 @@
 
 #include "weir/server/http_connection.h"
 #include "weir/server/server.h"
+#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
@@ -28,6 +29,11 @@ class HttpHost final : public wire::http::Host {
   std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
     return server_.throttles();
   }
+  std::shared_ptr<const system::contract::Accounts> accounts() noexcept override {
+    return server_.accounts();
+  }
+  wire::http::ComputeParts compute() noexcept override { return server_.compute(); }
+  std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }
 
  private:
   Server& server_;

@@ -26,9 +26,10 @@ void Keeper::prepare(engine::EngineOptions& options) const {
   options.durable = true;
 }
 
-Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, Clock& clock) {
+Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, store::sqlite::Parts& parts,
+                                            Clock& clock) {
   if (!store_) return engine::RestoreReport{};
-  Result<engine::RestoreReport> report = store_->restore(engine, clock.now());
+  Result<engine::RestoreReport> report = store_->restore(engine, clock.now(), &parts);
   if (report) flusher_ = std::make_unique<Flusher>(*store_, engine, clock, interval_);
   return report;
 }

@@ -2,7 +2,7 @@
 //
 //   auto keeper = Keeper::open(config, StartEmpty::kNo);
 //   keeper->prepare(options);                      // then make the engine
-//   keeper->begin(*engine, clock);                 // brings back, then flushes on and on
+//   keeper->begin(*engine, parts, clock);              // brings back, then flushes on and on
 //   keeper->keep(*sampling, clock.now());          // the same, and writes every grant first
 //   keeper->end();                                 // a last flush
 //
@@ -40,7 +40,9 @@ class Keeper {
   static Result<Keeper> open(const config::Config& config, StartEmpty start_empty);
 
   void prepare(engine::EngineOptions& options) const;
-  Result<engine::RestoreReport> begin(engine::Engine& engine, Clock& clock);
+  // `parts` must outlive the keeper.
+  Result<engine::RestoreReport> begin(engine::Engine& engine, store::sqlite::Parts& parts,
+                                      Clock& clock);
   // Before its first grant. Needs a state that has begun; called again for another one.
   Status keep(system::sampling::Sampling& sampling, Instant now);
   // Grants of before count no more.

@@ -61,8 +61,46 @@ constexpr std::array kRows = {
               "Grants and ends of reservations written to the disk."},
     MetricRow{"weir_sampling_journal_transactions_total", "counter", "result",
               "Transactions that wrote them: done or failed."},
+    MetricRow{
+        "weir_throttle_refusals_total", "counter", "role, bucket",
+        "Decisions, and retries of those who wait, that this bucket refused since it was built."},
+    MetricRow{"weir_throttle_objections_total", "counter", "role, why",
+              "Those refused whatever the levels: no bucket lists the operation, or its schedule "
+              "is full."},
     MetricRow{"weir_throttle_multiplier", "gauge", "of",
               "Congestion multiplier of fees: generic or gas."},
+    MetricRow{"weir_contract_left", "gauge", "account, policy",
+              "What a policy of an account has left, in its units; negative in debt."},
+    MetricRow{"weir_contract_capacity", "gauge", "account, policy",
+              "What that policy holds, in the same units."},
+    MetricRow{"weir_contract_outstanding", "gauge", "account", "Reservations that have not ended."},
+    MetricRow{"weir_contract_granted_total", "counter", "account",
+              "Reservations and consumptions that were granted over the routes of the account."},
+    MetricRow{"weir_contract_refused_total", "counter", "account",
+              "Those that were refused there: denied, never or 429."},
+    MetricRow{"weir_contract_refusals_met_total", "counter", "account",
+              "Refusals by the service that workers reported."},
+    MetricRow{"weir_sync_age_seconds", "gauge", "account, of",
+              "Age of what was last fetched from the service: contract or counts."},
+    MetricRow{"weir_sync_fetches_total", "counter", "account, result",
+              "Fetches from the service: done or failed."},
+    MetricRow{"weir_sync_failing", "gauge", "account",
+              "Whether something could not be fetched the last time: 1 or 0."},
+    MetricRow{"weir_compute_block", "gauge", "", "Block of the compute ledger."},
+    MetricRow{"weir_compute_epoch", "gauge", "", "Epoch of the compute ledger."},
+    MetricRow{"weir_compute_operations_total", "counter", "",
+              "Operations in the ledger's history."},
+    MetricRow{"weir_compute_wallets", "gauge", "", "Wallets of the ledger."},
+    MetricRow{"weir_compute_queries_total", "counter", "outcome",
+              "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
+    MetricRow{"weir_compute_expired_total", "counter", "", "Queries that nobody ended in time."},
+    MetricRow{"weir_compute_running", "gauge", "", "Queries that run."},
+    MetricRow{"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
+    MetricRow{"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
+    MetricRow{"weir_compute_fetches_total", "counter", "result",
+              "Times allocations were fetched: done, or failed with the last good ones kept."},
+    MetricRow{"weir_compute_allocations_age_seconds", "gauge", "",
+              "How long ago the ledger was last heard."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -83,13 +121,15 @@ void append_label(std::string& out, std::string_view label, std::string_view is)
   out += '"';
 }
 
-std::string seconds_text(std::int64_t ns) {
-  const bool is_negative = ns < 0;
-  const std::uint64_t size = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(ns)
-                                         : static_cast<std::uint64_t>(ns);
-  return fmt::format("{}{}.{:09}", is_negative ? "-" : "", size / 1'000'000'000,
-                     size % 1'000'000'000);
+std::string decimal_text(std::int64_t parts, std::uint64_t parts_in_one, int places) {
+  const bool is_negative = parts < 0;
+  const std::uint64_t size = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(parts)
+                                         : static_cast<std::uint64_t>(parts);
+  return fmt::format("{}{}.{:0{}}", is_negative ? "-" : "", size / parts_in_one,
+                     size % parts_in_one, places);
 }
+
+std::string seconds_text(std::int64_t ns) { return decimal_text(ns, 1'000'000'000, 9); }
 
 }  // namespace
 
@@ -133,6 +173,23 @@ void MetricsText::value(std::string_view label, std::string_view is, std::string
   line("", labels, fmt::format_int(value).c_str());
 }
 
+void MetricsText::micro_value(std::string_view label, std::string_view is,
+                              std::string_view second_label, std::string_view second_is,
+                              std::int64_t micro) {
+  std::string labels;
+  append_label(labels, label, is);
+  append_label(labels, second_label, second_is);
+  line("", labels, decimal_text(micro, 1'000'000, 6));
+}
+
+void MetricsText::seconds(std::string_view label, std::string_view is,
+                          std::string_view second_label, std::string_view second_is,
+                          Duration value) {
+  std::string labels;
+  append_label(labels, label, is);
+  append_label(labels, second_label, second_is);
+  line("", labels, seconds_text(value.count()));
+}
 void MetricsText::seconds(Duration value) { line("", "", seconds_text(value.count())); }
 
 void MetricsText::histogram(std::span<const BatchTimes* const> loops) {

@@ -1,7 +1,8 @@
 // Metrics: what the server has counted, in the text format of Prometheus.
 //
 // Every metric is a row of one table; docs/reference/metrics.md is compared with it. The
-// number of lines is bounded by the number of limits: nothing is ever labelled by key.
+// number of lines is bounded by the numbers of limits, buckets and policies that are
+// configured: nothing is ever labelled by key.
 //
 // Thread safety: every function may be called from any thread.
 
@@ -56,7 +57,12 @@ class MetricsText {
   void value(std::string_view label, std::string_view is, std::uint64_t value);
   void value(std::string_view label, std::string_view is, std::string_view second_label,
              std::string_view second_is, std::uint64_t value);
+  // Of millionths.
+  void micro_value(std::string_view label, std::string_view is, std::string_view second_label,
+                   std::string_view second_is, std::int64_t micro);
   void seconds(Duration value);
+  void seconds(std::string_view label, std::string_view is, std::string_view second_label,
+               std::string_view second_is, Duration value);
   // The sum of what several loops counted.
   void histogram(std::span<const BatchTimes* const> loops);
 

@@ -9,12 +9,16 @@
 #include <thread>
 #include <utility>
 
+#include "weir/server/account_parts.h"
+#include "weir/server/compute.h"
+#include "weir/server/followers.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/server_metrics.h"
+#include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
 
 namespace weir::server {
@@ -131,6 +135,14 @@ struct Server::Impl {
       readiness.obstruct("state", std::move(trouble));
     }
   }
+  void look_after_compute() {
+    watch("compute", compute_trouble, compute->trouble());
+    std::string warning = compute->parts().feed.warning;
+    if (!warning.empty() && warning != compute_warning) {
+      say(LogLevel::kWarning, "compute", {{"warning", warning}});
+    }
+    compute_warning = std::move(warning);
+  }
   void tick() {
     tick_timer->expires_after(kTick);
     tick_timer->async_wait([this](const ErrorNumber& error) {
@@ -139,6 +151,7 @@ struct Server::Impl {
       look_after_state();
       look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
+      if (compute != nullptr) look_after_compute();
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -164,6 +177,7 @@ struct Server::Impl {
     loops[0]->post([this] { tick(); });
     listeners.start();
     for (auto& loop : loops) loop->start();
+    followers.follow(config.contracts, log);
   }
 
   std::string path() const {
@@ -175,6 +189,7 @@ struct Server::Impl {
   Status stop(Duration patience) {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
+    followers.stop();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -191,7 +206,9 @@ struct Server::Impl {
     listeners.remove_files();
     // After the last decision.
     Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
+    Status computed = compute == nullptr ? Status{Done{}} : compute->stop();
     Status kept = keeper.end();
+    if (kept) kept = std::move(computed);
     return kept ? std::move(recorded) : std::move(kept);
   }
 
@@ -200,15 +217,26 @@ struct Server::Impl {
   config::Config config;
   Clock& clock;
   std::unique_ptr<engine::Engine> engine;
-  Keeper keeper;  // after the engine it reads
+  AccountParts account_parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.accounts;
+  }};
+  ThrottleParts throttle_parts{[this] {
+    const std::scoped_lock lock(config_lock);
+    return config.throttles ? config.throttles->throttles : nullptr;
+  }};
+  AllParts parts{{&account_parts, &throttle_parts}};
+  Keeper keeper;  // after the engine and the parts it reads
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble;  // as last said
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning;  // as last said
+  std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
   ConnectionBounds bounds;
   Tokens tokens;
   Readiness readiness;
+  Followers followers{clock};
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> last_id{0};
@@ -235,7 +263,7 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   std::unique_ptr<Server> server(new Server(
       std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
   Impl& impl = *server->impl_;
-  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, clock);
+  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
   if (impl.config.sampling) {
@@ -247,6 +275,11 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
     if (!recorder) return std::move(recorder).error();
     impl.recorder = std::move(*recorder);
+  }
+  if (impl.config.compute) {
+    Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
+    if (!compute) return std::move(compute).error();
+    impl.compute = std::move(*compute);
   }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
@@ -281,6 +314,17 @@ std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
   return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
 }
 
+std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.accounts;
+}
+
+wire::http::ComputeParts Server::compute() const {
+  return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
+}
+
+std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
+
 std::shared_ptr<system::sampling::Sampling> Server::sampling() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.sampling ? impl_->config.sampling->sampling : nullptr;
@@ -312,20 +356,27 @@ Status Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
+  const std::vector<std::string_view> keys = config::needs_restart(config, *next);
   if (Status status = config::keep_throttles(config, *next); !status) return status;
+  if (Status status = config::keep_contracts(config, *next); !status) return status;
+  if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = config::keep_sampling(config, *next); !status) return status;
   if (next->sampling && !config.sampling) {
     Status status = keeper.keep(*next->sampling->sampling, clock.now());
     if (!status) return status;
   }
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
-  const bool has_new_definitions = config.throttles && next->throttles &&
-                                   config.throttles->definitions != next->throttles->definitions;
-  if (has_new_definitions) {
-    const config::ThrottleSettings& throttles = *next->throttles;
-    // keep_throttles() has judged them.
-    Status status = throttles.throttles->set_definitions(throttles.definitions, throttles.file);
+  if (config.throttles && next->throttles) {
+    Status status =
+        next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
     if (!status) return status;
+  }
+  // keep_contracts() and the reader of the file have judged them.
+  if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
+  engine->try_waiters(clock.now());
+  if (!keys.empty()) {
+    say(LogLevel::kWarning, "restart-needed",
+        {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
   if (next->sampling) {
     Result<system::sampling::Rules> rules = system::sampling::make_rules(next->sampling->spec);
@@ -334,10 +385,13 @@ Status Server::Impl::reload() {
   }
   const std::scoped_lock lock(config_lock);
   config.sampling = std::move(next->sampling);
+  config.contracts = std::move(next->contracts);
+  config.accounts = std::move(next->accounts);
   config.throttles = std::move(next->throttles);
   config.rules = next->rules;
   config.limits_spec = std::move(next->limits_spec);
   tokens.set(std::move(next->auth));
+  followers.follow(config.contracts, log);
   return Done{};
 }
 
@@ -352,6 +406,8 @@ std::string Server::metrics() const {
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
                          .sampling = sampling(),
+                         .accounts = accounts(),
+                         .compute = compute(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

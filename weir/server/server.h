@@ -26,6 +26,10 @@
 #include "weir/server/readiness.h"
 #include "weir/wire/resp/session.h"
 
+namespace weir::wire::http {
+struct ComputeParts;
+}
+
 namespace weir::server {
 
 class Server final : public wire::resp::Host {
@@ -53,13 +57,23 @@ class Server final : public wire::resp::Host {
   // The sampling in force; nullptr: none is configured.
   std::shared_ptr<system::sampling::Sampling> sampling() const;
 
-  // Where the throttles' definitions are read from; empty: nowhere.
+  // The contract accounts in force; nullptr: none are configured.
+  std::shared_ptr<const system::contract::Accounts> accounts() const;
+
+  // The ledger and the worker; neither: none are configured.
+  wire::http::ComputeParts compute() const;
+
+  // What a token is called; empty: it is not known, or has no name.
+  std::string name_of(std::string_view token) const;
+
+  // Where the definitions of throttles are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens, sampling and the definitions of throttles
-  // change; listeners, state, styles, bounds and the other settings of throttles need a restart.
-  // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
-  // asked, for the log.
+  // Reads the configuration again. Limits, tokens, throttles, sampling and contracts change;
+  // accounts keep their values and reservations. A change of listeners, state, styles, bounds,
+  // threads or the recording needs a restart, and is logged; one of an account's role or rule is
+  // refused. Definitions that are still the same stay as they are, also those of an upload since.
+  // `by`: who asked, for the log.
   Status reload(std::string_view by) noexcept;
   Status reload() noexcept override { return reload("request"); }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
 #include <set>
 
 #include "weir/server/http_front.h"
@@ -72,7 +74,7 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   const std::vector<BucketReading> consensus = buckets_of(reading.consensus);
   const auto write = [&](std::string_view metric, auto member) {
     const auto value = [&](std::string_view role, const BucketReading& bucket) {
-      const std::int64_t units = bucket.*member;
+      const auto units = bucket.*member;
       out.value("role", role, "bucket", bucket.name,
                 static_cast<std::uint64_t>(units > 0 ? units : 0));
     };
@@ -82,6 +84,14 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   };
   write("weir_throttle_bucket_used", &BucketReading::used);
   write("weir_throttle_bucket_capacity", &BucketReading::capacity);
+  write("weir_throttle_refusals_total", &BucketReading::refusals);
+  out.begin("weir_throttle_objections_total");
+  const auto other = [&](std::string_view role, const SetReading& set) {
+    out.value("role", role, "why", "schedule", set.schedule_refusals);
+    out.value("role", role, "why", "unlisted", set.unlisted_refusals);
+  };
+  other("front_end", reading.front_end);
+  other("consensus", reading.consensus);
   out.begin("weir_throttle_multiplier");
   out.value("of", "generic", static_cast<std::uint64_t>(reading.generic_multiplier));
   out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
@@ -116,6 +126,100 @@ void write_sampling(MetricsText& out, const system::sampling::Reading& reading,
   out.begin("weir_sampling_journal_transactions_total");
   out.value("result", "done", state->sampling->transactions);
   out.value("result", "failed", state->sampling->failed);
+}
+
+using NamedView = std::pair<std::string, system::contract::AccountView>;
+
+// Of accounts that follow a service.
+void write_sync(MetricsText& out, std::vector<NamedView> all, Instant now) {
+  std::erase_if(all, [](const NamedView& each) { return !each.second.followed; });
+  if (all.empty()) return;
+  out.begin("weir_sync_age_seconds");
+  for (const auto& [name, view] : all) {
+    const auto write = [&, &account = name](std::string_view of, std::optional<Instant> at) {
+      if (at) out.seconds("account", account, "of", of, std::max(Duration{0}, now - *at));
+    };
+    write("contract", view.followed->contract_at);
+    write("counts", view.followed->counts_at);
+  }
+  out.begin("weir_sync_fetches_total");
+  for (const auto& [name, view] : all) {
+    const system::contract::Followed& followed = *view.followed;
+    out.value("account", name, "result", "done", followed.fetches - followed.failures);
+    out.value("account", name, "result", "failed", followed.failures);
+  }
+  out.begin("weir_sync_failing");
+  for (const auto& [name, view] : all) {
+    out.value("account", name, view.followed->error.empty() ? 0 : 1);
+  }
+}
+
+void write_contracts(MetricsText& out, const system::contract::Accounts& accounts, Instant now) {
+  using system::contract::AccountView;
+  std::vector<NamedView> all;
+  for (const auto& account : accounts.all()) all.emplace_back(account->name(), account->view(now));
+  out.begin("weir_contract_left");
+  for (const auto& [name, view] : all) {
+    for (const auto& row : view.policies) {
+      out.micro_value("account", name, "policy", policy_id(row.policy), row.left_micro);
+    }
+  }
+  out.begin("weir_contract_capacity");
+  for (const auto& [name, view] : all) {
+    for (const auto& row : view.policies) {
+      out.value("account", name, "policy", policy_id(row.policy),
+                static_cast<std::uint64_t>(row.policy.capacity));
+    }
+  }
+  const auto write = [&, &rows = all](std::string_view metric, auto member) {
+    out.begin(metric);
+    for (const auto& [name, view] : rows) out.value("account", name, view.*member);
+  };
+  write("weir_contract_outstanding", &AccountView::outstanding);
+  write("weir_contract_granted_total", &AccountView::granted);
+  write("weir_contract_refused_total", &AccountView::refused);
+  write("weir_contract_refusals_met_total", &AccountView::refusals_met);
+  write_sync(out, all, now);
+}
+
+void write_compute(MetricsText& out, const wire::http::ComputeParts& parts, Instant now) {
+  if (parts.ledger != nullptr) {
+    parts.ledger->read(now, [&](const system::compute::LedgerView& view) {
+      const auto epoch = epoch_number(view.ledger.clock(), view.block);
+      out.begin("weir_compute_block");
+      out.value(static_cast<std::uint64_t>(view.block));
+      out.begin("weir_compute_epoch");
+      out.value(static_cast<std::uint64_t>(epoch));
+      out.begin("weir_compute_operations_total");
+      out.value(static_cast<std::uint64_t>(view.version));
+      out.begin("weir_compute_wallets");
+      out.value(view.ledger.clusters().size());
+    });
+  }
+  if (parts.worker == nullptr) return;
+  system::compute::WorkerTotals totals;
+  {
+    const std::scoped_lock lock(*parts.worker);
+    totals = parts.worker->locked().totals();
+  }
+  out.begin("weir_compute_queries_total");
+  for (std::size_t i = 0; i < std::size(totals.outcomes); ++i) {
+    out.value("outcome", to_string(static_cast<system::compute::QueryOutcome>(i)),
+              totals.outcomes[i]);
+  }
+  out.begin("weir_compute_expired_total");
+  out.value(totals.expired);
+  out.begin("weir_compute_running");
+  out.value(static_cast<std::uint64_t>(totals.running));
+  out.begin("weir_compute_queued");
+  out.value(static_cast<std::uint64_t>(totals.queued));
+  out.begin("weir_compute_clusters");
+  out.value(totals.clusters);
+  out.begin("weir_compute_fetches_total");
+  out.value("result", "done", parts.feed.fetches);
+  out.value("result", "failed", parts.feed.failures);
+  out.begin("weir_compute_allocations_age_seconds");
+  out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
 }
 
 }  // namespace
@@ -171,6 +275,8 @@ std::string server_metrics(const MetricSources& from) {
     write_state(out, *state, from.clock.now());
   }
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
+  if (from.accounts != nullptr) write_contracts(out, *from.accounts, from.clock.now());
+  write_compute(out, from.compute, from.clock.now());
   if (from.sampling != nullptr) {
     write_sampling(out, from.sampling->reading(), from.keeper.stats());
   }

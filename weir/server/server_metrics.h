@@ -12,8 +12,10 @@
 #include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
+#include "weir/system/contract/accounts.h"
 #include "weir/system/sampling/sampling.h"
 #include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
@@ -28,7 +30,9 @@ struct MetricSources {
   const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
   std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
-  std::uint64_t refused = 0;                                       // connections
+  std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
+  wire::http::ComputeParts compute{};
+  std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +40,16 @@ class Tokens {
       if (is_same(token, known.token)) role = known.role;
     }
     return role;
+  }
+
+  // What it is called; empty: it is not known, or has no name.
+  std::string name_of(std::string_view token) const {
+    const std::scoped_lock lock(lock_);
+    std::string name;
+    for (const config::AuthToken& known : tokens_) {
+      if (is_same(token, known.token)) name = known.name;
+    }
+    return name;
   }
 
  private:

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "tests/engine/support.h"
+#include "tests/support/seed.h"
 #include "tests/support/temporary_directory.h"
 #include "weir/engine/engine.h"
 #include "weir/store/sqlite/store.h"
@@ -36,12 +37,6 @@ using engine::RestoreReport;
 using engine::RuleSetSpec;
 
 namespace fs = std::filesystem;
-
-// For a random test: WEIR_SEED, or any number.
-inline std::uint64_t seed_of_test() {
-  const char* text = std::getenv("WEIR_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 inline std::string bytes_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);

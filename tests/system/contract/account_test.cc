@@ -190,5 +190,49 @@ TEST(Accounts, AreBounded) {
   EXPECT_EQ(accounts.add(named("one more")).error().code, ErrorCode::kExhausted);
 }
 
+TEST(Account, TakesOtherOptionsButNoOtherRoleOrRule) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = Duration{0}});
+  ASSERT_EQ(account->reserve({.costs = units(10)}, kStart)->verdict, Verdict::kAllowed);
+  ASSERT_TRUE(account->change_options({.jitter = Duration{0}, .max_delay = 1s}));
+  EXPECT_EQ(account->reserve({.costs = units(5)}, kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(account->reserve({.costs = units(5), .max_delay = 5s}, kStart)->verdict,
+            Verdict::kAllowed);
+  EXPECT_EQ(account->view(kStart).outstanding, 2u);
+  EXPECT_FALSE(account->change_options({.role = Role::kService}));
+  EXPECT_FALSE(account->change_options({.rule = Rule::kPublished}));
+  EXPECT_FALSE(account->change_options({.max_delay = kTimeMax + Duration{1}}));
+  EXPECT_EQ(account->options().max_delay, 1s);
+}
+
+TEST(Account, OfThePublishedRuleIsNotConsumed) {
+  const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
+  const auto consumed = account->consume(units(1), kStart);
+  ASSERT_FALSE(consumed);
+  EXPECT_EQ(name_of(consumed.error()), "wrong_rule");
+}
+
+TEST(Account, OfThePublishedRuleKeepsWhatIsUsedOfChangedPolicies) {
+  const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
+  ASSERT_TRUE(account->reserve({.costs = units(14)}, kStart));
+  ASSERT_TRUE(account->change({units_per(20, 10s), requests_per(5, 10s)}, kStart));
+  EXPECT_EQ(left_of(*account, 0, kStart), 6'000'000);
+  EXPECT_EQ(left_of(*account, 1, kStart), 5'000'000);
+}
+
+TEST(Accounts, AreFoundByTheirUser) {
+  Accounts accounts;
+  const auto account = account_of({});
+  ASSERT_TRUE(accounts.add(account, "u1"));
+  EXPECT_EQ(accounts.of_user("u1"), account);
+  EXPECT_EQ(accounts.of_user("acme"), nullptr);
+  EXPECT_EQ(accounts.user_id("acme"), "u1");
+  const auto other = *Account::create("other", {}, {}, kStart);
+  EXPECT_FALSE(accounts.add(other, "u1"));
+  EXPECT_TRUE(accounts.add(other));
+  EXPECT_EQ(accounts.of_user("other"), other);
+  EXPECT_TRUE(accounts.remove("acme"));
+  EXPECT_EQ(accounts.of_user("u1"), nullptr);
+}
+
 }  // namespace
 }  // namespace weir::system::contract

@@ -121,9 +121,31 @@ TEST_F(BookTest, EndsAReservationOnce) {
   ASSERT_EQ(book.release(number, kStart), HoldState::kCancelled);
   EXPECT_EQ(book.commit(number, std::nullopt, kStart), HoldState::kCancelled);
   ASSERT_EQ(book.release(first, kStart), HoldState::kCancelled);
-  EXPECT_EQ(book.release(first, kStart), HoldState::kGone);
+  EXPECT_EQ(book.release(first, kStart), HoldState::kCancelled) << "told the same again";
+  EXPECT_EQ(book.commit(first, std::nullopt, kStart), HoldState::kCancelled);
   EXPECT_EQ(book.commit(77, std::nullopt, kStart), HoldState::kGone);
   EXPECT_EQ(book.release(0, kStart), HoldState::kGone);
+}
+
+TEST_F(BookTest, RemembersTheLastEndsAndNoMore) {
+  reserve(units(0), kStart);
+  const std::uint64_t first = number;
+  book.commit(first, std::nullopt, kStart);
+  for (std::size_t i = 1; i < kEndsMax; ++i) {
+    book.commit(*book.grant({0, 0}, kStart, kStart + 1s), std::nullopt, kStart);
+  }
+  EXPECT_EQ(book.commit(first, std::nullopt, kStart), HoldState::kSettled);
+  book.commit(*book.grant({0, 0}, kStart, kStart + 1s), std::nullopt, kStart);
+  EXPECT_EQ(book.commit(first, std::nullopt, kStart), HoldState::kGone);
+  EXPECT_EQ(book.commit(first + 1, std::nullopt, kStart), HoldState::kSettled);
+}
+
+TEST_F(BookTest, TakesAnotherJitter) {
+  EXPECT_EQ(book.offer(units(100), kStart).start, kStart);
+  book.set_jitter(100ms);
+  EXPECT_EQ(book.offer(units(100), kStart).start, kStart + 100ms);
+  book.set_jitter(Duration{0});
+  EXPECT_EQ(book.offer(units(100), kStart + 100ms).start, kStart + 100ms);
 }
 
 TEST_F(BookTest, KeepsWhatAnExpiredReservationTook) {

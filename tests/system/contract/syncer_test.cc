@@ -101,6 +101,41 @@ TEST_F(SyncerTest, FetchesANewTokenWhenTheOldOneIsRefused) {
   EXPECT_EQ(syncer.next(syncer.next_instant()), Fetch::kToken);
 }
 
+TEST_F(SyncerTest, AsksEverMoreSeldomWhileEveryTokenIsRefused) {
+  service.replies[Fetch::kContract] = {401, "", {}};
+  Instant now = kStart;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(syncer.step(service, now));
+    EXPECT_GE(syncer.next_instant(), now + 5s * (1 << i));
+    now = syncer.next_instant();
+  }
+}
+
+TEST_F(SyncerTest, SaysWhatIsMissingAlthoughTheRestIsThere) {
+  service.replies[Fetch::kContract] = {404, "", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  const SyncerStatus status = syncer.status(kStart);
+  EXPECT_TRUE(status.endpoint_missing);
+  EXPECT_EQ(status.counts_age, 0s);
+  EXPECT_NE(status.last_error.find("contract: status 404"), std::string::npos);
+}
+
+TEST_F(SyncerTest, DebitsWhatBecameFinalWhileTheServiceWasAsked) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  const Instant now = kStart + 5min;
+  const Reserved reserved = *account->reserve({.costs = units(30)}, now);
+  ASSERT_TRUE(syncer.finish(Fetch::kContract, service.replies[Fetch::kContract], now));
+  syncer.begin(Fetch::kTokenCounts);
+  // The service counts 60; then a worker starts, ends and commits; then the answer comes.
+  ASSERT_TRUE(account->commit(reserved.reservation, units(25), now).ok());
+  ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], now));
+  EXPECT_EQ(left_of(*account, 0, now), 35 * kMicro);
+  // What was final before, the service has counted.
+  syncer.begin(Fetch::kTokenCounts);
+  ASSERT_TRUE(syncer.finish(Fetch::kTokenCounts, service.replies[Fetch::kTokenCounts], now));
+  EXPECT_EQ(left_of(*account, 0, now), 60 * kMicro);
+}
+
 TEST_F(SyncerTest, KeepsTheLastGoodValuesAndSaysHowOldTheyAre) {
   ASSERT_TRUE(syncer.step(service, kStart));
   for (const Reply& bad :

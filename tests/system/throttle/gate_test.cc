@@ -16,15 +16,16 @@ using system::throttle::Throttles;
 using system::throttle::ThrottleSet;
 using system::throttle::Usage;
 
+constexpr std::string_view kTransfersAndCalls = R"({"buckets": [
+  {"name": "all", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 10, "operations": ["CryptoTransfer"]},
+    {"opsPerSec": 5, "operations": ["ContractCall"]}]},
+  {"name": "calls", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 2, "operations": ["ContractCall"]}]}]})";
+
 struct ThrottleGateTest : ::testing::Test {
-  void use(std::vector<LimitSpec> others = {}) {
-    auto definitions = system::throttle::read_definitions(R"({"buckets": [
-      {"name": "all", "burstPeriod": 1, "throttleGroups": [
-        {"opsPerSec": 10, "operations": ["CryptoTransfer"]},
-        {"opsPerSec": 5, "operations": ["ContractCall"]}]},
-      {"name": "calls", "burstPeriod": 1, "throttleGroups": [
-        {"opsPerSec": 2, "operations": ["ContractCall"]}]}]})",
-                                                          "t.json");
+  void use(std::vector<LimitSpec> others = {}, std::string_view text = kTransfersAndCalls) {
+    auto definitions = system::throttle::read_definitions(text, "t.json");
     throttles = *Throttles::create(
         {.definitions = *definitions,
          .nodes = 1,
@@ -173,6 +174,23 @@ TEST_F(ThrottleGateTest, GetsSomeOperationsBackFromASettledHold) {
   const Cost actual[] = {{kRequests, 5}};
   ASSERT_TRUE(engine->settle(held->hold, actual, kStart).ok());
   EXPECT_EQ(engine->decide(transfer(), kStart)->outcome("throttles")->remaining, 4);
+}
+
+TEST_F(ThrottleGateTest, GetsThemBackFromTheBucketsTheyWereClaimedOf) {
+  use({}, R"({"buckets": [
+    {"name": "normal", "burstPeriod": 1, "throttleGroups": [
+      {"opsPerSec": 10, "operations": ["CryptoCreate"]}]},
+    {"name": "high", "highVolume": true, "burstPeriod": 1, "throttleGroups": [
+      {"opsPerSec": 10, "operations": ["CryptoCreate"]}]}]})");
+  Ask six_creations({{"operation", "CryptoCreate"}, {"high_volume", "true"}});
+  const auto held = engine->acquire(six_creations.costing(6), {.hold = 1min}, kStart);
+  ASSERT_TRUE(held->allowed());
+  const std::int64_t six = usage(1).used;
+  ASSERT_GT(six, 0);
+  const Cost actual[] = {{kRequests, 2}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart).ok());
+  EXPECT_EQ(usage(0).used, 0);
+  EXPECT_EQ(usage(1).used, six / 3);
 }
 
 TEST_F(ThrottleGateTest, GivesNothingBackToDefinitionsThatCameLater) {

@@ -40,16 +40,16 @@ TEST_F(ThrottlesTest, SayTheNetworksOwnWords) {
 TEST_F(ThrottlesTest, GiveBackUnusedGasOnceWhenSettled) {
   const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
   const auto said = throttles->submit(Role::kConsensus, call(90), kStart);
-  EXPECT_TRUE(throttles->settle(said->claim, 30));
+  EXPECT_EQ(throttles->settle(said->claim, 30), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
-  EXPECT_FALSE(throttles->settle(said->claim, 0));
+  EXPECT_EQ(throttles->settle(said->claim, 0), ClaimEnd::kUnknown);
   EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
 }
 
 TEST_F(ThrottlesTest, GiveBackEverythingWhenCancelled) {
   const auto throttles = make({.throttle_by_gas = true});
   const auto said = throttles->submit(Role::kFrontEnd, call(90), kStart);
-  EXPECT_TRUE(throttles->cancel(said->claim));
+  EXPECT_EQ(throttles->cancel(said->claim), ClaimEnd::kRoom);
   const Reading reading = throttles->reading(kStart);
   EXPECT_EQ(reading.front_end.gas.used, 0);
   EXPECT_EQ(reading.front_end.buckets[0].used, 0);
@@ -64,9 +64,9 @@ TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
     ASSERT_NE(throttles->submit(Role::kFrontEnd, free, kStart)->claim, 0u);
   }
   const std::uint64_t last = throttles->submit(Role::kFrontEnd, free, kStart)->claim;
-  EXPECT_FALSE(throttles->cancel(first));
-  EXPECT_TRUE(throttles->cancel(first + 1));
-  EXPECT_TRUE(throttles->cancel(last));
+  EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown);
+  EXPECT_EQ(throttles->cancel(first + 1), ClaimEnd::kRoom);
+  EXPECT_EQ(throttles->cancel(last), ClaimEnd::kRoom);
 }
 
 TEST_F(ThrottlesTest, KeepTheOldDefinitionsWhenNewOnesAreWrong) {
@@ -103,17 +103,167 @@ TEST_F(ThrottlesTest, TakeNewDefinitionsWhole) {
   EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "a"}, kStart)->status, "OK");
 }
 
+TEST_F(ThrottlesTest, CountWhatEachBucketRefused) {
+  const auto throttles = make({.throttle_by_gas = true, .front_end_gas_per_second = 100});
+  for (int i = 0; i < 5; ++i) (void)throttles->submit(Role::kFrontEnd, call(0), kStart);
+  (void)throttles->submit(Role::kFrontEnd, call(101), kStart);
+  (void)throttles->submit(Role::kFrontEnd, {.operation = "Nothing"}, kStart);
+  (void)throttles->peek(Role::kFrontEnd, call(0), kStart);
+  const Reading reading = throttles->reading(kStart);
+  EXPECT_EQ(reading.front_end.buckets[0].refusals, 3u);
+  EXPECT_EQ(reading.front_end.gas.refusals, 1u);
+  EXPECT_EQ(reading.front_end.unlisted_refusals, 1u);
+  EXPECT_EQ(reading.consensus.buckets[0].refusals, 0u);
+}
+
+// --- change
+
+constexpr std::string_view kCalls = R"({"buckets": [
+  {"name": "calls", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 8, "operations": ["ContractCall"]}]}]})";
+
+struct ChangeTest : ::testing::Test {
+  ThrottlesSpec before{
+      .definitions = definitions_of(kCalls), .nodes = 1, .settings = {.throttle_by_gas = true}};
+  ThrottlesSpec after = before;
+  std::shared_ptr<Throttles> throttles = *Throttles::create(before);
+
+  void SetUp() override {
+    const Submission call{.operation = "ContractCall", .transaction = {.gas = 50}};
+    said = *throttles->submit(Role::kFrontEnd, call, kStart);
+    ASSERT_EQ(said.status, "OK");
+    ASSERT_EQ(throttles->submit(Role::kConsensus, call, kStart)->status, "OK");
+  }
+  Submitted said;
+
+  SetReading front_end() const { return throttles->reading(kStart).front_end; }
+};
+
+TEST_F(ChangeTest, LeavesEverythingAsItIsWhenNothingDiffers) {
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+}
+
+TEST_F(ChangeTest, SplitsAmongTheNewNumberOfNodes) {
+  after.nodes = 4;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->reading(kStart).nodes, 4);
+  EXPECT_EQ(front_end().buckets[0].milli_ops, 2'000);
+  EXPECT_EQ(front_end().buckets[0].used, 0);
+  EXPECT_EQ(front_end().gas.used, 50) << "gas is not split, so it is not touched";
+  EXPECT_GT(throttles->reading(kStart).consensus.buckets[0].used, 0) << "nor is consensus";
+  ASSERT_TRUE(throttles->set_definitions(kCalls, "new.json").ok());
+  EXPECT_EQ(front_end().buckets[0].milli_ops, 2'000) << "later definitions are split as well";
+}
+
+TEST_F(ChangeTest, TakesANewGasLimitAndLeavesTheOperations) {
+  after.settings.front_end_gas_per_second = 40;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  EXPECT_EQ(front_end().gas.capacity, 40);
+  EXPECT_EQ(front_end().gas.used, 0);
+  const Submission other{.operation = "ContractCall", .transaction = {.gas = 30}};
+  ASSERT_EQ(throttles->submit(Role::kFrontEnd, other, kStart)->status, "OK");
+  EXPECT_EQ(throttles->settle(said.claim, 0), ClaimEnd::kSame) << "it was claimed of the old one";
+  EXPECT_EQ(front_end().gas.used, 30);
+  EXPECT_GT(front_end().buckets[0].used, 0);
+}
+
+TEST_F(ChangeTest, TakesNewTiers) {
+  after.tiers = {{1, 7}};
+  after.congestion_period_s = 0;
+  ASSERT_TRUE(throttles->change(before, after).ok());
+  const Submission call{.operation = "ContractCall", .transaction = {.gas = 1'000'000}};
+  (void)throttles->submit(Role::kConsensus, call, kStart);
+  EXPECT_EQ(throttles->submit(Role::kConsensus, call, kStart + 1ms)->multiplier, 7);
+}
+
+TEST_F(ChangeTest, RefusesWhatCreateRefuses) {
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  after.nodes = 0;
+  after.settings.throttle_by_gas = false;
+  EXPECT_FALSE(throttles->change(before, after).ok());
+  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+}
+
 TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
   const auto throttles = make();
   ASSERT_EQ(throttles->submit(Role::kConsensus, call(0), kStart)->status, "OK");
   const auto other = make();
-  ASSERT_TRUE(other->restore(Role::kConsensus, throttles->snapshot(Role::kConsensus)).ok());
+  ASSERT_TRUE(other->restore(Role::kConsensus, throttles->snapshot(Role::kConsensus), kStart).ok());
   EXPECT_EQ(other->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
   const auto third = make();
   ASSERT_TRUE(third->restore_positional(throttles->positional_snapshot()).ok());
   EXPECT_EQ(third->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
   EXPECT_THAT(third->restore_positional(R"({"tps": []})").error().message,
               HasSubstr("it has 0 buckets, and there are 1"));
+}
+
+TEST_F(ThrottlesTest, GiveNothingBackOfWhatWasClaimedBeforeARestore) {
+  const auto throttles = make({.throttle_by_gas = true});
+  const std::uint64_t claim = throttles->submit(Role::kFrontEnd, call(90), kStart)->claim;
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  ASSERT_TRUE(throttles->restore(Role::kFrontEnd, snapshot, kStart).ok());
+  EXPECT_EQ(throttles->cancel(claim), ClaimEnd::kUnknown);
+  EXPECT_EQ(throttles->reading(kStart).front_end.gas.used, 90);
+}
+
+TEST_F(ThrottlesTest, TakeNoFrontEndClockThatIsAhead) {
+  const auto throttles = make();
+  ASSERT_TRUE(throttles->submit(Role::kFrontEnd, call(0), kStart + 5s).ok());
+  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  EXPECT_THAT(make()->restore(Role::kFrontEnd, snapshot, kStart + 4s).error().message,
+              HasSubstr("its clock is at second 1800000005, but now is second 1800000004"));
+  EXPECT_TRUE(make()->restore(Role::kFrontEnd, snapshot, kStart + 5s).ok());
+}
+
+TEST_F(ThrottlesTest, NumberTheirClaimsAfreshEachTime) {
+  const std::uint64_t first = make()->submit(Role::kFrontEnd, call(0), kStart)->claim;
+  const std::uint64_t second = make()->submit(Role::kFrontEnd, call(0), kStart)->claim;
+  EXPECT_NE(first, second);
+  EXPECT_LT(std::max(first, second), std::uint64_t{1} << 53);
+}
+
+// --- queries
+
+constexpr std::string_view kQueries = R"({"buckets": [
+  {"name": "queries", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 10, "operations": ["CryptoGetAccountBalance", "ContractCallLocal"]}]}]})";
+
+struct QueriesTest : ::testing::Test {
+  std::shared_ptr<Throttles> throttles =
+      *Throttles::create({.definitions = definitions_of(kQueries),
+                          .settings = {.throttle_by_gas = true, .front_end_gas_per_second = 100}});
+
+  bool ask(std::string_view operation, Transaction transaction) {
+    const Submission asked{.operation = operation, .transaction = transaction};
+    return throttles->submit(Role::kFrontEnd, asked, kStart)->admission.allowed;
+  }
+};
+
+TEST_F(QueriesTest, OfBalancesCountByAssociations) {
+  EXPECT_TRUE(ask("CryptoGetAccountBalance", {.associations = 8}));
+  EXPECT_FALSE(ask("CryptoGetAccountBalance", {.associations = 3}));
+  EXPECT_TRUE(ask("CryptoGetAccountBalance", {.associations = 2}));
+}
+
+TEST_F(QueriesTest, OfContractsTakeGasOnly) {
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_FALSE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_EQ(throttles->reading(kStart).front_end.buckets[0].used, 0);
+}
+
+TEST_F(ThrottlesTest, NeverPassSeveralThatImplyOthers) {
+  const auto throttles = *Throttles::create({.definitions = definitions_of(R"({"buckets": [
+      {"name": "mints", "burstPeriod": 1, "throttleGroups": [
+        {"opsPerSec": 100, "operations": ["TokenMint"]}]}]})")});
+  const auto mint = [&](Transaction transaction) {
+    return *throttles->peek(Role::kFrontEnd, {.operation = "TokenMint", .transaction = transaction},
+                            kStart);
+  };
+  EXPECT_TRUE(mint({.count = 2}).admission.allowed);
+  EXPECT_TRUE(mint({.nfts = 3}).admission.allowed);
+  EXPECT_TRUE(mint({.count = 2, .nfts = 3}).admission.never);
 }
 
 TEST_F(ThrottlesTest, AreNotMadeOfNegativeLimits) {

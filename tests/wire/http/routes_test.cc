@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 std::string filled(const Route& route) {
   std::string path(route.path);
   const std::size_t brace = path.find('{');
-  return brace == std::string::npos ? path : path.substr(0, brace) + "per-client";
+  if (brace == std::string::npos) return path;
+  return path.replace(brace, path.find('}') - brace + 1, "per-client");
 }
 
 std::string page() {

@@ -18,6 +18,7 @@
 #include "weir/engine/engine.h"
 #include "weir/testing/manual_clock.h"
 #include "weir/wire/http/api.h"
+#include "weir/wire/http/compute_parts.h"
 
 namespace weir::wire::http {
 
@@ -61,7 +62,12 @@ class TestHost final : public Host {
     return throttles_in_force;
   }
 
+  ComputeParts compute() noexcept override { return compute_in_force; }
+  std::string name_of(std::string_view) noexcept override { return name; }
+
   std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
+  ComputeParts compute_in_force{};
+  std::string name{};
   int reloads = 0;
   Status reload_status = Done{};
   std::string not_ready_because{};

@@ -27,7 +27,7 @@ struct ThrottleDesk : Desk {
   ThrottleDesk() : Desk(three_per_second()) {
     auto definitions = system::throttle::load_definitions(kDefinitions, "t.json", 1);
     EXPECT_TRUE(definitions.ok());
-    system::throttle::ThrottlesSpec spec{.definitions = *definitions};
+    system::throttle::ThrottlesSpec spec{.definitions = *definitions, .first_claim = 1};
     spec.settings.throttle_by_gas = true;
     spec.settings.front_end_gas_per_second = 1000;
     spec.settings.consensus_gas_per_second = 1000;

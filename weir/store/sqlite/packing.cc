@@ -26,6 +26,7 @@ constexpr std::uint64_t kMeterMagic = 0x54454d57;  // "WMET"
 constexpr std::uint64_t kHoldMagic = 0x444c4857;   // "WHLD"
 constexpr std::uint64_t kFactsMagic = 0x54434657;  // "WFCT"
 constexpr std::uint64_t kErasMagic = 0x53524557;   // "WERS"
+constexpr std::uint64_t kPartMagic = 0x54525057;   // "WPRT"
 constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kHeadBytes = 12;
 constexpr std::size_t kRowBytesMin = 59;
@@ -65,6 +66,7 @@ class Writer {
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
     bytes_.insert(bytes_.end(), begin, begin + text.size());
   }
+  void put(Bytes bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
   void reserve(std::size_t more) { bytes_.reserve(bytes_.size() + more); }
   std::vector<std::byte> finish() && {
     const std::uint32_t crc = crc32(Bytes(bytes_).subspan(kHeadBytes));
@@ -335,6 +337,18 @@ Result<Facts> unpack_facts(Bytes blob) {
   facts.next_hold = in->get(8);
   if (!in->is_done()) return damaged("it is longer or shorter than it says");
   return facts;
+}
+
+std::vector<std::byte> pack_part(Bytes bytes) {
+  Writer out(kPartMagic);
+  out.put(bytes);
+  return std::move(out).finish();
+}
+
+Result<Bytes> unpack_part(Bytes blob) {
+  const Result<Reader> in = open(blob, kPartMagic);
+  if (!in) return in.error();
+  return blob.subspan(kHeadBytes);
 }
 
 std::vector<std::byte> pack(const Eras& eras) {

@@ -58,6 +58,9 @@ struct Facts {
 
 std::vector<std::byte> pack(const Facts& facts);
 Result<Facts> unpack_facts(Bytes blob);
+// The bytes of a part, whatever they are.
+std::vector<std::byte> pack_part(Bytes bytes);
+Result<Bytes> unpack_part(Bytes blob);
 std::vector<std::byte> pack(const Eras& eras);
 Result<Eras> unpack_eras(Bytes blob);
 

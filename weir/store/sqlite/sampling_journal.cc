@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "weir/store/sqlite/schema.h"
+#include "weir/store/sqlite/file.h"
 
 namespace weir::store::sqlite {
 namespace {
@@ -23,7 +23,9 @@ constexpr const char* kTables = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   INSERT INTO facts VALUES ('last_reservation', 0);
 )";
-constexpr FileFormat kFormat{"sampling.db", 0x57656973, 1, kTables, nullptr};  // "Weis"
+constexpr FileKind kFormat{"sampling.db", 0x57656973, 1,  // "Weis"
+                           "what was granted is not known, so move the file away, or start with "
+                           "--start-empty, which does it"};
 
 constexpr auto kRetry = std::chrono::milliseconds{200};
 constexpr Duration kPurgeEvery = std::chrono::seconds{10};  // of the time they are useless
@@ -40,7 +42,8 @@ Result<std::unique_ptr<SamplingJournal>> SamplingJournal::open(const Directory& 
     Status moved = directory.move_aside(kFormat.name);
     if (!moved) return std::move(moved).error();
   }
-  Result<Database> database = open_database(directory, kFormat);
+  Result<Database> database =
+      open_file(directory, kFormat, [](Database& made) { return made.run(kTables); });
   if (!database) return std::move(database).error();
   return std::unique_ptr<SamplingJournal>(
       new SamplingJournal(std::move(*database), directory.file(kFormat.name).string()));
@@ -57,7 +60,7 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
   const std::scoped_lock lock(file_lock_);
   const Result<std::int64_t> last =
       database_.integer("SELECT value FROM facts WHERE name = 'last_reservation'");
-  if (!last) return unusable(file_, last.error());
+  if (!last) return unusable(kFormat, file_, last.error());
   last_reservation_ = unsigned_of(*last);
   if (Status status = sampling.restore({.reservation = last_reservation_}, now); !status) {
     return std::move(status).error();
@@ -65,11 +68,11 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
   Result<Statement> query = database_.prepare(
       "SELECT key_low, key_high, parent_low, parent_high, at, parent_at, units, reservation "
       "FROM records ORDER BY place");
-  if (!query) return unusable(file_, query.error());
+  if (!query) return unusable(kFormat, file_, query.error());
   std::uint64_t count = 0;
   for (;;) {
     const Result<bool> row = query->step();
-    if (!row) return unusable(file_, row.error());
+    if (!row) return unusable(kFormat, file_, row.error());
     if (!*row) return count;
     const Record record{.key = {unsigned_of(query->integer(0)), unsigned_of(query->integer(1))},
                         .parent = {unsigned_of(query->integer(2)), unsigned_of(query->integer(3))},
@@ -80,7 +83,8 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
     const bool is_sound = record.at.ns >= 0 && record.at.ns <= kInstantNsMax &&
                           record.parent_at.ns >= 0 && record.parent_at.ns <= kInstantNsMax &&
                           record.units >= -kTermMax && record.units <= kTermMax;
-    if (!is_sound) return unusable(file_, fmt::format("record {} is not sound", count + 1));
+    if (!is_sound)
+      return unusable(kFormat, file_, fmt::format("record {} is not sound", count + 1));
     if (Status status = sampling.restore(record, now); !status) return std::move(status).error();
     last_reservation_ = std::max(last_reservation_, record.reservation);
     count += 1;

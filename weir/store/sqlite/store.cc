@@ -30,7 +30,8 @@ struct Store::Collected {
   std::optional<Transaction> transaction{};  // begun with the first blob
   std::vector<engine::Print> prints{};
   std::vector<engine::HoldChanges> holds{};  // without their charges
-  Eras eras{};                               // afterwards
+  std::vector<Part> parts{};
+  Eras eras{};  // afterwards
   Facts facts{};
   std::uint64_t bytes = 0;
   std::uint64_t hold_count = 0;
@@ -78,8 +79,14 @@ Result<std::unique_ptr<Store>> Store::open_directory(const std::filesystem::path
   return store;
 }
 
-Result<engine::RestoreReport> Store::restore(engine::Engine& engine, Instant now) noexcept {
+Result<engine::RestoreReport> Store::restore(engine::Engine& engine, Instant now,
+                                             Parts* parts) noexcept {
   const std::scoped_lock lock(lock_);
+  parts_ = parts;
+  if (parts_ != nullptr) {
+    Status status = restore_parts(database_, file_, *parts_, now);
+    if (!status) return std::move(status).error();
+  }
   Result<engine::RestoreReport> report = restore_all(engine, now);
   restored_ = report.ok();
   return report;
@@ -180,6 +187,7 @@ Status Store::flush(engine::Engine& engine, Instant now) noexcept {
     collected.transaction.reset();
     engine.mark_changed(collected.prints);
     for (const engine::HoldChanges& holds : collected.holds) engine.mark_changed(holds);
+    if (parts_ != nullptr) parts_->mark_changed(collected.parts);
     stats_.failed_flushes += 1;
     return Error{ErrorCode::kUnavailable,
                  fmt::format("{}; nothing is lost unless the process ends: the next flush tries "
@@ -195,10 +203,23 @@ Status Store::flush(engine::Engine& engine, Instant now) noexcept {
   return Done{};
 }
 
+Status Store::write_parts(Instant now, Collected& collected) {
+  if (parts_ == nullptr) return Done{};
+  collected.parts = parts_->changed(now);
+  for (Part& part : collected.parts) {
+    Status status = begin(collected);
+    if (status) status = write(database_, part);
+    if (!status) return status;
+    part.bytes = {};
+  }
+  return Done{};
+}
+
 // First the holds, then the meters, then the holds that ended: see engine.h.
 Status Store::write_changes(engine::Engine& engine, Instant now, Collected& collected) {
   Status status = write_holds(engine, now, collected);
   if (status) status = write_meters(engine, now, collected);
+  if (status) status = write_parts(now, collected);
   if (!status) return status;
   engine::HoldChanges& ended = collected.holds.emplace_back();
   ended.as_of = now;

@@ -36,6 +36,7 @@
 #include "weir/store/sqlite/database.h"
 #include "weir/store/sqlite/directory.h"
 #include "weir/store/sqlite/eras.h"
+#include "weir/store/sqlite/parts.h"
 #include "weir/store/sqlite/schema.h"
 
 namespace weir::store::sqlite {
@@ -71,8 +72,10 @@ class Store {
   // For other files of the same server's state.
   const Directory& directory() const noexcept { return directory_; }
 
-  // Brings back everything, also if that is nothing. Before the first flush, once.
-  Result<engine::RestoreReport> restore(engine::Engine& engine, Instant now) noexcept;
+  // Brings back everything, also if that is nothing. Before the first flush, once. `parts`,
+  // which must outlive the store, are brought back and flushed too.
+  Result<engine::RestoreReport> restore(engine::Engine& engine, Instant now,
+                                        Parts* parts = nullptr) noexcept;
 
   // Writes what changed. On an error nothing is lost: the next flush tries again.
   Status flush(engine::Engine& engine, Instant now) noexcept;
@@ -95,6 +98,7 @@ class Store {
   Status write_meters(engine::Engine& engine, Instant now, Collected& collected);
   Status write_blob(std::int64_t kind, std::size_t first, std::size_t last,
                     const std::vector<std::byte>& blob, Collected& collected);
+  Status write_parts(Instant now, Collected& collected);
   Status begin(Collected& collected);
   Result<bool> compact_step(Instant now);
   Result<engine::RestoreReport> restore_all(engine::Engine& engine, Instant now);
@@ -112,6 +116,7 @@ class Store {
   Eras eras_;
   Compaction compaction_;
   bool restored_ = false;
+  Parts* parts_ = nullptr;
   StoreStats stats_;
 };
 

@@ -15,8 +15,6 @@ using engine::HoldState;
 
 namespace {
 
-constexpr Duration kTimeMax = std::chrono::hours{24 * 366};
-
 std::optional<Error> check_policies(std::string_view account, std::span<const Policy> policies) {
   if (policies.size() > kPoliciesMax) {
     return bad_argument(fmt::format(
@@ -54,6 +52,20 @@ std::optional<Error> check_now(Instant now) {
       now.ns));
 }
 
+std::optional<Error> check_options(std::string_view account, const AccountOptions& options) {
+  if (auto error = check_time(account, "jitter", options.jitter)) return error;
+  if (auto error = check_time(account, "hold", options.hold)) return error;
+  if (auto error = check_time(account, "retry_after_default", options.retry_after_default)) {
+    return error;
+  }
+  return options.max_delay ? check_time(account, "max_delay", *options.max_delay) : std::nullopt;
+}
+
+// A service counts what starts, however late.
+Duration jitter_of(const AccountOptions& options) {
+  return options.role == Role::kService ? Duration{0} : options.jitter;
+}
+
 std::uint64_t fresh_owner() {
   std::random_device random;
   return std::uint64_t{random()} << 32 | random();
@@ -64,8 +76,7 @@ std::uint64_t fresh_owner() {
 Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<Policy> policies,
                                                  const AccountOptions& options, Instant now) {
   if (auto error = check_policies(name, policies)) return std::move(*error);
-  if (auto error = check_time(name, "jitter", options.jitter)) return std::move(*error);
-  if (auto error = check_time(name, "hold", options.hold)) return std::move(*error);
+  if (auto error = check_options(name, options)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   return std::shared_ptr<Account>(new Account(std::move(name), std::move(policies), options, now));
 }
@@ -73,14 +84,23 @@ Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<P
 Account::Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
                  Instant now)
     : name_(std::move(name)),
-      options_(options),
       owner_(options.owner ? *options.owner : fresh_owner()),
-      book_(policies, options.role == Role::kService ? Duration{0} : options.jitter, now),
+      options_(options),
+      book_(policies, jitter_of(options), now),
       published_(std::move(policies), now) {}
+
+bool Account::owns(HoldId reservation) const {
+  if (reservation.owner == owner_ && reservation.number >= first_own_) return true;
+  return std::any_of(former_.begin(), former_.end(), [&](const Owner& former) {
+    return reservation.owner == former.owner && reservation.number >= former.first &&
+           reservation.number < former.end;
+  });
+}
 
 Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires) {
   const Result<std::uint64_t> number = book_.grant(costs, start, expires);
   if (!number) return number.error();
+  ++granted_;
   return HoldId{owner_, *number};
 }
 
@@ -99,12 +119,15 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (offer.binding) reserved.binding = book_.policies()[*offer.binding];
   if (offer.never != Never::kNot) {
     reserved.verdict = Verdict::kNever;
+    ++refused_;
     return reserved;
   }
   const Duration delay = offer.start - now;
   reserved.delay_ns = delay.count();
-  if (offer.start > ask.deadline || (ask.max_delay && delay > *ask.max_delay)) {
+  const std::optional<Duration> max_delay = ask.max_delay ? ask.max_delay : options_.max_delay;
+  if (offer.start > ask.deadline || (max_delay && delay > *max_delay)) {
     reserved.verdict = Verdict::kDenied;
+    ++refused_;
     return reserved;
   }
   reserved.expires = offer.start + (ask.hold.count() > 0 ? ask.hold : options_.hold);
@@ -123,6 +146,7 @@ Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
   reserved.start = Instant{saturate(now.ns + asked->delay_ns)};
   reserved.debited = ask.costs;
   if (asked->binding) reserved.binding = published_.policies()[*asked->binding];
+  ++granted_;
   return reserved;
 }
 
@@ -132,28 +156,45 @@ Result<HoldState> Account::commit(HoldId reservation, const std::optional<Costs>
     if (auto error = check_costs(*actual)) return std::move(*error);
   }
   if (auto error = check_now(now)) return std::move(*error);
-  if (reservation.owner != owner_) return HoldState::kGone;
   const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return HoldState::kGone;
   return book_.commit(reservation.number, actual, now);
 }
 
 HoldState Account::release(HoldId reservation, Instant now) {
-  if (reservation.owner != owner_ || check_now(now)) return HoldState::kGone;
+  if (check_now(now)) return HoldState::kGone;
   const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return HoldState::kGone;
   return book_.release(reservation.number, now);
+}
+
+std::optional<Costs> Account::reserved(HoldId reservation) const {
+  const std::scoped_lock lock(lock_);
+  if (!owns(reservation)) return std::nullopt;
+  return book_.reserved(reservation.number);
 }
 
 Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   if (auto error = check_costs(costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
+  if (options_.rule == Rule::kPublished) {
+    return bad_argument(fmt::format(
+        "wrong_rule: account {} follows the published rule, which tells how long to wait and never "
+        "refuses; reserve, or write 'rule: reservation' for it",
+        in_quotes(name_)));
+  }
   book_.expire(now);
   Consumed consumed;
   consumed.debited = {0, 0};
   // Those who have a later start come first.
   const Instant base = later_of(now, book_.last_start());
   consumed.refusal = refusal_of(book_.standing(costs, base), base - now);
-  if (consumed.refusal) return consumed;
+  if (consumed.refusal) {
+    ++refused_;
+    consumed.policies = book_.policies();
+    return consumed;
+  }
   const Result<HoldId> granted = grant(costs, now, now + options_.hold);
   if (!granted) return granted.error();
   consumed.reservation = *granted;
@@ -167,7 +208,7 @@ Status Account::feedback(const Met& met, Instant now) {
   const std::scoped_lock lock(lock_);
   Costs costs = met.costs;
   if (met.reservation) {
-    if (met.reservation.owner != owner_) {
+    if (!owns(met.reservation)) {
       return Error{ErrorCode::kNotFound,
                    fmt::format("account {}: the reservation is not one of its own; report the one "
                                "that was refused, or none",
@@ -183,6 +224,11 @@ Status Account::feedback(const Met& met, Instant now) {
   return Done{};
 }
 
+Totals Account::finals() const {
+  const std::scoped_lock lock(lock_);
+  return book_.finals();
+}
+
 Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
@@ -190,16 +236,14 @@ Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro,
     return bad_argument(fmt::format("account {}: {} counts for {} policies; give one for each",
                                     in_quotes(name_), left_micro.size(), book_.policies().size()));
   }
-  book_.refresh(left_micro, now);
-  for (std::size_t i = 0; i < left_micro.size(); ++i) {
-    if (left_micro[i]) published_.set_left(i, *left_micro[i], now);
-  }
-  refreshed_at_ = now;
+  refresh_locked(left_micro, book_.finals(), now);
   return Done{};
 }
 
-void Account::refresh(std::span<const Count> counts, Instant now) {
-  const std::vector<Policy> known = policies();
+void Account::refresh(std::span<const Count> counts, const Totals& before, Instant now) {
+  if (check_now(now)) return;
+  const std::scoped_lock lock(lock_);
+  const std::vector<Policy>& known = book_.policies();
   std::vector<std::optional<std::int64_t>> left_micro(known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     for (const Count& count : counts) {
@@ -208,8 +252,24 @@ void Account::refresh(std::span<const Count> counts, Instant now) {
       }
     }
   }
-  // Policies that changed meanwhile are refreshed the next time.
-  static_cast<void>(refresh(left_micro, now).ok());
+  refresh_locked(left_micro, before, now);
+}
+
+void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_micro,
+                             const Totals& before, Instant now) {
+  book_.expire_all(now);
+  std::vector<std::optional<std::int64_t>> unseen_less(left_micro.begin(), left_micro.end());
+  for (std::size_t i = 0; i < left_micro.size(); ++i) {
+    if (!left_micro[i]) continue;
+    published_.set_left(i, *left_micro[i], now);
+    const Resource resource = book_.policies()[i].resource;
+    // Sums of a process before this one may be larger.
+    const Wide unseen_micro = std::max<Wide>(0, book_.finals().of(resource) - before.of(resource));
+    // Debt beyond the largest cost counts as that.
+    unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
+  }
+  book_.refresh(unseen_less, now);
+  refreshed_at_ = now;
 }
 
 Status Account::change(std::vector<Policy> policies, Instant now) {
@@ -217,18 +277,42 @@ Status Account::change(std::vector<Policy> policies, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(lock_);
   if (policies == book_.policies()) return Done{};
-  published_ = Published(policies, now);
-  book_.change(std::move(policies), now);
-  const std::vector<Standing> rows = book_.standing({0, 0}, now);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
-  }
+  change_locked(std::move(policies), now);
   return Done{};
+}
+
+void Account::change_locked(std::vector<Policy> policies, Instant now) {
+  published_ = published_.changed(policies, now);
+  book_.change(std::move(policies), now);
+}
+
+Status Account::change_options(const AccountOptions& options) {
+  if (auto error = check_options(name_, options)) return std::move(*error);
+  const std::scoped_lock lock(lock_);
+  if (options.role != options_.role || options.rule != options_.rule) {
+    return bad_argument(fmt::format(
+        "account {}: its role and rule cannot change while it has reservations and values; leave "
+        "them, or restart",
+        in_quotes(name_)));
+  }
+  book_.set_jitter(jitter_of(options));
+  options_ = options;
+  return Done{};
+}
+
+AccountOptions Account::options() const {
+  const std::scoped_lock lock(lock_);
+  return options_;
 }
 
 std::vector<Policy> Account::policies() const {
   const std::scoped_lock lock(lock_);
   return book_.policies();
+}
+
+void Account::set_followed(std::optional<Followed> followed) {
+  const std::scoped_lock lock(lock_);
+  followed_ = std::move(followed);
 }
 
 AccountView Account::view(Instant now) {
@@ -251,7 +335,11 @@ AccountView Account::view(Instant now) {
   view.outstanding_costs = book_.outstanding_costs();
   view.last_start = book_.last_start();
   view.refreshed_at = refreshed_at_;
+  view.followed = followed_;
+  view.finals = book_.finals();
   view.refusals_met = refusals_met_;
+  view.granted = granted_;
+  view.refused = refused_;
   return view;
 }
 

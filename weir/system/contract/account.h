@@ -17,6 +17,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,9 @@ enum class Rule : std::uint8_t {
   kPublished,    // published.h: as documented, refusals included
 };
 
+constexpr std::size_t kOwnersMax = 1024;  // processes whose reservations are known
+constexpr Duration kTimeMax = std::chrono::hours{24 * 366};  // of every option
+
 struct AccountOptions {
   Role role = Role::kGuard;
   Rule rule = Rule::kReservation;
@@ -53,13 +57,15 @@ struct AccountOptions {
   Duration hold = std::chrono::minutes{10};          // after its start a reservation is final
   RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
   Duration retry_after_default = std::chrono::seconds{30};  // of a 429 that names none
+  std::optional<Duration> max_delay{};                      // of an ask that names none
   std::optional<std::uint64_t> owner{};                     // in the ids; none: a fresh one
 };
 
 struct Ask {
   Costs costs{};
   Instant deadline = kForever;          // the last start of use
-  std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all
+  std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all; none:
+                                        // the account's
   Duration hold{};                      // 0: the account's
 };
 
@@ -76,6 +82,7 @@ struct Reserved {
 
 struct Consumed {
   std::optional<Refusal> refusal{};  // 429
+  std::vector<Policy> policies{};    // that it names by their place; of a refusal only
   HoldId reservation{};              // to commit with 0 processing units if the work fails
   Costs debited{};
 };
@@ -94,13 +101,26 @@ struct PolicyView {
   Wide full_in_ns = 0;          // fixed quotas: -1, not by waiting
 };
 
+// How the account stands with the service it follows.
+struct Followed {
+  std::optional<Instant> contract_at{};  // when it was fetched last; none yet
+  std::optional<Instant> counts_at{};
+  std::uint64_t fetches = 0;
+  std::uint64_t failures = 0;
+  std::string error{};  // what could not be had the last time; empty: nothing
+};
+
 struct AccountView {
   std::vector<PolicyView> policies;
   std::size_t outstanding = 0;
   Costs outstanding_costs{0, 0};
   Instant last_start{};
   std::optional<Instant> refreshed_at{};  // when the service last reported
+  std::optional<Followed> followed{};     // none: it follows nobody
+  Totals finals{};
   std::uint64_t refusals_met = 0;
+  std::uint64_t granted = 0;  // reservations and consumptions
+  std::uint64_t refused = 0;  // asks that were denied, never or 429
 };
 
 class Account {
@@ -113,7 +133,7 @@ class Account {
   Account& operator=(const Account&) = delete;
 
   const std::string& name() const noexcept { return name_; }
-  const AccountOptions& options() const noexcept { return options_; }
+  AccountOptions options() const;
 
   Result<Reserved> reserve(const Ask& ask, Instant now);
   // How the reservation stands afterwards; kGone: expired, or never was.
@@ -121,6 +141,10 @@ class Account {
                                    Instant now);
   engine::HoldState release(HoldId reservation, Instant now);
 
+  // The costs of a reservation that has not ended.
+  std::optional<Costs> reserved(HoldId reservation) const;
+
+  // Refused: an account of the published rule, which never says no.
   Result<Consumed> consume(const Costs& costs, Instant now);
 
   Status feedback(const Met& met, Instant now);
@@ -133,9 +157,28 @@ class Account {
     Duration period;
     std::int64_t left_micro;
   };
-  void refresh(std::span<const Count> counts, Instant now);
+  // `before`: finals() when the service was asked; what became final since, it may not
+  // have counted yet.
+  void refresh(std::span<const Count> counts, const Totals& before, Instant now);
+  void refresh(std::span<const Count> counts, Instant now) { refresh(counts, finals(), now); }
+  Totals finals() const;
   // Other policies; what is outstanding stays. An error leaves the former ones.
   Status change(std::vector<Policy> policies, Instant now);
+  // Other times and units; what is outstanding stays. Role, rule and owner stay too: with
+  // another role or rule it is refused.
+  Status change_options(const AccountOptions& options);
+
+  // Values and reservations as bytes, and back: before anybody asks, under the policies that
+  // the account has; without any it takes those it had. Reservations keep their ids; new
+  // ones get others than a process before may have given out and not saved. An error leaves
+  // the account as it was.
+  std::vector<std::byte> save(Instant now) const;
+  Status restore(std::span<const std::byte> bytes, Instant now);
+  // Grows with whatever would be saved, time apart.
+  std::uint64_t changes() const;
+
+  // For whoever follows a service on its behalf, to be shown.
+  void set_followed(std::optional<Followed> followed);
 
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
@@ -144,23 +187,40 @@ class Account {
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
   Book& locked_book() { return book_; }
+  const AccountOptions& locked_options() const noexcept { return options_; }
   std::uint64_t owner() const noexcept { return owner_; }
 
  private:
   Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
           Instant now);
 
+  // Whose ids of reservations count, of a process before: [first, end).
+  struct Owner {
+    std::uint64_t owner = 0;
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+  bool owns(HoldId reservation) const;
+  void change_locked(std::vector<Policy> policies, Instant now);
+  void follow_other_rule(Instant now);  // account_state.cc
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
+  void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
+                      Instant now);
 
   const std::string name_;
-  const AccountOptions options_;
   const std::uint64_t owner_;
-  mutable std::mutex lock_;
+  mutable std::mutex lock_;  // of everything below
+  AccountOptions options_;
   Book book_;
   Published published_;  // the same policies under the published rule
+  std::vector<Owner> former_;
+  std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
   std::optional<Instant> refreshed_at_;
+  std::optional<Followed> followed_;
   std::uint64_t refusals_met_ = 0;
+  std::uint64_t granted_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace weir::system::contract

@@ -14,13 +14,15 @@ constexpr std::size_t kNamesShown = 8;
 
 }  // namespace
 
-Status Accounts::add(std::shared_ptr<Account> account) {
+Status Accounts::add(std::shared_ptr<Account> account, std::string user_id) {
   const std::string& name = account->name();
-  if (name.empty() || name.size() > kAccountNameBytesMax) {
-    return bad_argument(
-        fmt::format("account {}: the name has {} bytes, but it must have between 1 and {}; write "
-                    "another one",
-                    in_quotes(name), name.size(), kAccountNameBytesMax));
+  if (user_id.empty()) user_id = name;
+  for (const std::string& text : {name, user_id}) {
+    if (!text.empty() && text.size() <= kAccountNameBytesMax) continue;
+    return bad_argument(fmt::format(
+        "account {}: its {} has {} bytes, but it must have between 1 and {}; write "
+        "another one",
+        in_quotes(name), text == name ? "name" : "user id", text.size(), kAccountNameBytesMax));
   }
   const std::scoped_lock lock(lock_);
   if (accounts_.size() >= kAccountsMax) {
@@ -29,10 +31,16 @@ Status Accounts::add(std::shared_ptr<Account> account) {
                              "remove some",
                              in_quotes(name), kAccountsMax)};
   }
-  if (!accounts_.emplace(name, account).second) {
+  if (accounts_.contains(name)) {
     return bad_argument(
         fmt::format("account {}: the name is taken; write another one", in_quotes(name)));
   }
+  if (!users_.emplace(user_id, account).second) {
+    return bad_argument(
+        fmt::format("account {}: the user id {} is that of another account; write another one",
+                    in_quotes(name), in_quotes(user_id)));
+  }
+  accounts_.emplace(name, Row{std::move(account), std::move(user_id)});
   return Done{};
 }
 
@@ -40,6 +48,7 @@ bool Accounts::remove(std::string_view name) {
   const std::scoped_lock lock(lock_);
   const auto found = accounts_.find(name);
   if (found == accounts_.end()) return false;
+  users_.erase(found->second.user_id);
   accounts_.erase(found);
   return true;
 }
@@ -47,10 +56,10 @@ bool Accounts::remove(std::string_view name) {
 Result<std::shared_ptr<Account>> Accounts::find(std::string_view name) const {
   const std::shared_lock lock(lock_);
   const auto found = accounts_.find(name);
-  if (found != accounts_.end()) return found->second;
+  if (found != accounts_.end()) return found->second.account;
   std::string known;
   std::size_t shown = 0;
-  for (const auto& [other, account] : accounts_) {
+  for (const auto& [other, row] : accounts_) {
     if (shown++ == kNamesShown) break;
     known += (known.empty() ? "" : ", ") + in_quotes(other);
   }
@@ -60,10 +69,22 @@ Result<std::shared_ptr<Account>> Accounts::find(std::string_view name) const {
                            accounts_.size() > kNamesShown ? " and others" : "")};
 }
 
+std::shared_ptr<Account> Accounts::of_user(std::string_view user_id) const {
+  const std::shared_lock lock(lock_);
+  const auto found = users_.find(user_id);
+  return found == users_.end() ? nullptr : found->second;
+}
+
+std::string Accounts::user_id(std::string_view name) const {
+  const std::shared_lock lock(lock_);
+  const auto found = accounts_.find(name);
+  return found == accounts_.end() ? std::string() : found->second.user_id;
+}
+
 std::vector<std::shared_ptr<Account>> Accounts::all() const {
   const std::shared_lock lock(lock_);
   std::vector<std::shared_ptr<Account>> accounts;
-  for (const auto& [name, account] : accounts_) accounts.push_back(account);
+  for (const auto& [name, row] : accounts_) accounts.push_back(row.account);
   return accounts;
 }
 

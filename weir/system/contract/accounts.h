@@ -22,19 +22,29 @@ constexpr std::size_t kAccountNameBytesMax = 128;
 
 class Accounts {
  public:
-  // Refused: a name that is taken, empty or too long; one account too many.
-  Status add(std::shared_ptr<Account> account);
+  // `user_id` is whose it is in published documents; empty: its name. Refused: a name or
+  // an id that is taken, empty or too long; one account too many.
+  Status add(std::shared_ptr<Account> account, std::string user_id = {});
   // False: there is none of that name.
   bool remove(std::string_view name);
 
   // kNotFound names those there are.
   Result<std::shared_ptr<Account>> find(std::string_view name) const;
+  // nullptr: nobody's.
+  std::shared_ptr<Account> of_user(std::string_view user_id) const;
+  // As it was added; empty: there is none of that name.
+  std::string user_id(std::string_view name) const;
   // In the order of their names.
   std::vector<std::shared_ptr<Account>> all() const;
 
  private:
   mutable std::shared_mutex lock_;
-  std::map<std::string, std::shared_ptr<Account>, std::less<>> accounts_;
+  struct Row {
+    std::shared_ptr<Account> account;
+    std::string user_id;
+  };
+  std::map<std::string, Row, std::less<>> accounts_;
+  std::map<std::string, std::shared_ptr<Account>, std::less<>> users_;
 };
 
 }  // namespace weir::system::contract

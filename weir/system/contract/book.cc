@@ -18,6 +18,35 @@ Book::Book(std::vector<Policy> policies, Duration jitter, Instant now)
   for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(cap_fs(i));
 }
 
+Book::Book(Saved saved, Duration jitter)
+    : policies_(std::move(saved.policies)),
+      jitter_(jitter),
+      anchor_(std::move(saved.levels_fs)),
+      anchor_at_(saved.at),
+      not_before_(saved.not_before),
+      first_number_(saved.first_number),
+      entries_(saved.reservations.begin(), saved.reservations.end()),
+      lowerings_(saved.lowerings.begin(), saved.lowerings.end()) {
+  WEIR_ASSERT(policies_.size() <= kPoliciesMax && anchor_.size() == policies_.size());
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  std::stable_sort(lowerings_.begin(), lowerings_.end(),
+                   [](const Lowering& a, const Lowering& b) { return a.at < b.at; });
+  outstanding_ = static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(),
+                    [](const Entry& entry) { return entry.state == HoldState::kActive; }));
+  fold();
+}
+
+Book::Saved Book::saved() const {
+  return {policies_,
+          anchor_,
+          anchor_at_,
+          not_before_,
+          first_number_,
+          {entries_.begin(), entries_.end()},
+          {lowerings_.begin(), lowerings_.end()}};
+}
+
 // Full, less what refills within the jitter. Fixed quotas refill nothing.
 Wide Book::cap_fs(std::size_t policy) const {
   const Wide full = full_fs(policies_[policy]);
@@ -28,6 +57,13 @@ Wide Book::cap_fs(std::size_t policy) const {
 void Book::set_left(std::size_t policy, std::int64_t left_micro) {
   WEIR_ASSERT(entries_.empty());
   anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), cap_fs(policy));
+  touch();
+}
+
+void Book::set_jitter(Duration jitter) {
+  WEIR_ASSERT(jitter.count() >= 0);
+  jitter_ = jitter;
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
   touch();
 }
 
@@ -136,6 +172,7 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   advance(frontier_, frontier_at_, at);
   apply(frontier_, entries_.back());
   ++outstanding_;
+  ++changes_;
   return first_number_ + entries_.size() - 1;
 }
 
@@ -147,23 +184,28 @@ Book::Entry* Book::find(std::uint64_t number, Instant now) {
   return &entry;
 }
 
+HoldState Book::end_of(std::uint64_t number) const {
+  if (number >= first_number_ || first_number_ - number > ends_.size()) return HoldState::kGone;
+  return ends_[ends_.size() - static_cast<std::size_t>(first_number_ - number)];
+}
+
 HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
   Entry* entry = find(number, now);
-  if (entry == nullptr) return HoldState::kGone;
+  if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
-  entry->state = HoldState::kSettled;
+  ++changes_;
   if (actual && *actual != entry->costs) {
     entry->costs = *actual;
     touch();
   }
-  --outstanding_;
+  finish(*entry, HoldState::kSettled);
   fold();
   return HoldState::kSettled;
 }
 
 HoldState Book::release(std::uint64_t number, Instant now) {
   Entry* entry = find(number, now);
-  if (entry == nullptr) return HoldState::kGone;
+  if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kCancelled;
   touch();
@@ -174,8 +216,15 @@ HoldState Book::release(std::uint64_t number, Instant now) {
 
 void Book::let_expire(Entry& entry, Instant now) {
   if (entry.state != HoldState::kActive || entry.expires > now) return;
-  entry.state = HoldState::kGone;
+  finish(entry, HoldState::kGone);
+}
+
+// With the costs it has now. The sums fit: 2^62 for each of 2^64 numbers.
+void Book::finish(Entry& entry, HoldState state) {
+  entry.state = state;
   --outstanding_;
+  finals_.requests_micro += entry.costs.requests_micro;
+  finals_.processing_units_micro += entry.costs.processing_units_micro;
 }
 
 void Book::expire(Instant now) {
@@ -207,6 +256,8 @@ void Book::fold() {
       advance(anchor_, anchor_at_, entry.start);
       apply(anchor_, entry);
     }
+    ends_.push_back(entry.state);
+    if (ends_.size() > kEndsMax) ends_.pop_front();
     entries_.pop_front();
     ++first_number_;
   }
@@ -333,6 +384,7 @@ void Book::lower(const Costs& costs, Duration retry_after, std::optional<std::si
   const bool known = blamed && *blamed < policies_.size();
   if (!known || cost_fs(*blamed) < waits_fs || lowerings_.size() >= kLoweringsMax) {
     not_before_ = later_of(not_before_, now + waits);
+    ++changes_;
   }
   if (!known || excess_fs(*blamed) == 0 || lowerings_.size() >= kLoweringsMax) return;
   const auto place = std::upper_bound(lowerings_.begin(), lowerings_.end(), at,

@@ -43,8 +43,19 @@
 namespace weir::system::contract {
 
 constexpr std::size_t kReservationsMax = 1'000'000;         // that one book remembers
+constexpr std::size_t kEndsMax = 100'000;                   // how the last ones ended, likewise
 constexpr std::size_t kLoweringsMax = 1024;                 // what refusals have taught, likewise
 constexpr Duration kRetryAfterMax = std::chrono::hours{1};  // a longer one counts as this
+
+// Costs of reservations that are final, all together since the book was made.
+struct Totals {
+  Wide requests_micro = 0;
+  Wide processing_units_micro = 0;
+
+  constexpr Wide of(Resource resource) const noexcept {
+    return resource == Resource::kRequests ? requests_micro : processing_units_micro;
+  }
+};
 
 enum class Never : std::uint8_t {
   kNot,              // it fits sooner or later
@@ -81,13 +92,46 @@ struct Standing {
 
 class Book {
  public:
+  struct Reservation {
+    Instant start{};
+    Instant expires{};
+    Costs costs{0, 0};
+    engine::HoldState state = engine::HoldState::kActive;
+  };
+  // A debit that is nobody's: what a refusal has taught.
+  struct Lowering {
+    Instant at{};
+    std::size_t policy = 0;
+    Wide by_fs = 0;
+  };
+  // All of a book but how earlier reservations ended, for keeping it beyond the process.
+  struct Saved {
+    std::vector<Policy> policies{};
+    std::vector<Wide> levels_fs{};  // of each policy, at
+    Instant at{};
+    Instant not_before{};
+    std::uint64_t first_number = 1;  // of the reservations
+    std::vector<Reservation> reservations{};
+    std::vector<Lowering> lowerings{};  // any order
+  };
+
   // Full at `now`. Requires at most kPoliciesMax policies and a jitter of 0 or more.
   Book(std::vector<Policy> policies, Duration jitter, Instant now);
 
+  // As it was saved. Requires what a book has saved, moved in time as a whole at most.
+  Book(Saved saved, Duration jitter);
+  Saved saved() const;
+  // Grows with whatever saved() would say, time apart.
+  std::uint64_t changes() const noexcept { return changes_; }
+
   const std::vector<Policy>& policies() const noexcept { return policies_; }
+  Duration jitter() const noexcept { return jitter_; }
 
   // Sets what is left of one policy; may be negative. Only before any reservation.
   void set_left(std::size_t policy, std::int64_t left_micro);
+
+  // From now on; what is above the new bound is lost, as in a bucket that is full.
+  void set_jitter(Duration jitter);
 
   // The first start from `from` on at which all policies have `costs`. Takes
   // nothing. Requires acceptable costs.
@@ -115,10 +159,12 @@ class Book {
   std::optional<Costs> reserved(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
   Costs outstanding_costs() const;  // saturates
+  const Totals& finals() const noexcept { return finals_; }
 
   // The service reports what is left, rounded down, as of `now`; nothing for a
   // policy it does not name. Reservations that are outstanding are debited from it,
-  // since it may not have seen them yet; those that are final it has.
+  // since it may not have seen them yet; those that are final it has, unless they became
+  // so while it was asked: those must be debited from `left_micro` already (finals()).
   void refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
 
   // Other policies from `now` on. One that was there, of the same resource and
@@ -138,28 +184,23 @@ class Book {
   Instant last_start() const;
 
  private:
-  struct Entry {
-    Instant start;
-    Instant expires;
-    Costs costs;
-    engine::HoldState state;
-  };
-  // A debit that is nobody's: what a refusal has taught.
-  struct Lowering {
-    Instant at;
-    std::size_t policy;
-    Wide by_fs;
-  };
+  using Entry = Reservation;
   using Levels = std::vector<Wide>;
 
   Wide cap_fs(std::size_t policy) const;
   Entry* find(std::uint64_t number, Instant now);
+  // How a reservation that was folded has ended; kGone: it was too long ago, or never.
+  engine::HoldState end_of(std::uint64_t number) const;
   void let_expire(Entry& entry, Instant now);
+  void finish(Entry& entry, engine::HoldState state);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
   void replay(Levels& levels, Instant& at, Instant until) const;
-  void touch() noexcept { is_current_ = false; }
+  void touch() noexcept {
+    is_current_ = false;
+    ++changes_;
+  }
   const Levels& frontier() const;
   void fold();
   // The levels at `now`, without reservations that are outstanding.
@@ -172,9 +213,12 @@ class Book {
   Instant anchor_at_;
   Instant not_before_{};  // no start earlier: refused with no policy to blame
   std::uint64_t first_number_ = 1;
-  std::deque<Entry> entries_;  // by number, and so by start
+  std::deque<Entry> entries_;           // by number, and so by start
+  std::deque<engine::HoldState> ends_;  // of the last numbers before the first
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
+  Totals finals_;
+  std::uint64_t changes_ = 0;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;

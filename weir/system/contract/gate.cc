@@ -50,8 +50,8 @@ void AccountGate::charge(const engine::Request& request, Instant now, std::int64
 
 std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant now,
                                        std::int64_t cost) {
-  const Result<std::uint64_t> number =
-      account_->locked_book().grant(costs_of(request, cost), now, now + account_->options().hold);
+  const Result<std::uint64_t> number = account_->locked_book().grant(
+      costs_of(request, cost), now, now + account_->locked_options().hold);
   return number ? *number : 0;
 }
 

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,6 +29,11 @@ class Published {
  public:
   // Full at `now`.
   Published(std::vector<Policy> policies, Instant now);
+  // With these levels, one for each policy.
+  Published(std::vector<Policy> policies, std::vector<Wide> levels_fs, Instant at);
+  // Other policies from `now` on: one of the same resource and period keeps what is used of
+  // it, a new one starts full.
+  Published changed(std::vector<Policy> policies, Instant now) const;
 
   // Sets what is left of one policy; may be negative.
   void set_left(std::size_t policy, std::int64_t left_micro, Instant now);
@@ -39,12 +45,16 @@ class Published {
   const std::vector<Policy>& policies() const noexcept { return policies_; }
   // As of the last call.
   std::span<const Wide> levels_fs() const noexcept { return levels_fs_; }
+  Instant at() const noexcept { return at_; }
   void advance(Instant now);
+  // Grows with whatever is asked or set.
+  std::uint64_t changes() const noexcept { return changes_; }
 
  private:
   std::vector<Policy> policies_;
   std::vector<Wide> levels_fs_;
   Instant at_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace weir::system::contract

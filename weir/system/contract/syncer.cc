@@ -81,7 +81,7 @@ Status Syncer::take(Fetch what, const std::string& body, Instant now) {
     case Fetch::kTokenCounts: {
       const Result<std::vector<Account::Count>> counts = read_token_counts(body);
       if (!counts) return counts.error();
-      account_->refresh(*counts, now);
+      account_->refresh(*counts, finals_before_.value_or(account_->finals()), now);
       counts_at_ = now;
       counts_due_ = now + options_.refresh;
       return Done{};
@@ -90,35 +90,46 @@ Status Syncer::take(Fetch what, const std::string& body, Instant now) {
   return Done{};
 }
 
+void Syncer::begin(Fetch what) {
+  if (what == Fetch::kTokenCounts) finals_before_ = account_->finals();
+}
+
 Status Syncer::finish(Fetch what, const Reply& reply, Instant now) {
   ++fetches_;
   std::string message;
   if (reply.status >= 200 && reply.status < 300) {
     const Status taken = take(what, reply.body, now);
     if (taken) {
-      failures_in_a_row_ = 0;
-      last_error_.clear();
-      not_before_ = Instant{};
-      if (what != Fetch::kToken) endpoint_missing_ = false;
+      succeeded(what);
       return Done{};
     }
     message = taken.error().message;
   } else if (reply.status == 0) {
     message = fmt::format("no answer ({})", in_quotes(reply.body));
+  } else if (reply.status >= 300 && reply.status < 400) {
+    message = fmt::format("status {}, but redirects are not followed; write where it leads to",
+                          reply.status);
   } else {
     message = fmt::format("status {}", reply.status);
   }
-  failed(what, reply, std::move(message), now);
-  return Error{ErrorCode::kUnavailable, last_error_};
+  trouble(what).message = fmt::format("account {}: {}: {}; the last good values stay in force",
+                                      in_quotes(account_->name()), to_string(what), message);
+  failed(what, reply, now);
+  return Error{ErrorCode::kUnavailable, trouble(what).message};
 }
 
-void Syncer::failed(Fetch what, const Reply& reply, std::string message, Instant now) {
-  last_error_ = fmt::format("account {}: {}: {}; the last good values stay in force",
-                            in_quotes(account_->name()), to_string(what), message);
-  const bool missing = reply.status == 404 || reply.status == 410;
-  if (what != Fetch::kToken && missing) {
+void Syncer::succeeded(Fetch what) {
+  trouble(what) = {};
+  // A token alone is no success: one that is always refused is asked for ever more seldom.
+  if (what != Fetch::kToken) failures_in_a_row_ = 0;
+  not_before_ = Instant{};
+}
+
+void Syncer::failed(Fetch what, const Reply& reply, Instant now) {
+  ++failures_;
+  trouble(what).missing = what != Fetch::kToken && (reply.status == 404 || reply.status == 410);
+  if (trouble(what).missing) {
     // Withdrawn: asked for again as seldom as values that are there.
-    endpoint_missing_ = true;
     (what == Fetch::kContract ? contract_due_ : counts_due_) = now + options_.refresh;
     return;
   }
@@ -141,6 +152,7 @@ Status Syncer::step(Client& client, Instant now) {
   for (int i = 0; i < 3; ++i) {
     const std::optional<Fetch> what = next(now);
     if (!what) break;
+    begin(*what);
     const Status status = finish(*what, client.fetch(*what, token_), now);
     if (!status) last = status;
   }
@@ -152,10 +164,13 @@ SyncerStatus Syncer::status(Instant now) const {
   if (contract_at_) status.contract_age = now - *contract_at_;
   if (counts_at_) status.counts_age = now - *counts_at_;
   status.has_token = !token_.empty();
-  status.endpoint_missing = endpoint_missing_;
+  for (const Trouble& trouble : troubles_) {
+    if (status.last_error.empty()) status.last_error = trouble.message;
+    if (trouble.missing) status.endpoint_missing = true;
+  }
   status.failures_in_a_row = failures_in_a_row_;
+  status.failures = failures_;
   status.fetches = fetches_;
-  status.last_error = last_error_;
   return status;
 }
 

@@ -18,10 +18,13 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -44,6 +47,8 @@ enum class Fetch : std::uint8_t {
   kContract,     // GET /aux/ratelimit/contract?userId=eq:ID
   kTokenCounts,  // GET /aux/ratelimit/statistics/tokenCounts/ID
 };
+
+constexpr std::size_t kFetches = 3;
 
 constexpr std::string_view to_string(Fetch fetch) noexcept {
   switch (fetch) {
@@ -69,6 +74,8 @@ class Client {
  public:
   virtual ~Client() = default;
   virtual Reply fetch(Fetch what, const std::string& access_token) = 0;
+  // Ends the fetch that runs, and every later one at once. From any thread.
+  virtual void cancel() noexcept {}
 };
 
 struct SyncerStatus {
@@ -77,8 +84,9 @@ struct SyncerStatus {
   bool has_token = false;
   bool endpoint_missing = false;
   std::uint64_t failures_in_a_row = 0;
+  std::uint64_t failures = 0;
   std::uint64_t fetches = 0;
-  std::string last_error{};  // of the last failure; stays until something succeeds
+  std::string last_error{};  // what could not be had the last time it was asked for; empty: nothing
 };
 
 class Syncer {
@@ -90,6 +98,8 @@ class Syncer {
   Instant next_instant() const;
   const std::string& access_token() const noexcept { return token_; }
 
+  // Before a fetch: notes what the service cannot have counted when it answers.
+  void begin(Fetch what);
   // The answer to the fetch that next() named. An error says what was wrong with it;
   // the account is as before.
   Status finish(Fetch what, const Reply& reply, Instant now);
@@ -101,8 +111,15 @@ class Syncer {
   SyncerStatus status(Instant now) const;
 
  private:
+  struct Trouble {
+    std::string message{};  // empty: none
+    bool missing = false;   // the service has no such endpoint
+  };
+
   Status take(Fetch what, const std::string& body, Instant now);
-  void failed(Fetch what, const Reply& reply, std::string message, Instant now);
+  void succeeded(Fetch what);
+  void failed(Fetch what, const Reply& reply, Instant now);
+  Trouble& trouble(Fetch what) { return troubles_[static_cast<std::size_t>(what)]; }
   Duration random_up_to(Duration most);
 
   std::shared_ptr<Account> account_;
@@ -113,13 +130,14 @@ class Syncer {
   Instant token_ends_{};
   Instant contract_due_;
   Instant counts_due_;
-  Instant not_before_{};  // after a failure
+  Instant not_before_{};                 // after a failure
+  std::optional<Totals> finals_before_;  // the fetch of counts
   std::optional<Instant> contract_at_;
   std::optional<Instant> counts_at_;
-  bool endpoint_missing_ = false;
+  std::array<Trouble, kFetches> troubles_;  // by Fetch: the last time it was asked for
   std::uint64_t failures_in_a_row_ = 0;
+  std::uint64_t failures_ = 0;
   std::uint64_t fetches_ = 0;
-  std::string last_error_;
 };
 
 }  // namespace weir::system::contract

@@ -28,6 +28,8 @@ constexpr std::size_t kBucketsMax = 1024;
 struct ListedOperation {
   std::string name;
   Place at{};
+
+  friend bool operator==(const ListedOperation&, const ListedOperation&) = default;
 };
 
 struct Group {
@@ -41,6 +43,8 @@ struct Group {
   std::int64_t rate() const noexcept {
     return milli_ops_per_sec > 0 ? milli_ops_per_sec : wrapping_product32(ops_per_sec, 1000);
   }
+
+  friend bool operator==(const Group&, const Group&) = default;
 };
 
 struct BucketDefinition {
@@ -54,11 +58,15 @@ struct BucketDefinition {
   std::int64_t burst_ms() const noexcept {
     return burst_period_ms > 0 ? burst_period_ms : std::int64_t{burst_period_s} * 1000;
   }
+
+  friend bool operator==(const BucketDefinition&, const BucketDefinition&) = default;
 };
 
 struct Definitions {
   std::string file{};  // how messages call it
   std::vector<BucketDefinition> buckets{};
+
+  friend bool operator==(const Definitions&, const Definitions&) = default;
 };
 
 }  // namespace weir::system::throttle

@@ -85,35 +85,27 @@ void ThrottleGate::refused(const Request& request, Instant now, std::int64_t cos
 std::uint64_t ThrottleGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
   if (!transaction) return 0;
-  Held held;
-  held.payer = transaction->payer;
-  held.operation = transaction->operation;
-  held.generation = set().generation();
-  const Answered<Admission> said = set().decide(*transaction, moment_of(now), &held.claims);
+  Claims claims;
+  const Answered<Admission> said = set().decide(*transaction, moment_of(now), &claims);
   WEIR_ASSERT(said.ok() && said->allowed);
-  const Claim claim = claim_of(*transaction, set().settings(), Role::kFrontEnd, set().listing());
-  if (claim.gas_use == GasUse::kClaim) held.gas = claim.gas;
-  held_.emplace(++last_receipt_, std::move(held));
+  held_.emplace(++last_receipt_, std::move(claims));
   return last_receipt_;
 }
 
 void ThrottleGate::end(Instant, const engine::HoldEnd& hold) {
   const auto found = held_.find(hold.receipt);
   if (found == held_.end()) return;
-  const Held held = std::move(found->second);
+  const Claims claims = std::move(found->second);
   held_.erase(found);
   if (hold.how == engine::Ending::kCancelled) {
-    set().refund(held.claims);
+    set().refund(claims);
     return;
   }
-  if (hold.back >= hold.charged) {
-    set().refund(held.claims, Refund::kOperations);
-  } else if (hold.back > 0 && held.generation == set().generation()) {
-    (void)set().undo(held.operation, saturated(hold.back));
+  if (hold.back > 0) {
+    set().refund_operations(claims, std::min(hold.back, hold.charged), hold.charged);
   }
   for (const Cost& cost : hold.actual) {
-    if (cost.unit != "gas" || cost.amount >= held.gas) continue;
-    (void)set().return_gas(held.gas - cost.amount, held.payer);
+    if (cost.unit == "gas") set().refund_gas(claims, cost.amount);
   }
 }
 

@@ -57,19 +57,11 @@ class ThrottleGate final : public engine::Gate {
   std::int64_t capacity_for(const engine::Request& request) const override;
 
  private:
-  struct Held {
-    Claims claims;
-    std::int64_t gas = 0;  // that was claimed
-    std::optional<std::int64_t> payer{};
-    OperationId operation = kNoOperation;
-    std::uint32_t generation = 0;  // in which the operation has that number
-  };
-
   const ThrottleSet& set() const noexcept { return throttles_->set_of(Role::kFrontEnd); }
   ThrottleSet& set() noexcept { return throttles_->set_of(Role::kFrontEnd); }
 
   std::shared_ptr<Throttles> throttles_;
-  std::unordered_map<std::uint64_t, Held> held_;  // by receipt; as many as there are holds
+  std::unordered_map<std::uint64_t, Claims> held_;  // by receipt; as many as there are holds
   std::uint64_t last_receipt_ = 0;
 };
 

@@ -100,6 +100,12 @@ std::span<const std::string_view> expected_operations() noexcept { return kExpec
 
 bool takes_gas(OperationId operation) noexcept { return has(kTakeGas, operation); }
 
+bool is_query(OperationId operation) noexcept {
+  if (operation >= kNetworkOperations.size()) return false;
+  return operation == operation::kContractCallLocal ||
+         kNetworkOperations[operation].find("Get") != std::string_view::npos;
+}
+
 bool may_be_high_volume(OperationId operation) noexcept { return has(kHighVolume, operation); }
 
 // A word begins at a capital after a small letter, and at the last of several capitals.

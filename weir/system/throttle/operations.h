@@ -155,6 +155,9 @@ std::span<const std::string_view> expected_operations() noexcept;
 // Whether it is charged by its gas limit.
 bool takes_gas(OperationId operation) noexcept;
 
+// Whether it asks the network something, and is no transaction.
+bool is_query(OperationId operation) noexcept;
+
 // Whether it may use the high-volume buckets.
 bool may_be_high_volume(OperationId operation) noexcept;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/system/throttle/logical.h"
 
 namespace weir::system::throttle {
 namespace {
@@ -17,20 +18,6 @@ ScalarBucket scalar_of(std::int64_t per_second) {
 std::int64_t gas_per_second(const ThrottleOptions& options) {
   return options.role == Role::kConsensus ? options.settings.consensus_gas_per_second
                                           : options.settings.front_end_gas_per_second;
-}
-
-// Logical operations to claim of one bucket.
-Answered<std::int32_t> logical_of(const Claim& claim, const Requirement& requirement) noexcept {
-  if (claim.is_plain) return requirement.logical;
-  if (!claim.wraps) {
-    const std::int64_t product = std::int64_t{claim.count} * requirement.logical;
-    return static_cast<std::int32_t>(std::min<std::int64_t>(product, kMax32));
-  }
-  return scaled(claim.scale, wrapping_product32(claim.count, requirement.logical));
-}
-
-Instant after(Moment now, std::optional<std::int64_t> ns) noexcept {
-  return ns ? instant_of(now) + Duration{*ns} : kForever;
 }
 
 }  // namespace
@@ -81,10 +68,16 @@ void ThrottleSet::rebuild(const Definitions& definitions) {
     }
     normal_count_ += bucket.high_volume ? 0 : 1;
     buckets_.push_back(
-        {std::move(bucket.name), bucket.high_volume, bucket.burst_ms, *bucket.bucket});
+        {std::move(bucket.name), bucket.high_volume, bucket.burst_ms, *bucket.bucket, 0});
   }
   listing_ = Listing(operations_.size(), entries);
   generation_ += 1;
+}
+
+void ThrottleSet::rebuild(const Definitions& definitions, std::int32_t nodes) {
+  WEIR_ASSERT(nodes >= 1);
+  options_.nodes = nodes;
+  rebuild(definitions);
 }
 
 Moment ThrottleSet::clamped(Moment now) noexcept {
@@ -93,17 +86,33 @@ Moment ThrottleSet::clamped(Moment now) noexcept {
   return latest_;
 }
 
+bool ThrottleSet::is_query(const Transaction& transaction) const noexcept {
+  return options_.knows_queries && throttle::is_query(transaction.operation);
+}
+
+Claim ThrottleSet::claim_for(const Transaction& transaction) const {
+  if (!is_query(transaction)) {
+    return claim_of(transaction, options_.settings, options_.role, listing_);
+  }
+  return claim_of(Query{.operation = transaction.operation,
+                        .payer = transaction.payer,
+                        .gas = transaction.gas < 0 ? kMax : transaction.gas,
+                        .associations = transaction.associations,
+                        .count = transaction.count},
+                  options_.settings, listing_);
+}
+
 Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment now,
                                         Claims* claims) {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
   last_by_gas_ = false;
   now = clamped(now);
-  if (claims == nullptr && is_plain(transaction, options_.settings)) {
+  if (claims == nullptr && is_plain(transaction, options_.settings) && !is_query(transaction)) {
     const Answer granted = claim_plainly(transaction.operation, now);
     if (!granted.ok()) return granted.fault();
     if (*granted) return Admission{};
   }
-  const Claim claim = claim_of(transaction, options_.settings, options_.role, listing_);
+  const Claim claim = claim_for(transaction);
   const Answered<Admission> said = run(claim, now, claims);
   last_by_gas_ = said.ok() && said->by_gas();
   return said;
@@ -210,138 +219,31 @@ Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* cla
   admission.refuser = *decided;
   admission.fits_at = kForever;
   if (options_.explain) explain(claim, now, admission);
+  count_refusal(admission);
   return admission;
 }
 
-// Of buckets that have refused at `now`: by how much, and until when.
-void ThrottleSet::explain(const Claim& claim, Moment now, Admission& admission) const {
+void ThrottleSet::count_refusal(const Admission& admission) noexcept {
   switch (admission.refuser) {
+    case Refuser::kNobody:
+      return;
     case Refuser::kGas:
-      admission.never = claim.gas > gas_.capacity();
-      admission.missing = claim.gas - gas_.free_at(now);
-      admission.fits_at = after(now, gas_.fits_after_ns(claim.gas, now));
+      other_refusals_.gas += 1;
       return;
     case Refuser::kBytes:
-      admission.never = claim.bytes > bytes_->capacity();
-      admission.missing = claim.bytes - bytes_->free_at(now);
-      admission.fits_at = after(now, bytes_->fits_after_ns(claim.bytes, now));
+      other_refusals_.bytes += 1;
+      return;
+    case Refuser::kBucket:
+      buckets_[admission.bucket].refusals += 1;
       return;
     case Refuser::kUnlisted:
     case Refuser::kMalformed:
-      admission.never = true;
+      other_refusals_.unlisted += 1;
       return;
-    case Refuser::kBucket:
-      break;
-    case Refuser::kNobody:
     case Refuser::kSchedule:
+      other_refusals_.schedule += 1;
       return;
   }
-  admission.fits_at = instant_of(now);
-  for (const Requirement& requirement : claim.requirements) {
-    const OperationBucket& bucket = buckets_[requirement.bucket].bucket;
-    const Answered<std::int32_t> logical = logical_of(claim, requirement);
-    if (!logical.ok()) continue;
-    const std::optional<std::int64_t> ns = bucket.fits_after_ns(*logical, now);
-    const Instant fits = after(now, ns);
-    if (fits <= admission.fits_at) continue;
-    admission.fits_at = fits;
-    admission.bucket = requirement.bucket;
-    admission.never = !ns;
-    admission.missing =
-        saturate(Wide{*logical} * kUnitsPerOperation - bucket.capacity() + bucket.used_at(now));
-  }
-}
-
-// The same decision on copies.
-Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
-  Admission admission;
-  if (claim.touches_nothing) return admission;
-  const auto refused = [&](Refuser refuser) {
-    admission.allowed = false;
-    admission.refuser = refuser;
-    admission.fits_at = kForever;
-    explain(claim, now, admission);
-    return admission;
-  };
-  if (claim.gas_use == GasUse::kClaim) {
-    ScalarBucket gas = gas_;
-    const Answer said = gas.claim(claim.gas, now);
-    if (!said.ok()) return said.fault();
-    if (!*said) return refused(Refuser::kGas);
-  }
-  if (claim.claims_bytes) {
-    ScalarBucket bytes = *bytes_;
-    const Answer said = bytes.claim(claim.bytes, now);
-    if (!said.ok()) return said.fault();
-    if (!*said) return refused(Refuser::kBytes);
-  }
-  if (!claim.claims_operations) return admission;
-  if (claim.objection == Objection::kUnlisted) return refused(Refuser::kUnlisted);
-  if (claim.objection == Objection::kMalformed) return refused(Refuser::kMalformed);
-  bool granted = true;
-  for (const Requirement& requirement : claim.requirements) {
-    OperationBucket bucket = buckets_[requirement.bucket].bucket;
-    const Answered<std::int32_t> logical = logical_of(claim, requirement);
-    if (!logical.ok()) return logical.fault();
-    const Answer said = bucket.claim(*logical, now);
-    if (!said.ok()) return said.fault();
-    granted &= *said;
-  }
-  if (!granted) return refused(Refuser::kBucket);
-  return claim.schedule_is_full ? refused(Refuser::kSchedule) : admission;
-}
-
-Answered<Admission> ThrottleSet::peek(const Transaction& transaction, Moment now) const {
-  if (options_.role == Role::kAlwaysAllow) return Admission{};
-  const Moment at = options_.clamp_clock ? std::max(latest_, now) : now;
-  return look(claim_of(transaction, options_.settings, options_.role, listing_), at);
-}
-
-Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) const {
-  // Gas, bytes and operations bind one after the other, and none closes again by itself.
-  for (int round = 0; round < 3; ++round) {
-    const Answered<Admission> said = peek(transaction, moment_of(from));
-    if (!said.ok()) return kForever;
-    if (said->allowed || said->fits_at == kForever) return said->allowed ? from : kForever;
-    from = said->fits_at;
-  }
-  return from;
-}
-
-template <typename OfBucket, typename OfGas>
-std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bucket,
-                                OfGas&& of_gas) const {
-  if (options_.role == Role::kAlwaysAllow) return kTermMax;
-  Transaction one = transaction;
-  one.count = 1;
-  const Claim claim = claim_of(one, options_.settings, options_.role, listing_);
-  if (claim.touches_nothing) return kTermMax;
-  if (claim.objection != Objection::kNone || claim.schedule_is_full) return 0;
-  std::int64_t least = kTermMax;
-  for (const Requirement& requirement : claim.requirements) {
-    const Answered<std::int32_t> logical = logical_of(claim, requirement);
-    if (!logical.ok() || *logical > kOperationsMax) return 0;
-    // A requirement cut to 32 bits may have become 0.
-    if (*logical < 1) continue;
-    least = std::min(least, of_bucket(buckets_[requirement.bucket].bucket) / units_of(*logical));
-  }
-  if (claim.gas_use == GasUse::kClaim && claim.gas > 0) {
-    least = std::min(least, of_gas(gas_) / claim.gas);
-  }
-  return least;
-}
-
-std::int64_t ThrottleSet::room_for(const Transaction& transaction, Moment at) const {
-  return least(
-      transaction,
-      [&](const OperationBucket& bucket) { return bucket.capacity() - bucket.used_at(at); },
-      [&](const ScalarBucket& gas) { return gas.free_at(at); });
-}
-
-std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
-  return least(
-      transaction, [](const OperationBucket& bucket) { return bucket.capacity(); },
-      [](const ScalarBucket& gas) { return gas.capacity(); });
 }
 
 Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
@@ -356,9 +258,29 @@ Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
   return Fault::kNone;
 }
 
-void ThrottleSet::refund(const Claims& claims, Refund what) {
+void ThrottleSet::refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole) {
+  WEIR_ASSERT(0 <= part && part <= whole && whole > 0);
   for (const Claims::Item& item : claims.items_) {
-    if (what == Refund::kOperations && item.kind != Claims::Kind::kBucket) continue;
+    if (item.kind != Claims::Kind::kBucket || item.generation != generation_) continue;
+    // Not more than the amount, which 32 bits hold.
+    const Wide back = Wide{item.amount} * part / whole;
+    (void)buckets_[item.bucket].bucket.give_back(static_cast<std::int32_t>(back));
+  }
+}
+
+bool ThrottleSet::refund_gas(const Claims& claims, std::int64_t used) {
+  bool any = false;
+  for (const Claims::Item& item : claims.items_) {
+    if (item.kind != Claims::Kind::kGas || item.generation != scalar_generation_) continue;
+    if (used >= item.amount) continue;
+    (void)gas_.give_back(item.amount - std::max<std::int64_t>(0, used));
+    any = true;
+  }
+  return any;
+}
+
+void ThrottleSet::refund(const Claims& claims) {
+  for (const Claims::Item& item : claims.items_) {
     // Every amount was granted once, so none of them is negative.
     switch (item.kind) {
       case Claims::Kind::kBucket:

@@ -45,7 +45,7 @@ enum class Refuser : std::uint8_t {
   kBytes,
   kBucket,     // Admission::bucket
   kUnlisted,   // no bucket lists the operation: never
-  kMalformed,  // a ScheduleCreate without a transaction: never
+  kMalformed,  // a ScheduleCreate without a transaction, several that imply others: never
   kSchedule,   // too many transactions expire in that second
 };
 
@@ -79,14 +79,21 @@ class Claims {
   std::vector<Item> items_;
 };
 
-enum class Refund : std::uint8_t { kAll, kOperations };
-
 // A live bucket, as it stands.
 struct LiveBucket {
   std::string name;
   bool high_volume = false;
   std::int64_t burst_ms = 0;
   OperationBucket bucket;
+  std::uint64_t refusals = 0;
+};
+
+// Decisions that were refused by something else than an operation bucket.
+struct OtherRefusals {
+  std::uint64_t gas = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t schedule = 0;
+  std::uint64_t unlisted = 0;  // or malformed
 };
 
 struct DroppedBucket {
@@ -99,7 +106,8 @@ struct ThrottleOptions {
   Role role = Role::kFrontEnd;
   std::int32_t nodes = 1;  // into how many parts capacity is split; consensus: 1
   bool clamp_clock = true;
-  bool explain = true;  // a refusal says when it would fit
+  bool explain = true;         // a refusal says when it would fit
+  bool knows_queries = false;  // a transaction with the operation of a query is one
   Settings settings{};
 };
 
@@ -127,7 +135,12 @@ class ThrottleSet {
 
   // --- giving back
   Fault undo(OperationId operation, std::int32_t count);
-  void refund(const Claims& claims, Refund what = Refund::kAll);
+  // Of buckets that have been made anew since nothing is given back.
+  void refund(const Claims& claims);
+  // `part` of `whole` operations that were claimed together.
+  void refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole);
+  // What was claimed of gas beyond what was used. False: nothing.
+  bool refund_gas(const Claims& claims, std::int64_t used);
   // Gas that a transaction did not use. Exempt payers have used none.
   Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
 
@@ -142,6 +155,7 @@ class ThrottleSet {
   // --- changes
   // All operation buckets are built anew, and empty.
   void rebuild(const Definitions& definitions);
+  void rebuild(const Definitions& definitions, std::int32_t nodes);
   // Gas, bytes and duration are made anew, and empty.
   void configure(Settings settings);
 
@@ -157,9 +171,17 @@ class ThrottleSet {
   const ScalarBucket& gas() const noexcept { return gas_; }
   const std::optional<ScalarBucket>& bytes() const noexcept { return bytes_; }  // not consensus
   const DurationBucket& duration() const noexcept { return duration_; }
-  // Changes with every rebuild(); numbers of operations mean the same until then.
+  const OtherRefusals& other_refusals() const noexcept { return other_refusals_; }
+  // Changes with every rebuild() and forget_claims(); numbers of operations mean the same until
+  // then.
   std::uint32_t generation() const noexcept { return generation_; }
   bool last_was_refused_by_gas() const noexcept { return last_by_gas_; }
+
+  // What was claimed so far can no longer be given back.
+  void forget_claims() noexcept {
+    generation_ += 1;
+    scalar_generation_ += 1;
+  }
 
   // --- for snapshots
   Fault restore_bucket(std::size_t bucket, const Usage& usage);
@@ -173,12 +195,15 @@ class ThrottleSet {
 
  private:
   Moment clamped(Moment now) noexcept;
+  bool is_query(const Transaction& transaction) const noexcept;
+  Claim claim_for(const Transaction& transaction) const;
   Answered<Admission> run(const Claim& claim, Moment now, Claims* claims);
   Answer claim_plainly(OperationId operation, Moment now);
   Answered<bool> claim_operations(const Claim& claim, Moment now, Claims* claims,
                                   Admission& admission);
   Answered<Admission> look(const Claim& claim, Moment now) const;
   void explain(const Claim& claim, Moment now, Admission& admission) const;
+  void count_refusal(const Admission& admission) noexcept;
   template <typename OfBucket, typename OfGas>
   std::int64_t least(const Transaction& transaction, OfBucket&& of_bucket, OfGas&& of_gas) const;
   void make_scalars();
@@ -192,6 +217,7 @@ class ThrottleSet {
   ScalarBucket gas_;
   std::optional<ScalarBucket> bytes_;
   DurationBucket duration_;
+  OtherRefusals other_refusals_;
   Moment latest_{};
   std::uint32_t generation_ = 0;
   std::uint32_t scalar_generation_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "weir/system/throttle/validate.h"
@@ -15,6 +16,7 @@ ThrottleOptions options_of(const ThrottlesSpec& spec, Role role) {
           .nodes = role == Role::kConsensus ? 1 : spec.nodes,
           .clamp_clock = role != Role::kConsensus,
           .explain = true,
+          .knows_queries = role != Role::kConsensus,
           .settings = spec.settings};
 }
 
@@ -24,33 +26,35 @@ Transaction named(const ThrottleSet& set, const Submission& submission) {
   return transaction;
 }
 
-// What was claimed of the gas bucket.
-std::int64_t claimed_gas(const ThrottleSet& set, const Transaction& transaction) {
-  const Claim claim = claim_of(transaction, set.settings(), set.options().role, set.listing());
-  return claim.gas_use == GasUse::kClaim ? claim.gas : 0;
-}
+// Claims of different processes have different numbers, so that a late word about one of
+// an earlier process ends nobody else's. Below 2^53, for those who read numbers as doubles.
+std::uint64_t fresh_claim() { return (std::uint64_t{std::random_device{}() >> 12} << 32) + 1; }
 
 SetReading read(const ThrottleSet& set, Moment at) {
   SetReading reading;
   for (const LiveBucket& live : set.buckets()) {
     reading.buckets.push_back({live.name, live.high_volume, live.burst_ms, live.bucket.milli_ops(),
                                live.bucket.used_at(at), live.bucket.capacity(),
-                               live.bucket.percent_used(at)});
+                               live.bucket.percent_used(at), live.refusals});
   }
   reading.dropped.assign(set.dropped().begin(), set.dropped().end());
-  const auto scalar = [&](std::string name, const ScalarBucket& bucket) {
+  const OtherRefusals& others = set.other_refusals();
+  const auto scalar = [&](std::string name, const ScalarBucket& bucket, std::uint64_t refusals) {
     return BucketReading{.name = std::move(name),
                          .burst_ms = 1000,
                          .used = bucket.capacity() - bucket.free_at(at),
                          .capacity = bucket.capacity(),
-                         .percent_used = bucket.percent_used(at)};
+                         .percent_used = bucket.percent_used(at),
+                         .refusals = refusals};
   };
-  reading.gas = scalar("gas", set.gas());
-  if (set.bytes()) reading.bytes = scalar("bytes", *set.bytes());
+  reading.gas = scalar("gas", set.gas(), others.gas);
+  if (set.bytes()) reading.bytes = scalar("bytes", *set.bytes(), others.bytes);
   reading.duration = {.name = "duration",
                       .used = set.duration().used(),
                       .capacity = set.duration().capacity(),
                       .percent_used = set.duration().percent_used_now()};
+  reading.schedule_refusals = others.schedule;
+  reading.unlisted_refusals = others.unlisted;
   return reading;
 }
 
@@ -83,7 +87,8 @@ Throttles::Throttles(ThrottlesSpec spec)
     : nodes_(spec.nodes),
       front_end_(spec.definitions, options_of(spec, Role::kFrontEnd)),
       consensus_(spec.definitions, options_of(spec, Role::kConsensus)),
-      congestion_(std::move(spec.tiers), spec.congestion_period_s) {}
+      congestion_(std::move(spec.tiers), spec.congestion_period_s),
+      last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
 
 Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
   if (auto error = check(spec)) return std::move(*error);
@@ -135,7 +140,7 @@ Result<Submitted> Throttles::submit(Role role, const Submission& submission, Ins
   if (said.ok() && role == Role::kConsensus) congestion_.refresh(consensus_, moment_of(now));
   Result<Submitted> result = submitted(role, said);
   if (result && result->admission.allowed) {
-    result->claim = keep(role, std::move(claims), transaction);
+    result->claim = keep(role, std::move(claims));
   }
   return result;
 }
@@ -146,41 +151,76 @@ Result<Submitted> Throttles::peek(Role role, const Submission& submission, Insta
   return submitted(role, set.peek(named(set, submission), moment_of(now)));
 }
 
-std::uint64_t Throttles::keep(Role role, Claims claims, const Transaction& transaction) {
+std::uint64_t Throttles::keep(Role role, Claims claims) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
-  kept_.emplace(++last_claim_, Kept{role, std::move(claims), claimed_gas(set_of(role), transaction),
-                                    transaction.payer});
+  kept_.emplace(++last_claim_, Kept{role, std::move(claims)});
   return last_claim_;
 }
 
-bool Throttles::settle(std::uint64_t claim, std::int64_t gas_used) {
-  const std::scoped_lock lock(lock_);
-  const auto found = kept_.find(claim);
-  if (found == kept_.end()) return false;
-  const Kept kept = std::move(found->second);
-  kept_.erase(found);
-  if (const std::int64_t unused = kept.gas - std::max<std::int64_t>(0, gas_used); unused > 0) {
-    (void)set_of(kept.role).return_gas(unused, kept.payer);  // not negative: no fault
-  }
-  return true;
+void Throttles::forget_claims(Role role) {
+  std::erase_if(kept_, [&](const auto& each) { return each.second.role == role; });
+  set_of(role).forget_claims();
 }
 
-bool Throttles::cancel(std::uint64_t claim) {
+ClaimEnd Throttles::settle(std::uint64_t claim, std::int64_t gas_used) {
   const std::scoped_lock lock(lock_);
   const auto found = kept_.find(claim);
-  if (found == kept_.end()) return false;
+  if (found == kept_.end()) return ClaimEnd::kUnknown;
+  const bool any = set_of(found->second.role).refund_gas(found->second.claims, gas_used);
+  kept_.erase(found);
+  return any ? ClaimEnd::kRoom : ClaimEnd::kSame;
+}
+
+ClaimEnd Throttles::cancel(std::uint64_t claim) {
+  const std::scoped_lock lock(lock_);
+  const auto found = kept_.find(claim);
+  if (found == kept_.end()) return ClaimEnd::kUnknown;
   set_of(found->second.role).refund(found->second.claims);
   kept_.erase(found);
-  return true;
+  return ClaimEnd::kRoom;
 }
 
 Status Throttles::set_definitions(std::string_view text, std::string_view file) {
-  Result<Definitions> definitions = load_definitions(text, file, nodes_);
-  if (!definitions) return std::move(definitions).error();
+  // Read without the lock, because that may take a while; again, should the network have
+  // grown meanwhile.
+  std::int32_t nodes = 0;
+  for (;;) {
+    {
+      const std::scoped_lock lock(lock_);
+      nodes = nodes_;
+    }
+    const Result<Definitions> definitions = load_definitions(text, file, nodes);
+    if (!definitions) return definitions.error();
+    const std::scoped_lock lock(lock_);
+    if (nodes != nodes_) continue;
+    front_end_.rebuild(*definitions);
+    consensus_.rebuild(*definitions);
+    congestion_.forget();
+    return Done{};
+  }
+}
+
+Status Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
+  if (auto error = check(after)) return std::move(*error);
   const std::scoped_lock lock(lock_);
-  front_end_.rebuild(*definitions);
-  consensus_.rebuild(*definitions);
-  congestion_.forget();
+  if (before.settings != after.settings) {
+    front_end_.configure(after.settings);
+    consensus_.configure(after.settings);
+    congestion_.forget();
+  }
+  // Consensus is not split, so the number of nodes is nothing to it.
+  const bool other_definitions = before.definitions != after.definitions;
+  if (other_definitions || before.nodes != after.nodes) {
+    nodes_ = after.nodes;
+    front_end_.rebuild(after.definitions, after.nodes);
+  }
+  if (other_definitions) {
+    consensus_.rebuild(after.definitions);
+    congestion_.forget();
+  }
+  if (before.tiers != after.tiers || before.congestion_period_s != after.congestion_period_s) {
+    congestion_.configure(after.tiers, after.congestion_period_s);
+  }
   return Done{};
 }
 
@@ -201,12 +241,20 @@ std::string Throttles::positional_snapshot() const {
   return to_json(positional_snapshot_of(consensus_, &congestion_));
 }
 
-Result<RestoreReport> Throttles::restore(Role role, std::string_view text) {
+Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Instant now) {
   const Result<Snapshot> snapshot = parse_snapshot(text);
   if (!snapshot) return snapshot.error();
+  if (role != Role::kConsensus && snapshot->clock > moment_of(now)) {
+    return bad_argument(fmt::format(
+        "snapshot: its clock is at second {}, but now is second {}; correct the clock of one of "
+        "the two machines, or wait",
+        snapshot->clock.seconds, moment_of(now).seconds));
+  }
   const std::scoped_lock lock(lock_);
-  return throttle::restore(*snapshot, set_of(role),
-                           role == Role::kConsensus ? &congestion_ : nullptr);
+  Result<RestoreReport> report =
+      throttle::restore(*snapshot, set_of(role), role == Role::kConsensus ? &congestion_ : nullptr);
+  if (report) forget_claims(role);
+  return report;
 }
 
 Status Throttles::restore_positional(std::string_view text) {
@@ -226,6 +274,7 @@ Status Throttles::restore_positional(std::string_view text) {
   }
   consensus_ = std::move(set);
   congestion_ = std::move(congestion);
+  forget_claims(Role::kConsensus);
   return Done{};
 }
 

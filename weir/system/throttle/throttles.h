@@ -43,6 +43,7 @@ struct ThrottlesSpec {
   Settings settings{};
   std::vector<Tier> tiers{{90, 10}, {95, 25}, {99, 100}};
   std::int64_t congestion_period_s = 60;
+  std::optional<std::uint64_t> first_claim{};  // number of the first claim; none: a fresh one
 };
 
 struct Submission {
@@ -66,6 +67,7 @@ struct BucketReading {
   std::int64_t used = 0;  // leaked up to the instant asked for
   std::int64_t capacity = 0;
   double percent_used = 0;
+  std::uint64_t refusals = 0;  // since it was built
 };
 
 struct SetReading {
@@ -74,6 +76,8 @@ struct SetReading {
   BucketReading gas{};
   std::optional<BucketReading> bytes{};
   BucketReading duration{};
+  std::uint64_t schedule_refusals = 0;
+  std::uint64_t unlisted_refusals = 0;
 };
 
 struct Reading {
@@ -82,6 +86,13 @@ struct Reading {
   SetReading consensus{};
   std::int64_t generic_multiplier = 1;
   std::int64_t gas_multiplier = 1;
+};
+
+// What the end of a claim did.
+enum class ClaimEnd : std::uint8_t {
+  kUnknown,  // it has ended already, is too old, or was made elsewhere
+  kSame,     // there is no more room than before
+  kRoom,     // something was given back
 };
 
 class Throttles {
@@ -93,20 +104,26 @@ class Throttles {
   // What submit() would say. Changes nothing.
   Result<Submitted> peek(Role role, const Submission& submission, Instant now) const;
 
-  // The work is done: gas that was claimed and not used is given back. False: the claim
-  // has ended already, or is too old.
-  bool settle(std::uint64_t claim, std::int64_t gas_used);
+  // The work is done: gas that was claimed and not used is given back.
+  ClaimEnd settle(std::uint64_t claim, std::int64_t gas_used);
   // It was not done: everything is given back.
-  bool cancel(std::uint64_t claim);
+  ClaimEnd cancel(std::uint64_t claim);
 
   // Read strictly and judged for this network; on an error the old ones stay in force.
   Status set_definitions(std::string_view text, std::string_view file);
+
+  // Puts what differs between two specs in force. With other nodes or definitions all
+  // operation buckets are built anew and empty; with other settings gas, bytes and duration.
+  // Fails as create() does, and nothing has changed.
+  Status change(const ThrottlesSpec& before, const ThrottlesSpec& after);
 
   Reading reading(Instant now) const;
 
   std::string snapshot(Role role) const;
   std::string positional_snapshot() const;  // of consensus, which alone is saved
-  Result<RestoreReport> restore(Role role, std::string_view text);
+  // Claims of that role that were made before can no longer be given back. The front end's
+  // clock must not be ahead of `now`, because nothing would leak until then.
+  Result<RestoreReport> restore(Role role, std::string_view text, Instant now);
   Status restore_positional(std::string_view text);
 
   // For the gate: the lock may be taken again by the thread that has it, and the sets are
@@ -124,22 +141,21 @@ class Throttles {
   explicit Throttles(ThrottlesSpec spec);
 
   Result<Submitted> submitted(Role role, const Answered<Admission>& said) const;
-  std::uint64_t keep(Role role, Claims claims, const Transaction& transaction);
+  std::uint64_t keep(Role role, Claims claims);
+  void forget_claims(Role role);
 
   struct Kept {
     Role role;
     Claims claims;
-    std::int64_t gas;  // that was claimed
-    std::optional<std::int64_t> payer;
   };
 
-  const std::int32_t nodes_;
   mutable std::recursive_mutex lock_;
+  std::int32_t nodes_;
   ThrottleSet front_end_;
   ThrottleSet consensus_;
   Congestion congestion_;
   std::map<std::uint64_t, Kept> kept_;
-  std::uint64_t last_claim_ = 0;
+  std::uint64_t last_claim_;
 };
 
 }  // namespace weir::system::throttle

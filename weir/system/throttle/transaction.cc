@@ -71,6 +71,10 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
     return claim;
   }
   if (transaction.count != 1) {
+    // What it implies is known of one transaction, not of several.
+    if (transaction.nfts > 0 || transaction.creations > 0 || transaction.associations > 0) {
+      claim.objection = Objection::kMalformed;
+    }
     claim.is_plain = false;
     claim.count = transaction.count;
     claim.wraps = false;
@@ -119,10 +123,16 @@ Claim claim_of(const Query& query, const Settings& settings, const Listing& list
   }
   claim.requirements = listing.of(query.operation, Family::kNormal);
   if (claim.requirements.empty()) claim.objection = Objection::kUnlisted;
+  std::int64_t count = query.count;
   if (query.operation == operation::kCryptoGetAccountBalance && settings.balance_by_weight) {
+    count *= std::clamp(query.associations, 1, settings.balance_weight_max);
     claim.is_plain = false;
-    claim.count = std::clamp(query.associations, 1, settings.balance_weight_max);
   }
+  if (query.count != 1) {
+    claim.is_plain = false;
+    claim.wraps = false;
+  }
+  claim.count = static_cast<std::int32_t>(std::min<std::int64_t>(count, kMax32));
   return claim;
 }
 

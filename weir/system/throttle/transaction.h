@@ -46,6 +46,8 @@ struct Settings {
   bool high_volume = true;
   bool balance_by_weight = true;
   std::int32_t balance_weight_max = 1'000;
+
+  friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 // The transaction inside a ScheduleCreate.
@@ -75,6 +77,7 @@ struct Query {
   std::optional<std::int64_t> payer{};
   std::int64_t gas = 0;
   std::int32_t associations = 0;  // of the account whose balance is asked for
+  std::int32_t count = 1;         // several at once
 };
 
 // The second in which a scheduled transaction expires.

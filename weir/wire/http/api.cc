@@ -92,8 +92,8 @@ bool check_content(Exchange& exchange, const Route& route) {
 // Path parameter and query, decoded.
 bool read_target(Exchange& exchange, const Route& route, std::string_view query) {
   if (!exchange.raw_parameter.empty()) {
-    Result<std::string> decoded =
-        percent_decoded("path: the name of a limit", exchange.raw_parameter, Plus::kIsPlus);
+    Result<std::string> decoded = percent_decoded(fmt::format("path: '{}'", parameter_of(route)),
+                                                  exchange.raw_parameter, Plus::kIsPlus);
     if (!decoded) return exchange.fail(decoded.error());
     exchange.parameter = std::move(*decoded);
   }

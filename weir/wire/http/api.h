@@ -40,11 +40,16 @@
 namespace weir::system::sampling {
 class Sampling;
 }
+namespace weir::system::contract {
+class Accounts;
+}
 namespace weir::system::throttle {
 class Throttles;
 }
 
 namespace weir::wire::http {
+
+struct ComputeParts;  // compute_parts.h
 
 // A field of the header whose name begins with `Weir-`, in any case.
 struct Field {
@@ -60,6 +65,7 @@ struct Call {
   std::string_view body{};
   std::string_view content_type{};
   Role role = Role::kNobody;
+  std::string_view token{};  // that was presented, for Host::name_of()
   std::span<const Field> fields{};
 };
 
@@ -97,6 +103,12 @@ class Host {
   virtual bool ready(std::string& why) noexcept = 0;
   // What /v1/throttle speaks to; nullptr: none are configured.
   virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
+  // What /v1/contract and /aux/ratelimit speak to; nullptr: none are configured.
+  virtual std::shared_ptr<const system::contract::Accounts> accounts() noexcept { return nullptr; }
+  // What /v1/compute speaks to; by default nothing is configured.
+  virtual ComputeParts compute() noexcept;
+  // Who presents this token, for histories; empty: it has no name.
+  virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
   // What /v1/sampling speaks to; nullptr: none is configured.
   virtual std::shared_ptr<system::sampling::Sampling> sampling() noexcept { return nullptr; }
 };

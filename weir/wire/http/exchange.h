@@ -26,7 +26,7 @@ struct Exchange {
   Instant now;
   Answer& answer;
   Later& later;
-  std::string_view raw_parameter{};  // what stands for `{limit}` in the path
+  std::string_view raw_parameter{};  // what stands for `{…}` in the path
   std::string parameter{};           // the same, decoded
   Query query{};
   bool waits = false;  // `later` has been handed on

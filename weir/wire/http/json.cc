@@ -242,6 +242,38 @@ bool Reader::integer(const What& what, std::int64_t& value) {
   return true;
 }
 
+bool Reader::number_text(const What& what, std::string_view& value) {
+  constexpr std::string_view kExample = "digits, such as 0.64";
+  skip_space();
+  if (peek() == '"') {
+    if (!text(what, value)) return false;
+    return !value.empty() || wrong(what, "an empty text", "a number", kExample);
+  }
+  value_at_ = at_;
+  if (!is_digit(peek()) && peek() != '-') return wrong(what, found(), "a number", kExample);
+  const auto digits = [this] {
+    const std::size_t begin = at_;
+    while (is_digit(peek())) ++at_;
+    return at_ - begin;
+  };
+  if (peek() == '-') ++at_;
+  const bool starts_with_zero = peek() == '0';
+  const std::size_t whole = digits();
+  bool is_number = whole == 1 || (whole > 1 && !starts_with_zero);
+  if (peek() == '.') {
+    ++at_;
+    is_number &= digits() > 0;
+  }
+  if (peek() == 'e' || peek() == 'E') {
+    ++at_;
+    if (peek() == '+' || peek() == '-') ++at_;
+    is_number &= digits() > 0;
+  }
+  if (!is_number) return wrong(what, "not a number", "a number", kExample);
+  value = body_.substr(value_at_, at_ - value_at_);
+  return true;
+}
+
 bool Reader::flag(const What& what, bool& value) {
   skip_space();
   value_at_ = at_;

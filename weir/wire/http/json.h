@@ -99,6 +99,9 @@ class Reader {
   bool text(const What& what, std::string_view& value);
   bool integer(const What& what, std::int64_t& value);
   bool flag(const What& what, bool& value);
+  // A number as it is written, with a fraction and an exponent maybe, or a text, which may
+  // hold one. Never empty.
+  bool number_text(const What& what, std::string_view& value);
   // A text such as "1m30s", or a whole number of milliseconds. Never negative.
   bool duration(const What& what, Duration& value);
 

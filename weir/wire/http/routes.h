@@ -28,7 +28,7 @@ struct QueryParameter {
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // may end in `/{limit}`, which stands for one segment
+  std::string_view path;  // one segment may be a parameter, such as `{limit}`
   Role role;              // needed
   void (*handle)(Exchange&);
   std::string_view name;  // unique
@@ -47,8 +47,11 @@ struct Route {
 
 std::span<const Route> routes() noexcept;
 
+// The name of the route's parameter, such as `limit`; empty: it has none.
+std::string_view parameter_of(const Route& route) noexcept;
+
 // Whether `path`, as it came, is one of the route's. `parameter` becomes what stands for
-// `{limit}`, which is never empty, or nothing. A path is compared byte by byte: an
+// the parameter, which is never empty, or nothing. A path is compared byte by byte: an
 // escaped letter of a fixed part is another path.
 bool matches(const Route& route, std::string_view path, std::string_view& parameter) noexcept;
 
@@ -76,6 +79,39 @@ void show_throttles(Exchange& exchange);
 void show_snapshot(Exchange& exchange);
 void restore_snapshot(Exchange& exchange);
 void set_definitions(Exchange& exchange);
+void contract_reserve(Exchange& exchange);  // contract_calls.cc
+void contract_commit(Exchange& exchange);
+void contract_release(Exchange& exchange);
+void contract_consume(Exchange& exchange);
+void contract_feedback(Exchange& exchange);
+void show_account(Exchange& exchange);
+void work_out_processing_units(Exchange& exchange);
+void show_contracts(Exchange& exchange);
+void show_token_counts(Exchange& exchange);
+void set_contract(Exchange& exchange);  // contract_sync_calls.cc
+void set_token_counts(Exchange& exchange);
+void lock_tokens(Exchange& exchange);  // compute_calls.cc
+void add_tokens(Exchange& exchange);
+void unlock_tokens(Exchange& exchange);
+void extend_lock(Exchange& exchange);
+void register_portals(Exchange& exchange);
+void unregister_portals(Exchange& exchange);
+void split_units(Exchange& exchange);
+void join_worker(Exchange& exchange);
+void leave_worker(Exchange& exchange);
+void set_parameter(Exchange& exchange);
+void push_block(Exchange& exchange);
+void show_wallet(Exchange& exchange);
+void show_clusters(Exchange& exchange);
+void show_workers(Exchange& exchange);
+void show_epoch(Exchange& exchange);
+void show_allocations(Exchange& exchange);
+void show_history(Exchange& exchange);
+void admit_query(Exchange& exchange);
+void complete_query(Exchange& exchange);
+void cancel_query(Exchange& exchange);
+void show_query(Exchange& exchange);
+void show_worker(Exchange& exchange);
 void reload(Exchange& exchange);  // server_calls.cc
 void show_metrics(Exchange& exchange);
 void show_health(Exchange& exchange);

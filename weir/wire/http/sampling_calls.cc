@@ -97,7 +97,7 @@ void commit_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
   if (counters == nullptr) return;
   Texts texts;
-  const Result<ReservationBody> asked = read_commit(exchange.call.body, texts);
+  const Result<TaskReservationBody> asked = read_task_commit(exchange.call.body, texts);
   if (!asked) {
     exchange.fail(asked.error());
     return;
@@ -112,7 +112,7 @@ void release_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
   if (counters == nullptr) return;
   Texts texts;
-  const Result<ReservationBody> asked = read_release(exchange.call.body, texts);
+  const Result<TaskReservationBody> asked = read_task_release(exchange.call.body, texts);
   if (!asked) {
     exchange.fail(asked.error());
     return;

@@ -39,15 +39,15 @@ constexpr Member<GrantBody> kGrantMembers[] = {
     {"dry_run", [](Reader& in, GrantBody& into) { return in.flag("dry_run", into.dry_run); }},
 };
 
-bool read_number(Reader& in, ReservationBody& into) {
+bool read_number(Reader& in, TaskReservationBody& into) {
   return read_natural(in, "reservation", std::numeric_limits<std::int64_t>::max(),
                       into.reservation);
 }
 
-constexpr Member<ReservationBody> kCommitMembers[] = {
+constexpr Member<TaskReservationBody> kCommitMembers[] = {
     {"reservation", read_number},
     {"created",
-     [](Reader& in, ReservationBody& into) {
+     [](Reader& in, TaskReservationBody& into) {
        return read_natural(in, "created", sampling::kWantMax, into.created.emplace());
      }},
 };
@@ -61,7 +61,7 @@ Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Memb
   return into;
 }
 
-Result<ReservationBody> named(Result<ReservationBody> read) {
+Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
   if (read && read->reservation == 0) {
     return bad_argument(
         "body: reservation is missing; write the one that the grant was answered with");
@@ -110,12 +110,12 @@ Result<GrantBody> read_grant(std::string_view body, Texts& texts) {
   return read_body<GrantBody>(body, texts, kGrantMembers);
 }
 
-Result<ReservationBody> read_commit(std::string_view body, Texts& texts) {
-  return named(read_body<ReservationBody>(body, texts, kCommitMembers));
+Result<TaskReservationBody> read_task_commit(std::string_view body, Texts& texts) {
+  return named(read_body<TaskReservationBody>(body, texts, kCommitMembers));
 }
 
-Result<ReservationBody> read_release(std::string_view body, Texts& texts) {
-  return named(read_body<ReservationBody>(body, texts, std::span(kCommitMembers).first(1)));
+Result<TaskReservationBody> read_task_release(std::string_view body, Texts& texts) {
+  return named(read_body<TaskReservationBody>(body, texts, std::span(kCommitMembers).first(1)));
 }
 
 void append_grant(std::string& out, const sampling::Grant& grant, Instant now) {

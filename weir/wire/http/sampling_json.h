@@ -24,12 +24,12 @@ struct GrantBody {
 };
 Result<GrantBody> read_grant(std::string_view body, Texts& texts);
 
-struct ReservationBody {
+struct TaskReservationBody {
   std::int64_t reservation = 0;
   std::optional<std::int64_t> created{};
 };
-Result<ReservationBody> read_commit(std::string_view body, Texts& texts);
-Result<ReservationBody> read_release(std::string_view body, Texts& texts);
+Result<TaskReservationBody> read_task_commit(std::string_view body, Texts& texts);
+Result<TaskReservationBody> read_task_release(std::string_view body, Texts& texts);
 
 void append_grant(std::string& out, const system::sampling::Grant& grant, Instant now);
 // Without the last bracket, so that a key can follow.

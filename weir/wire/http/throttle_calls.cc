@@ -41,15 +41,20 @@ Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, 
                        : throttles.submit(asked.role, asked.submission, at);
 }
 
-void answer_claim(Exchange& exchange, std::int64_t claim, bool ended, std::string_view state) {
-  if (ended) {
-    exchange.answer_state(state);
+// Levels are others than a moment ago: somebody may wait at the gate.
+void try_waiters(Exchange& exchange) { exchange.api.engine().try_waiters(exchange.now); }
+
+void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
+                  std::string_view state) {
+  if (end == throttle::ClaimEnd::kUnknown) {
+    exchange.fail(Problem::kNotFound,
+                  fmt::format("claim {}: it has ended, or is too old, or was never made here; "
+                              "submit again if there is more to do",
+                              claim));
     return;
   }
-  exchange.fail(Problem::kNotFound,
-                fmt::format("claim {}: it has ended, or is too old, or was never made here; submit "
-                            "again if there is more to do",
-                            claim));
+  if (end == throttle::ClaimEnd::kRoom) try_waiters(exchange);
+  exchange.answer_state(state);
 }
 
 // The one value of a parameter, or what it is when it is left out.
@@ -179,15 +184,17 @@ void restore_snapshot(Exchange& exchange) {
       exchange.fail(status.error());
       return;
     }
+    try_waiters(exchange);
     exchange.answer_state("restored");
     return;
   }
   const Result<throttle::RestoreReport> report =
-      throttles->restore(choice->role, exchange.call.body);
+      throttles->restore(choice->role, exchange.call.body, exchange.now);
   if (!report) {
     exchange.fail(report.error());
     return;
   }
+  try_waiters(exchange);
   exchange.answer.content_type = kJsonType;
   append_restored(exchange.answer.body, *report);
 }
@@ -199,6 +206,7 @@ void set_definitions(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
+  try_waiters(exchange);
   exchange.answer_state("replaced");
 }
 

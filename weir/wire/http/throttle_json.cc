@@ -180,8 +180,10 @@ void append_bucket(std::string& out, const throttle::BucketReading& bucket) {
   // Of a bucket that holds nothing, no share is used.
   const double percent = std::isfinite(bucket.percent_used) ? bucket.percent_used : 0.0;
   fmt::format_to(std::back_inserter(out),
-                 R"(,"burst_ms":{},"milli_ops":{},"used":{},"capacity":{},"percent_used":{}}})",
-                 bucket.burst_ms, bucket.milli_ops, bucket.used, bucket.capacity, percent);
+                 R"(,"burst_ms":{},"milli_ops":{},"used":{},"capacity":{},"percent_used":{},)"
+                 R"("refusals":{}}})",
+                 bucket.burst_ms, bucket.milli_ops, bucket.used, bucket.capacity, percent,
+                 bucket.refusals);
 }
 
 void append_set(std::string& out, const throttle::SetReading& set) {
@@ -211,6 +213,10 @@ void append_set(std::string& out, const throttle::SetReading& set) {
   }
   out += R"(,"duration":)";
   append_bucket(out, set.duration);
+  out += R"(,"schedule_refusals":)";
+  append_unsigned(out, set.schedule_refusals);
+  out += R"(,"unlisted_refusals":)";
+  append_unsigned(out, set.unlisted_refusals);
   out += '}';
 }
 

@@ -1,0 +1,24 @@
+// `weir sync`: follows the service of one account, beside a server or without one.
+
+#pragma once
+
+#include <string>
+
+#include "apps/weir/log.h"
+
+namespace weir::app {
+
+struct SyncOptions {
+  std::string path = "weir.yaml";
+  std::string account{};  // empty: the only one that follows a service
+  bool once = false;
+  bool json = false;
+  std::string to{};     // a weir server's URL; empty: nobody is told
+  std::string token{};  // for that server
+  std::string save{};   // file for the contract; empty: it is not kept
+  LogOptions log;
+};
+
+int run_sync(const SyncOptions& options);
+
+}  // namespace weir::app

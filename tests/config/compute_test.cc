@@ -1,0 +1,85 @@
+// `compute:` in weir.yaml.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/support.h"
+
+namespace weir::config {
+namespace {
+
+using ::testing::HasSubstr;
+namespace compute = system::compute;
+
+TEST(ComputeSection, IsLedgerAndWorkerInOneByDefault) {
+  const Config config = config_of("compute: {}\nlimits: []\n");
+  ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);
+  EXPECT_EQ(config.compute->ledger->parameters, compute::Parameters{});
+  EXPECT_EQ(config.compute->worker->admission, compute::WorkerSettings{});
+  EXPECT_NE(config.compute->worker->gate, nullptr);
+  ASSERT_EQ(config.limits_spec.limits.size(), 1u);
+  EXPECT_EQ(config.limits_spec.limits[0].name, "compute");
+  EXPECT_EQ(config.limits_spec.units[0].name, "compute_units");
+}
+
+TEST(ComputeSection, IsOneOfTheTwoWhereOnlyThatIsWritten) {
+  const Config ledger = config_of("compute: { ledger: {} }\nlimits: []\n");
+  EXPECT_TRUE(ledger.compute->ledger.has_value());
+  EXPECT_FALSE(ledger.compute->worker.has_value());
+  EXPECT_TRUE(ledger.limits_spec.limits.empty());
+  const Config worker =
+      config_of("compute: { worker: { ledger: 'http://127.0.0.1:1' } }\nlimits: []\n");
+  EXPECT_FALSE(worker.compute->ledger.has_value());
+  EXPECT_TRUE(worker.compute->worker.has_value());
+}
+
+TEST(ComputeSection, ReadsEverySetting) {
+  const Config config = config_of(R"(
+compute:
+  ledger: { min_lock: 0.5, supply: 1000, mana: 1000, block_time: 2s, max_lock: 90d, max_portals: 3,
+            boost: { 0s: 10000, 1d: 11000 }, epoch: 10, first_epoch: 5, blocks: pushed, genesis: 7,
+            genesis_time: 1700000000, remainder: drop, published_faults: true }
+  worker: { name: w, running: 4, queue: 2, cluster_running: 3, cluster_queue: 1, burst: 2,
+            burst_max: 9, burst_window: 1s, order: queue_first, queueing: first_in, refund: portal,
+            query_time: 1m, overloaded_hint: 2s, mode: immediate, outage: keep, poll: 1s,
+            max_age: 10m, service_time: 100ms }
+limits: []
+)");
+  const compute::LedgerSettings& ledger = *config.compute->ledger;
+  const compute::Parameters& parameters = ledger.parameters;
+  EXPECT_EQ(parameters.min_lock, compute::kToken / 2);
+  EXPECT_EQ(parameters.max_lock_s, 90 * compute::kDaySeconds);
+  EXPECT_EQ(parameters.boost, (std::vector<compute::BoostStep>{{0, 10'000}, {86'400, 11'000}}));
+  EXPECT_EQ(parameters.clock.length, 10);
+  EXPECT_EQ(ledger.genesis_block, 7);
+  EXPECT_EQ(ledger.genesis, Instant{1'700'000'000'000'000'000});
+  EXPECT_EQ(parameters.remainder, compute::Remainder::kDrop);
+  const ComputeWorkerSettings& worker = *config.compute->worker;
+  EXPECT_EQ(worker.admission.burst, (compute::BurstRule{2, 9, std::chrono::seconds{1}}));
+  EXPECT_EQ(worker.admission.order, compute::CheckOrder::kQueueFirst);
+  EXPECT_EQ(worker.admission.queueing, compute::Queueing::kFirstIn);
+  EXPECT_EQ(worker.feed.mode, compute::FeedMode::kImmediate);
+  EXPECT_EQ(worker.feed.outage, compute::FeedOutage::kKeep);
+  EXPECT_THAT(describe(config), HasSubstr("compute worker: w, 4 at once, 2 may wait, allocations "
+                                          "from its own ledger\n"));
+}
+
+TEST(ComputeSection, SaysWhereMistakesAre) {
+  const auto mistake = [](const std::string& section) {
+    return parse("compute: " + section + "\nlimits: []\n", "weir.yaml").error().message;
+  };
+  EXPECT_THAT(mistake("{ worker: {} }"), HasSubstr("nowhere to get allocations from"));
+  EXPECT_THAT(mistake("{ worker: { ledger: far } }"), HasSubstr("must be the address of a weir"));
+  EXPECT_THAT(mistake("{ ledger: { block_time: 500ms } }"), HasSubstr("must be whole seconds"));
+  EXPECT_THAT(mistake("{ ledger: { epoch: 1 } }"), HasSubstr("compute: ledger: epoch"));
+  EXPECT_THAT(mistake("{ ledger: { min_lock: x } }"), HasSubstr("min_lock is 'x'"));
+  EXPECT_THAT(mistake("{ ledger: { boost: { 60d: 12000 } } }"), HasSubstr("must begin at 0"));
+  EXPECT_THAT(mistake("{ ledger: { mana: 1000000000000 } }"), HasSubstr("less than 2^62"));
+  EXPECT_THAT(mistake("{ worker: { ledger: 'http://a', file: b } }"), HasSubstr("both given"));
+  EXPECT_THAT(mistake("{ worker: { ledger: 'http://a', running: 2, cluster_running: 3 } }"),
+              HasSubstr("cluster_running is 3"));
+  EXPECT_THAT(mistake("[]"), HasSubstr("compute"));
+}
+
+}  // namespace
+}  // namespace weir::config

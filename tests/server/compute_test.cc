@@ -1,0 +1,233 @@
+// Compute in a server: in one process, and a ledger and a worker in two.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+
+#include "tests/app/support.h"
+#include "tests/server/http_client.h"
+#include "weir/server/worker_state.h"
+#include "weir/wire/http/compute_parts.h"
+
+namespace weir::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kNoLimits = "limits: []\n";
+
+// Tokens come fast and blocks when they are pushed, so that nothing waits for time.
+constexpr const char* kLedger = "blocks: pushed, block_time: 1s, epoch: 2, first_epoch: 0";
+
+std::string lock_body(std::int64_t tokens) {
+  return R"({"wallet":"acme","tokens":")" + std::to_string(tokens) + R"(","duration":1000})";
+}
+
+struct ComputeServer : HttpTest {
+  void begin(const std::string& rest = "", std::string_view limits = kNoLimits) {
+    serve(std::string("compute: { ledger: { ") + kLedger + " }, worker: { mode: immediate } }\n" +
+              rest,
+          limits);
+  }
+  void fund() {
+    EXPECT_EQ(
+        ask(post("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})")).status,
+        200);
+    EXPECT_EQ(ask(post("/v1/compute/locks", lock_body(1'000'000))).status, 200);
+    EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":2})")).status, 200);
+  }
+  bool has_tokens() {
+    return eventually([&] {
+      return ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})")).status ==
+             200;
+    });
+  }
+};
+
+TEST_F(ComputeServer, AdmitsQueriesOnceTokensAreLockedAndTheEpochHasTurned) {
+  begin();
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 403);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 200);
+  EXPECT_THAT(ask(get("/metrics")).body,
+              HasSubstr("weir_compute_queries_total{outcome=\"accepted\"} 1\n"));
+}
+
+TEST_F(ComputeServer, LimitsAnOrdinaryAcquireThatNamesAPortal) {
+  begin("", "limits: [ { name: daily, window: { limit: 1, every: 10000d } } ]\n");
+  fund();
+  ASSERT_TRUE(has_tokens());
+  const std::string body = R"({"attributes":{"portal":"portal-1"},"hold":"60s"})";
+  EXPECT_EQ(ask(post("/v1/acquire", body)).status, 200);
+  EXPECT_THAT(ask(get("/v1/compute/worker")).body, HasSubstr(R"("running":1)"));
+  const HttpAnswer refused = ask(post("/v1/acquire", body));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr(R"("limit":"daily")"));
+  EXPECT_THAT(ask(get("/v1/compute/worker")).body, HasSubstr(R"("running":1)"));
+}
+
+TEST_F(ComputeServer, HasLedgerAndBucketsAgainAfterARestart) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  begin(state);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  ASSERT_TRUE(server->stop(1s).ok());
+  server.reset();
+  const auto kept = read_worker_state(dir / "state" / kWorkerStateName);
+  ASSERT_TRUE(kept.ok() && kept->has_value());
+  EXPECT_EQ((*kept)->buckets.size(), 1u);
+  EXPECT_GT((*kept)->buckets[0].tokens_micro, 0);
+  begin(state);
+  EXPECT_THAT(ask(get("/v1/compute/wallets?wallet=acme")).body, HasSubstr(R"("tokens":"1000000")"));
+  EXPECT_THAT(ask(get("/v1/compute/epochs")).body, HasSubstr(R"("block":2,)"));
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 200)
+      << "the bucket did not begin empty";
+}
+
+TEST_F(ComputeServer, StaysAsItIsUntilARestart) {
+  begin();
+  fund();
+  write(std::string(kListen) + std::string(kNoLimits));
+  EXPECT_EQ(ask(with_body("POST", "/v1/reload", "")).status, 200);
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/acquire", R"({"attributes":{"portal":"portal-1"}})")).status, 200);
+}
+
+TEST_F(ComputeServer, LetsAWaiterStartWhenAQueryEnds) {
+  serve(std::string("compute: { ledger: { ") + kLedger +
+            " }, worker: { mode: immediate, running: 1 } }\n",
+        kNoLimits);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  const std::string body = ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).body;
+  const std::size_t begin = body.find("\"query\":") + 8;
+  const std::string query = body.substr(begin, body.find(',', begin) - begin);
+  HttpClient waiting(address());
+  waiting.send(
+      post("/v1/acquire", R"({"attributes":{"portal":"portal-1"},"hold":"60s","wait":"60s"})"));
+  ASSERT_TRUE(someone_waits());
+  EXPECT_EQ(ask(post("/v1/compute/queries/complete", R"({"query":)" + query + "}")).status, 200);
+  EXPECT_EQ(waiting.read().status, 200);
+}
+
+TEST_F(ComputeServer, GoesOnAcrossAReload) {
+  begin();
+  fund();
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(with_body("POST", "/v1/reload", "")).status, 200);
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 200);
+  EXPECT_EQ(ask(post("/v1/acquire", R"({"attributes":{"portal":"px"}})")).status, 429);
+}
+
+TEST_F(ComputeServer, ReadsAllocationsFromAFile) {
+  const std::string file = dir / "allocations.json";
+  std::ofstream(file)
+      << R"({"epoch":1,"epoch_time_ns":1000000,"clusters":[{"cluster":"acme","units":1000,"portals":["portal-1"]}]})";
+  serve("compute: { worker: { file: '" + file + "' } }\n", kNoLimits);
+  EXPECT_TRUE(has_tokens());
+}
+
+// --- two processes
+
+struct TwoProcesses : app::AppTest {
+  static std::unique_ptr<Process> serve_file(const std::string& file, const std::string& text) {
+    std::ofstream(file) << text;
+    return std::make_unique<Process>(weir({"serve", file}));
+  }
+  static std::string address_of(const Process& process) {
+    std::string found;
+    EXPECT_TRUE(app::eventually([&] {
+      const std::string log = process.said();
+      const std::size_t begin = log.find("127.0.0.1:");
+      if (begin == std::string::npos) return false;
+      const std::size_t end = log.find_first_not_of("0123456789", begin + 10);
+      if (end == std::string::npos) return false;
+      found = log.substr(begin, end - begin);
+      return true;
+    })) << process.said();
+    return found;
+  }
+  std::string ledger_config(const std::string& at) const {
+    return "listen: { resp: none, http: " + at + " }\nstate: { dir: '" +
+           (dir / "ledger-state").string() + "' }\ncompute: { ledger: { " + kLedger +
+           " } }\nlimits: []\n";
+  }
+};
+
+TEST_F(TwoProcesses, KeepTheWorkerServedWhileTheLedgerIsAway) {
+  auto ledger = serve_file(dir / "ledger.yaml", ledger_config("127.0.0.1:0"));
+  const std::string ledger_at = address_of(*ledger);
+  const auto tell = [&](const std::string& target, const std::string& body) {
+    const HttpAnswer answer = HttpClient(ledger_at).ask(post(target, body));
+    EXPECT_EQ(answer.status, 200) << target << ": " << answer.body;
+  };
+  tell("/v1/compute/workers", R"({"worker":"far away"})");
+  tell("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})");
+  tell("/v1/compute/locks", lock_body(1'000'000));
+  tell("/v1/compute/blocks", R"({"block":2})");
+
+  const auto worker = serve_file(
+      dir / "worker.yaml",
+      "listen: { resp: none, http: 127.0.0.1:0 }\ncompute: { worker: { name: far away, ledger: "
+      "'http://" +
+          ledger_at + "', poll: 50ms, max_age: 1h } }\nlimits: []\n");
+  const std::string worker_at = address_of(*worker);
+  const auto ask = [&](const std::string& request) { return HttpClient(worker_at).ask(request); };
+  const auto query = [&] {
+    return ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})")).status;
+  };
+  const auto shows = [&](const std::string& text) {
+    return app::eventually(
+        [&] { return ask(get("/v1/compute/worker")).body.find(text) != std::string::npos; });
+  };
+  ASSERT_TRUE(app::eventually([&] { return query() == 200; })) << worker->said();
+
+  ledger->signal(SIGTERM);
+  EXPECT_EQ(ledger->wait(), 0);
+  ASSERT_TRUE(app::eventually([&] {
+    return worker->said().find("event=outage part=compute") != std::string::npos;
+  })) << worker->said();
+  EXPECT_EQ(query(), 200) << "the last good allocations go on";
+
+  ledger = serve_file(dir / "ledger.yaml", ledger_config(ledger_at));
+  ASSERT_EQ(address_of(*ledger), ledger_at);
+  ASSERT_TRUE(app::eventually([&] {
+    return worker->said().find("event=outage-over part=compute") != std::string::npos;
+  })) << worker->said();
+  // Epoch 2 was in force; the ledger, which has everything again, goes on to the next.
+  EXPECT_TRUE(shows(R"("epoch":2,)"));
+  tell("/v1/compute/blocks", R"({"block":4})");
+  EXPECT_TRUE(shows(R"("epoch":3,)"));
+  EXPECT_EQ(query(), 200);
+}
+
+TEST_F(TwoProcesses, RefuseEverybodyOnceAllocationsAreTooOld) {
+  auto ledger = serve_file(dir / "ledger.yaml", ledger_config("127.0.0.1:0"));
+  const std::string ledger_at = address_of(*ledger);
+  HttpClient(ledger_at).ask(post("/v1/compute/workers", R"({"worker":"w"})"));
+  HttpClient(ledger_at).ask(
+      post("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})"));
+  HttpClient(ledger_at).ask(post("/v1/compute/locks", lock_body(1'000'000)));
+  HttpClient(ledger_at).ask(post("/v1/compute/blocks", R"({"block":2})"));
+  const auto worker = serve_file(
+      dir / "worker.yaml",
+      "listen: { resp: none, http: 127.0.0.1:0 }\ncompute: { worker: { name: w, ledger: 'http://" +
+          ledger_at + "', poll: 50ms, max_age: 200ms } }\nlimits: []\n");
+  const std::string worker_at = address_of(*worker);
+  const auto outcome = [&] {
+    return HttpClient(worker_at)
+        .ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})"))
+        .body;
+  };
+  ASSERT_TRUE(app::eventually([&] { return outcome().find("accepted") != std::string::npos; }));
+  ledger->signal(SIGKILL);
+  ledger->wait();
+  EXPECT_TRUE(app::eventually([&] { return outcome().find("stale") != std::string::npos; }))
+      << outcome();
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,247 @@
+// The durable ledger: history, replay, and kill -9.
+
+#include "weir/store/sqlite/ledger_store.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "tests/store/sqlite/support.h"
+
+namespace weir::store::sqlite {
+namespace {
+
+using namespace system::compute;
+
+LedgerSettings pushed_settings() {
+  LedgerSettings settings;
+  settings.blocks = BlockSource::kPushed;
+  return settings;
+}
+
+std::unique_ptr<LedgerStore> opened(const std::optional<fs::path>& dir,
+                                    LedgerSettings settings = pushed_settings()) {
+  auto store = LedgerStore::open(dir, std::move(settings), kStart);
+  EXPECT_TRUE(store.ok()) << store.error().message;
+  return std::move(*store);
+}
+
+Operation lock_of(const std::string& wallet, std::int64_t tokens) {
+  return {.op = Op::kLock,
+          .wallet = wallet,
+          .amount = static_cast<Amount>(tokens) * kToken,
+          .value = 18'000};
+}
+Operation add_of(const std::string& wallet, std::int64_t tokens) {
+  return {.op = Op::kAdd, .wallet = wallet, .amount = static_cast<Amount>(tokens) * kToken};
+}
+
+Amount locked(LedgerStore& store, const std::string& wallet) {
+  Amount amount = 0;
+  store.read(kStart, [&](const LedgerView& view) {
+    const Cluster* cluster = view.ledger.find(wallet);
+    if (cluster != nullptr) amount = cluster->lock.amount;
+  });
+  return amount;
+}
+
+Block block_of(LedgerStore& store, Instant now) {
+  Block block = 0;
+  store.read(now, [&](const LedgerView& view) { block = view.block; });
+  return block;
+}
+
+TEST(LedgerStore, HasEverythingAgainAfterARestart) {
+  TemporaryDirectory dir;
+  {
+    const auto store = opened(dir.path());
+    ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "ops", kStart)->ok());
+    ASSERT_EQ(*store->push_block(150, kStart), Fault::kNone);
+    ASSERT_TRUE(store->apply(add_of("acme", 5'000), "ops", kStart)->ok());
+    ASSERT_EQ(*store->push_block(170, kStart), Fault::kNone);
+  }
+  const auto store = opened(dir.path());
+  EXPECT_EQ(locked(*store, "acme"), 15'000 * kToken);
+  EXPECT_EQ(block_of(*store, kStart), 170);
+}
+
+TEST(LedgerStore, TellsWhoChangedWhatWhen) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "alice", kStart)->ok());
+  ASSERT_EQ(store->apply(lock_of("acme", 10'000), "bob", kStart)->fault, Fault::kAlreadyLocked);
+  ASSERT_EQ(*store->push_block(100, kStart + 5s), Fault::kNone);
+  ASSERT_TRUE(store->apply({.op = Op::kJoin, .name = "w1"}, "carol", kStart + 5s)->ok());
+  const auto rows = store->history({});
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].by, "alice");
+  EXPECT_EQ((*rows)[1].number, 2);
+  EXPECT_EQ((*rows)[1].block, 100);
+  EXPECT_EQ((*rows)[1].at, kStart + 5s);
+  EXPECT_EQ((*rows)[1].operation, R"({"op":"join","name":"w1"})");
+  EXPECT_EQ(store->history({.wallet = "acme"})->size(), 1u);
+  EXPECT_EQ(store->history({.after = 1})->size(), 1u);
+  EXPECT_EQ(store->history({.most = 1})->size(), 1u);
+}
+
+TEST(LedgerStore, ReproducesTheLedgerOfAnEpoch) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "ops", kStart)->ok());
+  ASSERT_EQ(*store->push_block(250, kStart), Fault::kNone);
+  ASSERT_TRUE(store->apply(add_of("acme", 5'000), "ops", kStart)->ok());
+  ASSERT_EQ(*store->push_block(310, kStart), Fault::kNone);
+  ASSERT_TRUE(store->apply({.op = Op::kSetEpochLength, .value = 50}, "ops", kStart)->ok());
+  ASSERT_EQ(*store->push_block(420, kStart), Fault::kNone);
+
+  const auto units = [&](std::int64_t epoch) -> std::pair<std::int64_t, Block> {
+    const auto found = store->ledger_of_epoch(epoch, kStart);
+    const auto& [ledger, block] = **found;
+    return {ledger.epoch_units(*ledger.find("acme"), block), block};
+  };
+  using Units = std::pair<std::int64_t, Block>;
+  EXPECT_EQ(units(2), Units(10'000, 100));
+  EXPECT_EQ(units(3), Units(10'000, 200));
+  EXPECT_EQ(units(4), Units(15'000, 300));
+  EXPECT_EQ(units(5), Units(7'500, 400));  // half an epoch's length since
+  EXPECT_FALSE(store->ledger_of_epoch(6, kStart)->has_value());
+  EXPECT_EQ(store->ledger_at(249)->find("acme")->lock.amount, 10'000 * kToken);
+  EXPECT_EQ(store->ledger_at(250)->find("acme")->lock.amount, 15'000 * kToken);
+}
+
+TEST(LedgerStore, CountsBlocksByTimeFromWhenItWasBegun) {
+  TemporaryDirectory dir;
+  EXPECT_EQ(block_of(*opened(dir.path(), {}), kStart + 120s), 10);
+  auto later = LedgerStore::open(dir.path(), {}, kStart + 1h);
+  EXPECT_EQ(block_of(**later, kStart + 1h), 300);
+  EXPECT_EQ(*(*later)->push_block(301, kStart + 1h), Fault::kBlockTooFar);
+}
+
+TEST(LedgerStore, RefusesBlocksThatGoBack) {
+  const auto store = opened(std::nullopt);
+  ASSERT_EQ(*store->push_block(10, kStart), Fault::kNone);
+  EXPECT_EQ(*store->push_block(9, kStart), Fault::kBlockWentBack);
+  EXPECT_EQ(block_of(*store, kStart), 10);
+}
+
+TEST(LedgerStore, MeasuresHowLongAnEpochLasts) {
+  const auto store = opened(std::nullopt);
+  const auto measured = [&] {
+    Duration time{};
+    store->read(kStart, [&](const LedgerView& view) { time = view.epoch_time; });
+    return time;
+  };
+  EXPECT_EQ(measured(), 1200s);
+  ASSERT_EQ(*store->push_block(1'000, kStart), Fault::kNone);
+  ASSERT_EQ(*store->push_block(1'050, kStart + 500s), Fault::kNone);
+  EXPECT_EQ(measured(), 1000s);
+  ASSERT_EQ(*store->push_block(1'150, kStart + 1700s), Fault::kNone);
+  EXPECT_EQ(measured(), 1200s);  // from 1,050 to 1,150
+}
+
+TEST(LedgerStore, RefusesOtherParametersThanItWasBegunWith) {
+  TemporaryDirectory dir;
+  opened(dir.path());
+  LedgerSettings settings = pushed_settings();
+  settings.parameters.mana = 1'000;
+  const auto refused = LedgerStore::open(dir.path(), settings, kStart);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message,
+              testing::HasSubstr("the ledger was begun with mana '10', but the configuration has "
+                                 "'1000'"));
+}
+
+TEST(LedgerStore, OnlyEverAddsToTheHistory) {
+  TemporaryDirectory dir;
+  const std::string file = (dir.path() / "ledger.db").string();
+  {
+    const auto store = opened(dir.path());
+    ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "ops", kStart)->ok());
+  }
+  Database database = *Database::open(file);
+  EXPECT_THAT(database.run("DELETE FROM history").error().message,
+              testing::HasSubstr("history is only added to"));
+  EXPECT_FALSE(database.run("UPDATE history SET actor = 'nobody'").ok());
+}
+
+TEST(LedgerStore, RefusesAFileThatIsNotWhole) {
+  TemporaryDirectory dir;
+  opened(dir.path());
+  write_bytes(dir.path() / "ledger.db", "not a database at all");
+  const auto refused = LedgerStore::open(dir.path(), pushed_settings(), kStart);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("what was locked is not known"));
+}
+
+TEST(LedgerStore, BelongsToOneProcess) {
+  TemporaryDirectory dir;
+  const auto store = opened(dir.path());
+  EXPECT_FALSE(LedgerStore::open(dir.path(), pushed_settings(), kStart).ok());
+}
+
+// --- kill -9
+
+constexpr int kRounds = 6;
+
+struct Progress {
+  std::atomic<std::int64_t> asked{0};     // operations that may be in the file
+  std::atomic<std::int64_t> answered{0};  // operations that must be
+};
+
+[[noreturn]] void write_for_ever(const fs::path& dir, Progress& progress) {
+  const auto store = LedgerStore::open(dir, pushed_settings(), kStart);
+  if (!store.ok()) ::_exit(1);
+  for (;;) {
+    const std::int64_t number = progress.asked += 1;
+    const Operation join{.op = Op::kJoin, .name = fmt::format("worker-{}", number)};
+    const Result<Applied> applied = (*store)->apply(join, "child", kStart);
+    if (!applied || !applied->ok()) ::_exit(2);
+    progress.answered = number;
+  }
+}
+
+TEST(LedgerCrash, KeepsEverythingThatWasAnswered) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  TemporaryDirectory dir;
+  void* memory =
+      ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto& progress = *new (memory) Progress;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::int64_t before = progress.answered;
+    const pid_t child = ::fork();
+    if (child == 0) write_for_ever(dir.path(), progress);
+    // At least a few answers, then any moment.
+    while (progress.answered < before + 3 && ::waitpid(child, nullptr, WNOHANG) == 0) {
+      ::usleep(1000);
+    }
+    ::usleep(static_cast<useconds_t>(random() % 50'000));
+    ::kill(child, SIGKILL);
+    int how = 0;
+    ::waitpid(child, &how, 0);
+    ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself, with " << WEXITSTATUS(how);
+
+    const auto store = opened(dir.path());
+    std::int64_t kept = 0;
+    store->read(kStart, [&](const LedgerView& view) {
+      kept = static_cast<std::int64_t>(view.ledger.workers().size());
+    });
+    ASSERT_GE(kept, progress.answered) << "round " << round;
+    ASSERT_LE(kept, progress.asked) << "round " << round;
+    progress.asked = progress.answered = kept;
+  }
+  fmt::print("{} operations in {} processes\n", progress.answered.load(), kRounds);
+  ::munmap(memory, sizeof(Progress));
+}
+
+}  // namespace
+}  // namespace weir::store::sqlite

@@ -1,0 +1,178 @@
+// A worker in an engine's decision.
+
+#include "weir/system/compute/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <mutex>
+
+#include "tests/engine/support.h"
+#include "tests/system/compute/support.h"
+#include "weir/system/compute/feed.h"
+
+namespace weir::system::compute {
+namespace {
+
+using engine::Cost;
+using engine::Engine;
+using engine::kRequests;
+using engine::WindowSpec;
+
+// One token a second for p0, one slot, and a window beside it.
+struct ComputeGateTest : ::testing::Test {
+  void SetUp() override { use({.running = 1, .queue = 4}); }
+  void use(const WorkerSettings& settings) {
+    worker = std::make_shared<SharedWorker>(std::in_place, settings);
+    worker->locked().apply(allocations_of({60, 60}), kStart);
+    spec.limits = {{.name = "window", .meter = WindowSpec{3, 24h}},
+                   {.name = "compute", .meter = std::make_shared<ComputeGate>(worker)}};
+    spec.units = {{std::string(kComputeUnit), engine::UnitScale::kMicro}};
+    spec.attributes = {std::string(kPortalAttribute)};
+    engine = engine::engine_of(spec);
+  }
+  static engine::Ask of(const char* portal) { return engine::Ask({{"portal", portal}}); }
+  std::int64_t tokens(Instant at) { return worker->locked().cluster_of("p0", at)->tokens_micro; }
+  std::int64_t left(Instant at) { return engine::remaining(*engine, "window", {}, at); }
+
+  engine::RuleSetSpec spec;
+  std::shared_ptr<SharedWorker> worker;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(ComputeGateTest, TakesATokenTogetherWithTheOtherLimits) {
+  ASSERT_TRUE(engine->decide(of("p0"), kStart + 2s)->allowed());
+  EXPECT_EQ(tokens(kStart + 2s), kMicro);
+  EXPECT_EQ(left(kStart + 2s), 2);
+}
+
+TEST_F(ComputeGateTest, TakesNothingFromOthersWhenTheBucketIsEmpty) {
+  const auto denied = engine->decide(of("p0"), kStart + 500ms);
+  EXPECT_EQ(denied->verdict, weir::Verdict::kDenied);
+  EXPECT_EQ(denied->earliest, kStart + 1s);
+  EXPECT_EQ(denied->binding()->limit, "compute");
+  EXPECT_EQ(left(kStart + 500ms), 3);
+  EXPECT_EQ(worker->locked().totals().outcomes[1], 1u);
+}
+
+TEST_F(ComputeGateTest, TakesNothingWhenAnotherLimitRefuses) {
+  ASSERT_TRUE(engine->decide(engine::Ask().costing(3), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(of("p0"), kStart + 1s)->allowed());
+  EXPECT_EQ(tokens(kStart + 1s), kMicro);
+}
+
+TEST_F(ComputeGateTest, LetsARequestWithoutAPortalPass) {
+  EXPECT_TRUE(engine->decide(engine::Ask(), kStart)->allowed());
+}
+
+TEST_F(ComputeGateTest, RefusesAPortalThatHasNothing) {
+  const auto denied = engine->decide(of("px"), kStart + 1s);
+  EXPECT_EQ(denied->verdict, weir::Verdict::kDenied);
+  EXPECT_EQ(denied->earliest, kForever);
+}
+
+TEST_F(ComputeGateTest, CountsARequestAsOneQuery) {
+  EXPECT_EQ(engine->decide(of("p0").costing(2), kStart + 3s)->verdict, weir::Verdict::kNever);
+}
+
+TEST_F(ComputeGateTest, KeepsASlotForAsLongAsAHoldLasts) {
+  const auto held = engine->acquire(of("p0"), {.hold = 1min}, kStart + 3s);
+  ASSERT_TRUE(held->allowed());
+  EXPECT_EQ(worker->locked().totals().running, 1);
+  EXPECT_FALSE(engine->decide(of("p1"), kStart + 3s)->allowed()) << "the only slot is taken";
+  engine->cancel(held->hold, kStart + 3s);
+  EXPECT_EQ(worker->locked().totals().running, 0);
+  EXPECT_EQ(tokens(kStart + 3s), 3 * kMicro);
+}
+
+TEST_F(ComputeGateTest, GivesTheUnusedPartBackWhenAHoldIsSettled) {
+  const auto held = engine->acquire(of("p0"), {.hold = 1min}, kStart + 1s);
+  const Cost actual[] = {{kComputeUnit, 300'000}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart + 1s));
+  EXPECT_EQ(tokens(kStart + 1s), 700'000);
+}
+
+TEST_F(ComputeGateTest, KeepsTheTokenOfAHoldThatExpires) {
+  ASSERT_TRUE(engine->acquire(of("p0"), {.hold = 1s}, kStart + 1s)->allowed());
+  engine->advance(kStart + 2s);
+  EXPECT_EQ(worker->locked().totals().running, 0);
+  EXPECT_EQ(tokens(kStart + 2s), kMicro);  // of the tick at 2 s
+}
+
+// --- the feed
+
+struct FeedTest : ::testing::Test {
+  std::unique_ptr<Feed> feed_of(const FeedSettings& settings) {
+    worker = std::make_shared<SharedWorker>(std::in_place, WorkerSettings{});
+    return std::make_unique<Feed>(worker, settings);
+  }
+  static AllocationSet epoch(std::int64_t number, std::int64_t units) {
+    AllocationSet set = allocations_of({units});
+    set.epoch = number;
+    return set;
+  }
+  std::int64_t units() {
+    const auto cluster = worker->locked().cluster_of("p0", kStart);
+    return cluster ? cluster->units : 0;
+  }
+  Cause cause(Instant at) { return worker->locked().peek("p0", at).cause; }
+
+  std::shared_ptr<SharedWorker> worker;
+};
+
+TEST_F(FeedTest, AppliesOnceInAnEpochAsPublished) {
+  const auto feed = feed_of({});
+  EXPECT_EQ(cause(kStart), Cause::kNotYetAllocated);
+  feed->heard(epoch(7, 60), kStart);
+  feed->heard(epoch(7, 120), kStart + 30s);
+  EXPECT_EQ(units(), 60);
+  feed->heard(epoch(8, 120), kStart + 60s);
+  EXPECT_EQ(units(), 120);
+}
+
+TEST_F(FeedTest, AppliesAtOnceInImmediateMode) {
+  const auto feed = feed_of({.mode = FeedMode::kImmediate});
+  feed->heard(epoch(7, 60), kStart);
+  feed->heard(epoch(7, 120), kStart + 30s);
+  EXPECT_EQ(units(), 120);
+}
+
+TEST_F(FeedTest, KeepsTheLastGoodOnesUntilTheyAreTooOld) {
+  const auto feed = feed_of({.max_age = 1h});
+  feed->heard(epoch(7, 60), kStart);
+  feed->failed("no answer", kStart + 1h);
+  EXPECT_EQ(units(), 60);
+  EXPECT_EQ(feed->status().trouble, "no answer");
+  feed->look(kStart + 1h + 1ns);
+  EXPECT_EQ(cause(kStart + 1h), Cause::kStale);
+  EXPECT_TRUE(feed->status().is_stale);
+  feed->heard(epoch(7, 60), kStart + 2h);
+  EXPECT_EQ(units(), 60) << "the same epoch is put in force again";
+  EXPECT_TRUE(feed->status().trouble.empty());
+}
+
+TEST_F(FeedTest, KeepsThemForEverWhereThePolicySaysSo) {
+  const auto feed = feed_of({.outage = FeedOutage::kKeep, .max_age = 1h});
+  feed->heard(epoch(7, 60), kStart);
+  feed->failed("no answer", kStart + 24h);
+  EXPECT_EQ(units(), 60);
+}
+
+TEST_F(FeedTest, ResumesWhatWasInForceBefore) {
+  const auto feed = feed_of({.max_age = 1h});
+  feed->resume(epoch(7, 60), kStart - 30min, kStart);
+  EXPECT_EQ(units(), 60);
+  feed->failed("no answer", kStart + 31min);
+  EXPECT_EQ(cause(kStart + 31min), Cause::kStale);
+}
+
+TEST_F(FeedTest, WarnsOfMoreThanTheWorkerCanServe) {
+  const auto feed = feed_of({.service_time = 1s});
+  feed->heard(epoch(7, 60), kStart);
+  EXPECT_EQ(feed->status().warning, "");
+  feed->heard(epoch(8, 60 * 33), kStart);
+  EXPECT_NE(feed->status().warning, "");
+}
+
+}  // namespace
+}  // namespace weir::system::compute

@@ -1,0 +1,210 @@
+// The routes below /v1/compute, without a socket and with a clock that stands still.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/wire/http/support.h"
+#include "weir/store/sqlite/ledger_store.h"
+#include "weir/system/compute/feed.h"
+#include "weir/wire/http/compute_json.h"
+#include "weir/wire/http/compute_parts.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace compute = system::compute;
+using ::testing::HasSubstr;
+
+struct ComputeDesk : Desk {
+  ComputeDesk() : Desk(three_per_second()) {
+    compute::LedgerSettings settings;
+    settings.blocks = compute::BlockSource::kPushed;
+    auto ledger = store::sqlite::LedgerStore::open(std::nullopt, settings, kTestStart);
+    EXPECT_TRUE(ledger.ok());
+    host.compute_in_force.ledger = std::move(*ledger);
+    host.compute_in_force.worker =
+        std::make_shared<compute::SharedWorker>(std::in_place, compute::WorkerSettings{});
+  }
+  Answer push(std::int64_t block) {
+    return post("/v1/compute/blocks", R"({"block":)" + std::to_string(block) + "}");
+  }
+  Answer lock(std::string_view wallet = "acme") {
+    return post("/v1/compute/locks",
+                R"({"wallet":")" + std::string(wallet) + R"(","tokens":"10000","duration":18000})");
+  }
+  // One token a second for portal-1.
+  void allocate() {
+    host.compute_in_force.worker->locked().apply(
+        {.epoch = 1, .epoch_time = 60s, .clusters = {{"acme", {"portal-1"}, 60}}}, clock.now());
+  }
+  Answer query(std::string_view rest = "") {
+    return post("/v1/compute/queries", R"({"portal":"portal-1")" + std::string(rest) + "}");
+  }
+};
+
+TEST(ComputeRoutes, SayWhatToConfigureWhereThereIsNothing) {
+  Desk desk(three_per_second());
+  EXPECT_EQ(desk.get("/v1/compute/epochs").status, 404u);
+  EXPECT_THAT(detail(desk.get("/v1/compute/epochs")), HasSubstr("this weir has no ledger"));
+  EXPECT_THAT(detail(desk.get("/v1/compute/worker")), HasSubstr("this weir is no worker"));
+}
+
+TEST(ComputeRoutes, TakeALockFromItsBeginningToItsEnd) {
+  ComputeDesk desk;
+  const Answer locked = desk.lock();
+  EXPECT_EQ(locked.status, 200u);
+  EXPECT_EQ(locked.body,
+            R"({"state":"done","tokens":"10000","amount":"10000000000000000000000","start":100,)"
+            R"("end":18100,"total_units":"1800000"})");
+  EXPECT_EQ(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme"})").status, 409u);
+  desk.push(100);
+  EXPECT_EQ(
+      text_at(desk.post("/v1/compute/locks/add", R"({"wallet":"acme","tokens":"0.5"})"), "tokens"),
+      "10000.5");
+  EXPECT_EQ(text_at(desk.post("/v1/compute/locks/auto", R"({"wallet":"acme","auto":true})"), "end"),
+            "null");
+  EXPECT_EQ(
+      text_at(desk.post("/v1/compute/locks/auto", R"({"wallet":"acme","auto":false})"), "end"),
+      "18200");
+  desk.push(18'200);
+  EXPECT_EQ(text_at(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme"})"), "tokens"),
+            "10000.5");
+}
+
+TEST(ComputeRoutes, NameTheFaultAndChangeNothing) {
+  ComputeDesk desk;
+  const Answer refused =
+      desk.post("/v1/compute/locks", R"({"wallet":"acme","tokens":"5","duration":100})");
+  EXPECT_EQ(refused.status, 409u);
+  EXPECT_EQ(refused.body,
+            R"({"fault":"BELOW_MIN","detail":"amount is 5 tokens, but at least 10000 must be )"
+            R"(locked; lock more"})");
+  EXPECT_EQ(desk.get("/v1/compute/wallets?wallet=acme").status, 404u);
+  desk.push(10);
+  EXPECT_EQ(text_at(desk.push(9), "fault"), "BLOCK_WENT_BACK");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/epochs"), "block"), "10");
+}
+
+TEST(ComputeRoutes, RefuseBodiesThatAreNotAsTheyShouldBe) {
+  ComputeDesk desk;
+  for (const char* body :
+       {R"({"wallet":"acme","tokens":"1","amount":"1","duration":1})",
+        R"({"wallet":"acme","tokens":1,"duration":1})", R"({"wallet":"acme","tokens":"x"})",
+        R"({"wallet":"acme","portals":["p"]})", R"({"duration":-1})", ""}) {
+    EXPECT_EQ(desk.post("/v1/compute/locks", body).status, 400u) << body;
+  }
+  EXPECT_EQ(desk.post("/v1/compute/locks/auto", R"({"wallet":"acme"})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/compute/clusters/split", R"({"wallet":"acme"})").status, 400u);
+  EXPECT_EQ(desk.ask("PUT", "/v1/compute/parameters", R"({"parameter":"manna"})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/compute/blocks", "{}").status, 400u);
+}
+
+TEST(ComputeRoutes, ShowWhatAWorkerHas) {
+  ComputeDesk desk;
+  desk.post("/v1/compute/workers", R"({"worker":"w1"})");
+  desk.post("/v1/compute/workers", R"({"worker":"w2"})");
+  desk.post("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})");
+  desk.lock();
+  EXPECT_EQ(text_at(desk.get("/v1/compute/allocations?worker=w1"), "fault"), "NO_WORKERS");
+  desk.push(150);
+  const Answer shown = desk.get("/v1/compute/allocations?worker=w1");
+  EXPECT_EQ(shown.body,
+            R"({"worker":"w1","block":150,"epoch":2,"epoch_time_ns":1200000000000,"clusters":)"
+            R"([{"cluster":"acme","units":5000,"portals":["portal-1"]}],"fault":"","broken":[]})");
+  const auto read = read_allocations(shown.body);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->set.clusters[0].units, 5'000);
+  desk.post("/v1/compute/clusters/split",
+            R"({"wallet":"acme","strategy":"shares","workers":[2],"basis_points":[10000]})");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/allocations?worker=w1"), "clusters"), "[]");
+  EXPECT_THAT(desk.get("/v1/compute/allocations?worker=w1&epoch=2").body, HasSubstr("5000"))
+      << "as it was when that epoch began";
+  EXPECT_EQ(desk.get("/v1/compute/allocations?worker=w1&epoch=3").status, 404u);
+  EXPECT_EQ(text_at(desk.get("/v1/compute/wallets?wallet=acme"), "strategy"), "shares");
+}
+
+TEST(ComputeRoutes, ShowTheLedgerAndItsHistory) {
+  ComputeDesk desk;
+  desk.host.name = "alice";
+  desk.lock();
+  desk.post("/v1/compute/workers", R"({"worker":"w1"})");
+  EXPECT_THAT(desk.get("/v1/compute/history?wallet=acme").body,
+              HasSubstr(R"("block":0,"by":"alice","operation":{"op":"lock","wallet":"acme")"));
+  EXPECT_EQ(text_at(desk.get("/v1/compute/history?after=2"), "history"), "[]");
+  EXPECT_EQ(desk.get("/v1/compute/workers").body,
+            R"({"workers":[{"id":1,"worker":"w1","active":false,"active_from":100,)"
+            R"("active_until":null}]})");
+  EXPECT_THAT(desk.get("/v1/compute/clusters").body, HasSubstr(R"("next":null)"));
+  EXPECT_EQ(text_at(desk.ask("PUT", "/v1/compute/parameters",
+                             R"({"parameter":"epoch_length","value":50})"),
+                    "next_epoch"),
+            "100");
+}
+
+TEST(ComputeRoutes, AdmitQueriesUntilTheBucketIsEmpty) {
+  ComputeDesk desk;
+  EXPECT_EQ(desk.query().status, 403u);
+  desk.allocate();
+  desk.pass(1s);
+  const Answer accepted = desk.query(R"(,"blocks":[0,30],"chunk":[0,100])");
+  EXPECT_EQ(accepted.status, 200u);
+  EXPECT_EQ(text_at(accepted, "state"), "running");
+  EXPECT_EQ(text_at(accepted, "retry_after_ms"), "1000");
+  desk.clock.advance(1ns);
+  const Answer limited = desk.query();
+  EXPECT_EQ(limited.status, 429u);
+  EXPECT_EQ(text_at(limited, "outcome"), "rate_limited");
+  EXPECT_EQ(text_at(limited, "cause"), "bucket_empty");
+  EXPECT_EQ(text_at(limited, "retry_after_ms"), "1000") << "rounded up";
+  EXPECT_THAT(limited.headers, HasSubstr("Retry-After: 1\r\n"));
+
+  const std::string id = text_at(accepted, "query");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "running");
+  const Answer done = desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}");
+  EXPECT_EQ(text_at(done, "tokens_micro"), "700000");
+  EXPECT_EQ(desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}").status, 404u);
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "gone");
+}
+
+TEST(ComputeRoutes, TellWhatWouldBeForNothing) {
+  ComputeDesk desk;
+  desk.allocate();
+  desk.pass(1s);
+  EXPECT_EQ(text_at(desk.query(R"(,"dry_run":true)"), "outcome"), "accepted");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/worker?portal=portal-1"), "tokens_micro"), "1000000");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/worker"), "running"), "0");
+  EXPECT_EQ(desk.get("/v1/compute/worker?portal=px").status, 404u);
+}
+
+TEST(ComputeRoutes, GiveTheTokenOfACancelledQueryBack) {
+  ComputeDesk desk;
+  desk.allocate();
+  desk.pass(1s);
+  const std::string id = text_at(desk.query(), "query");
+  EXPECT_EQ(
+      text_at(desk.post("/v1/compute/queries/cancel", R"({"query":)" + id + "}"), "tokens_micro"),
+      "1000000");
+}
+
+TEST(ComputeRoutes, RefuseQueriesThatAreNotAsTheyShouldBe) {
+  ComputeDesk desk;
+  desk.allocate();
+  for (const char* body : {"{}", R"({"portal":""})", R"({"portal":"p","blocks":[0,1]})",
+                           R"({"portal":"p","chunk":[0,1],"blocks":[0,1],"cost":"0.5"})",
+                           R"({"portal":"p","chunk":[1,0],"blocks":[0,1]})",
+                           R"({"portal":"p","cost":"1.5"})", R"({"portal":"p","cost":"-1"})"}) {
+    EXPECT_EQ(desk.post("/v1/compute/queries", body).status, 400u) << body;
+  }
+}
+
+TEST(Allocations, AreRefusedUnlessTheySayHowLongAnEpochLasts) {
+  EXPECT_FALSE(read_allocations("{}").ok());
+  EXPECT_FALSE(read_allocations("").ok());
+  EXPECT_FALSE(read_allocations(R"({"epoch":1,"epoch_time_ns":0,"clusters":[]})").ok());
+  EXPECT_TRUE(read_allocations(R"({"epoch":1,"epoch_time_ns":5,"clusters":[]})").ok());
+}
+
+}  // namespace
+}  // namespace weir::wire::http

@@ -1,0 +1,404 @@
+// `contracts:`: accounts, and the limits that draw on them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "weir/config/draft.h"
+#include "weir/engine/quantity.h"
+#include "weir/engine/rules.h"
+#include "weir/system/contract/document.h"
+#include "weir/system/contract/gate.h"
+#include "weir/system/contract/period.h"
+
+namespace weir::config {
+namespace {
+
+namespace contract = system::contract;
+using contract::AccountOptions;
+using contract::Policy;
+using contract::Resource;
+
+constexpr std::string_view kForm =
+    "[ { name: acme, policies: [ { type: REQUESTS, capacity: 1000, period: PT1M } ] } ]";
+
+// --- policies
+
+struct PolicyDraft {
+  std::optional<Resource> resource{};
+  std::optional<std::int64_t> capacity{};
+  std::optional<Duration> period{};
+  std::optional<Duration> refill{};
+};
+
+constexpr std::string_view kTypes[] = {type_name(Resource::kRequests),
+                                       type_name(Resource::kProcessingUnits)};
+
+void read_type(const Entry& entry, Context& context, PolicyDraft& policy) {
+  const std::ptrdiff_t place = read_choice(entry, context, kTypes);
+  if (place >= 0) policy.resource = static_cast<Resource>(place);
+}
+
+void read_capacity(const Entry& entry, Context& context, PolicyDraft& policy) {
+  std::int64_t capacity = -1;
+  read_count(entry, context, 0, contract::kCapacityMax, capacity);
+  if (capacity >= 0) policy.capacity = capacity;
+}
+
+void read_period(const Entry& entry, Context& context, PolicyDraft& policy) {
+  if (!check_text(entry.value, entry.key, context)) return;
+  const Result<Duration> period = contract::parse_period(entry.value.text);
+  if (period) {
+    policy.period = *period;
+  } else {
+    context.mistake(entry.value.place, period.error().message);
+  }
+}
+
+void read_refill(const Entry& entry, Context& context, PolicyDraft& policy) {
+  Duration refill{};
+  read_duration(entry, context, refill);
+  if (refill.count() > 0) policy.refill = refill;
+}
+
+constexpr Key<PolicyDraft> kPolicyKeys[] = {
+    {"type", read_type, "PROCESSING_UNITS", "`REQUESTS` or `PROCESSING_UNITS`.", kRequired},
+    {"capacity", read_capacity, "1000", "Whole units that it holds; 0 is a ban.", kRequired},
+    {"period", read_period, "PT1M",
+     "In which as many refill, ISO-8601 ([contract.md](contract.md)); `PT0S`: never.", kRequired},
+    {"refill", read_refill, "60ms",
+     "`nanosBetweenRefills`: the time in which one refills. Default: period / capacity, rounded "
+     "down."},
+};
+
+void read_policy(const TreeNode& item, Context& context, std::vector<Policy>& out) {
+  if (item.kind != TreeNode::Kind::kMap) {
+    context.mistake(item.place,
+                    fmt::format("a policy is {}, but it must be a map; write '{{ type: REQUESTS, "
+                                "capacity: 1000, period: PT1M }}'",
+                                item.shown()));
+    return;
+  }
+  PolicyDraft draft;
+  read_map<PolicyDraft>(item, kPolicyKeys, context, draft);
+  if (!draft.resource || !draft.capacity || !draft.period) return;  // reported
+  const auto refill_ns =
+      draft.refill ? std::optional<std::int64_t>(draft.refill->count()) : std::nullopt;
+  const Result<Policy> policy =
+      contract::make_policy(*draft.resource, *draft.capacity, *draft.period, refill_ns);
+  if (!policy) {
+    context.mistake(item.place, policy.error().message);
+    return;
+  }
+  const auto same = std::find_if(out.begin(), out.end(), [&](const Policy& other) {
+    return other.resource == policy->resource && other.period == policy->period;
+  });
+  if (same == out.end()) {
+    out.push_back(*policy);
+    return;
+  }
+  context.mistake(item.place,
+                  fmt::format("{}: it has {} and {}, but of one type and period there may be one; "
+                              "leave out the larger",
+                              *same == *policy ? "duplicate_policy" : "overlapping_policies",
+                              policy_id(*same), policy_id(*policy)));
+}
+
+// --- accounts
+
+struct AccountDraft {
+  const ReadFile& read_file;
+  ContractSettings settings{};
+  std::vector<Policy> listed{};
+};
+
+void read_account_policies(const Entry& entry, Context& context, AccountDraft& account) {
+  if (!check_kind(entry, TreeNode::Kind::kList, "[ { type: REQUESTS, capacity: 1000 … } ]",
+                  context)) {
+    return;
+  }
+  for (const TreeNode& item : entry.value.items) read_policy(item, context, account.listed);
+}
+
+// Rows are read in the order of the table, so the user is known.
+void read_document(const Entry& entry, Context& context, AccountDraft& account) {
+  ContractSettings& settings = account.settings;
+  read_text(entry, context, settings.file);
+  if (settings.file.empty()) return;  // reported
+  if (!account.read_file) {
+    context.mistake(entry.value.place,
+                    fmt::format("file {} is not read here, because no files are; load the "
+                                "configuration from a file",
+                                in_quotes(settings.file)));
+    return;
+  }
+  const Result<std::string> text = account.read_file(settings.file);
+  if (!text) {
+    context.mistake(entry.value.place, text.error().message);
+    return;
+  }
+  const auto elsewhere = [&](const Error& error) {
+    context.mistakes.add_elsewhere(entry.value.place,
+                                   fmt::format("{}: {}", settings.file, error.message));
+  };
+  const Result<std::vector<contract::Contract>> contracts = contract::read_contracts(*text);
+  if (!contracts) return elsewhere(contracts.error());
+  // An account that does not say whose it is, is the only user's there is.
+  Result<std::vector<Policy>> policies = policies_of(*contracts, settings.user_id);
+  if (!policies) return elsewhere(policies.error());
+  settings.policies = std::move(*policies);
+}
+
+void read_account_name(const Entry& entry, Context& context, AccountDraft& account) {
+  read_text(entry, context, account.settings.name);
+}
+
+void read_user_id(const Entry& entry, Context& context, AccountDraft& account) {
+  read_text(entry, context, account.settings.user_id);
+}
+
+template <auto Read>
+void in_options(const Entry& entry, Context& context, AccountDraft& account) {
+  Read(entry, context, account.settings.options);
+}
+
+template <auto Member>
+void span_at(const Entry& entry, Context& context, AccountDraft& account) {
+  if (!check_text(entry.value, entry.key, context)) return;
+  const Result<Duration> span = engine::parse_span(entry.key, entry.value.text);
+  if (!span) {
+    context.mistake(entry.value.place, span.error().message);
+  } else if (*span > contract::kTimeMax) {
+    context.mistake(entry.value.place, fmt::format("{} is {}, but it may be at most {}; write less",
+                                                   entry.key, in_quotes(entry.value.text),
+                                                   engine::duration_text(contract::kTimeMax)));
+  } else {
+    account.settings.options.*Member = *span;
+  }
+}
+
+void read_account_sync(const Entry& entry, Context& context, AccountDraft& account) {
+  read_sync(entry, context, account.read_file, account.settings.sync);
+  if (account.settings.options.role != contract::Role::kService) return;
+  context.mistake(entry.place,
+                  "its role is 'service', which counts itself, but sync follows another; write "
+                  "'role: guard', or leave one of the two out");
+}
+
+constexpr std::string_view kAccountRoles[] = {"guard", "service"};
+constexpr std::string_view kAccountRules[] = {"reservation", "published"};
+constexpr std::string_view kRetryAfterUnits[] = {"milliseconds", "seconds"};
+
+constexpr Key<AccountDraft> kAccountKeys[] = {
+    {"name", read_account_name, "acme", "Unique, at most 128 bytes.", kRequired},
+    {"user_id", read_user_id, "u-1547",
+     "Whose it is in published documents. Default: its name; in `file`, the only user there is."},
+    {"file", read_document, "./contracts.json",
+     "A published list of contracts ([contract.md](contract.md)); relative to the working "
+     "directory."},
+    {"policies", read_account_policies, "[ { type: REQUESTS, capacity: 1000, period: PT1M } ]",
+     "Policies instead of those of the file with the same type and period, or besides them."},
+    {"role", in_options<choice_at<&AccountOptions::role, kAccountRoles, AccountOptions>>, "guard",
+     "`guard`: tells workers when to start; `service`: refuses with 429. Default `guard`."},
+    {"rule", in_options<choice_at<&AccountOptions::rule, kAccountRules, AccountOptions>>,
+     "reservation",
+     "`reservation`, or `published` as the source document has it. Default `reservation`."},
+    {"jitter", span_at<&AccountOptions::jitter>, "100ms",
+     "How late a worker may start; a guard keeps what refills meanwhile in hand. Default `100ms`."},
+    {"hold", span_at<&AccountOptions::hold>, "10m",
+     "A reservation is final this long after its start. Default `10m`."},
+    {"max_delay", span_at<&AccountOptions::max_delay>, "1h",
+     "The longest wait that a reservation is given if it names none. Left out: any."},
+    {"retry_after",
+     in_options<choice_at<&AccountOptions::retry_after, kRetryAfterUnits, AccountOptions>>,
+     "milliseconds",
+     "Unit of `Retry-After`, sent and met: `milliseconds` as the service has it, or `seconds` as "
+     "HTTP has it. Default `milliseconds`."},
+    {"retry_after_default", span_at<&AccountOptions::retry_after_default>, "30s",
+     "How long a refusal counts that was met without a `Retry-After`. Default `30s`."},
+    {"sync", read_account_sync, "{ url: https://services.example.org }",
+     "The service that it follows."},
+};
+
+// Those of the list instead of those of the file, where both have one.
+void merge(std::vector<Policy>& policies, const std::vector<Policy>& listed) {
+  for (const Policy& policy : listed) {
+    const auto same = std::find_if(policies.begin(), policies.end(), [&](const Policy& other) {
+      return other.resource == policy.resource && other.period == policy.period;
+    });
+    if (same == policies.end()) {
+      policies.push_back(policy);
+    } else {
+      *same = policy;
+    }
+  }
+}
+
+// Full since ever: whoever asks first, asks later than that.
+constexpr Instant kSinceEver{0};
+
+void make(Place place, Context& context, ContractSettings& settings) {
+  auto made =
+      contract::Account::create(settings.name, settings.policies, settings.options, kSinceEver);
+  if (!made) {
+    context.mistake(place, made.error().message);
+    return;
+  }
+  settings.account = std::move(*made);
+  settings.gate = std::make_shared<contract::AccountGate>(settings.account);
+}
+
+std::string where_of(const TreeNode& item, std::size_t number) {
+  const Entry* name = item.find("name");
+  if (name == nullptr || name->value.text.empty()) return fmt::format("contract {}", number);
+  return fmt::format("contract {}", in_quotes(name->value.text));
+}
+
+// Nothing in it counts if a mistake is reported.
+ContractSettings read_account(const TreeNode& item, Context& context, const ReadFile& read_file) {
+  AccountDraft account{read_file};
+  if (item.kind != TreeNode::Kind::kMap) {
+    context.mistake(item.place, fmt::format("it is {}, but it must be a map; write 'contracts: {}'",
+                                            item.shown(), kForm));
+    return {};
+  }
+  const std::size_t before = context.mistakes.count();
+  read_map<AccountDraft>(item, kAccountKeys, context, account);
+  ContractSettings& settings = account.settings;
+  if (settings.user_id.empty()) settings.user_id = settings.name;
+  if (settings.sync) {
+    settings.sync->service.user_id = settings.user_id;
+    settings.sync->service.retry_after = settings.options.retry_after;
+  }
+  if (context.mistakes.count() > before) return {.name = settings.name};
+  merge(settings.policies, account.listed);
+  make(item.place, context, settings);
+  return std::move(settings);
+}
+
+std::shared_ptr<const contract::Accounts> accounts_of(
+    const std::vector<ContractSettings>& contracts) {
+  auto accounts = std::make_shared<contract::Accounts>();
+  for (const ContractSettings& settings : contracts) {
+    // Names and ids were checked one by one as they were read.
+    static_cast<void>(accounts->add(settings.account, settings.user_id).ok());
+  }
+  return accounts;
+}
+
+const ContractSettings* find(const std::vector<ContractSettings>& contracts,
+                             std::string_view name) {
+  const auto found = std::find_if(contracts.begin(), contracts.end(),
+                                  [&](const ContractSettings& each) { return each.name == name; });
+  return found == contracts.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void read_contracts(const Entry& entry, Context& context, Draft& draft) {
+  Context inner{context.mistakes, "contracts"};
+  declare_unit(contract::kProcessingUnitsUnit, engine::UnitScale::kMicro, entry.place, inner,
+               draft.config.limits_spec);
+  if (!check_kind(entry, TreeNode::Kind::kList, kForm, context)) return;
+  const std::vector<TreeNode>& items = entry.value.items;
+  if (items.size() > kAccountsMax) {
+    inner.mistake(items[kAccountsMax].place,
+                  fmt::format("there are {} accounts, but at most {} are allowed; run several "
+                              "servers",
+                              items.size(), kAccountsMax));
+    return;
+  }
+  const std::size_t before = context.mistakes.count();
+  contract::Accounts accounts;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Context of_account{context.mistakes, where_of(items[i], i + 1)};
+    ContractSettings settings = read_account(items[i], of_account, draft.read_file);
+    if (settings.account != nullptr) {
+      if (const Status added = accounts.add(settings.account, settings.user_id); !added) {
+        of_account.mistake(items[i].place, added.error().message);
+      }
+    }
+    if (!settings.name.empty()) draft.config.contracts.push_back(std::move(settings));
+  }
+  if (context.mistakes.count() == before) {
+    draft.config.accounts = accounts_of(draft.config.contracts);
+  }
+}
+
+std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& context,
+                                                 const std::vector<ContractSettings>& contracts,
+                                                 bool& is_broken) {
+  is_broken = true;
+  std::string name;
+  read_text(entry, context, name);
+  if (name.empty()) return nullptr;  // reported
+  const ContractSettings* const settings = find(contracts, name);
+  if (settings == nullptr) {
+    std::vector<std::string> known;
+    for (const ContractSettings& each : contracts) known.push_back(in_quotes(each.name));
+    context.mistake(
+        entry.value.place,
+        fmt::format("contract is {}, but it must be the name of an account under "
+                    "'contracts'; known are {}",
+                    in_quotes(name),
+                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    return nullptr;
+  }
+  if (settings->account == nullptr) return nullptr;  // a mistake in it has been reported
+  if (settings->options.rule == contract::Rule::kPublished) {
+    context.mistake(entry.value.place,
+                    fmt::format("account {} follows the published rule, which cannot be decided "
+                                "together with limits; write 'rule: reservation' for it",
+                                in_quotes(name)));
+    return nullptr;
+  }
+  is_broken = false;
+  return settings->gate;
+}
+
+void list_contract_keys(std::vector<KeyHelp>& out) {
+  list_keys<AccountDraft>("contracts", kAccountKeys, out);
+  list_keys<PolicyDraft>("contracts: policies", kPolicyKeys, out);
+  list_sync_keys(out);
+}
+
+Status keep_contracts(const Config& running, Config& next) {
+  for (ContractSettings& kept : next.contracts) {
+    const ContractSettings* const old = find(running.contracts, kept.name);
+    if (old == nullptr) continue;
+    if (old->options.role != kept.options.role || old->options.rule != kept.options.rule) {
+      return bad_argument(
+          fmt::format("{}: contract {}: its role or rule is another one, which cannot change while "
+                      "it has reservations and values; leave them, or restart",
+                      next.path, in_quotes(kept.name)));
+    }
+    for (engine::LimitSpec& limit : next.limits_spec.limits) {
+      auto* const gate = std::get_if<std::shared_ptr<engine::Gate>>(&limit.meter);
+      if (gate != nullptr && *gate == kept.gate) *gate = old->gate;
+    }
+    kept.account = old->account;
+    kept.gate = old->gate;
+  }
+  if (next.contracts.empty()) return Done{};
+  next.accounts = accounts_of(next.contracts);
+  return compile_again(next);
+}
+
+Status change_contracts(const Config& running, const Config& next, Instant now) {
+  for (const ContractSettings& changed : next.contracts) {
+    const ContractSettings* const old = find(running.contracts, changed.name);
+    if (old == nullptr) continue;
+    if (Status status = changed.account->change_options(changed.options); !status) return status;
+    // Policies that the file has as before may have been changed by a service since.
+    if (old->policies == changed.policies) continue;
+    if (Status status = changed.account->change(changed.policies, now); !status) return status;
+  }
+  return Done{};
+}
+
+}  // namespace weir::config

@@ -1,0 +1,283 @@
+#include "weir/server/compute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "weir/server/worker_state.h"
+#include "weir/store/sqlite/ledger_store.h"
+#include "weir/system/contract/transfer.h"
+#include "weir/wire/http/compute_json.h"
+
+namespace weir::server {
+namespace {
+
+namespace fs = std::filesystem;
+namespace compute = system::compute;
+using compute::AllocationSet;
+
+constexpr Duration kLookEvery = std::chrono::milliseconds{100};  // at a ledger in this process
+constexpr Duration kKeepEvery = std::chrono::seconds{1};
+constexpr std::size_t kAllocationsBytesMax = std::size_t{256} << 20;
+
+// What a source has to say: nothing new, allocations, or an error.
+struct Heard {
+  AllocationSet set;
+  std::string note;  // why there are none
+};
+using News = Result<std::optional<Heard>>;
+
+Heard heard_of(wire::http::AllocationsDocument document) {
+  Heard heard{std::move(document.set), ""};
+  if (document.fault != compute::Fault::kNone) {
+    heard.note = fmt::format("{}: worker '{}' is not active in this ledger; let it join",
+                             to_string(document.fault), document.worker);
+  }
+  return heard;
+}
+
+}  // namespace
+
+class Compute::Source {
+ public:
+  virtual ~Source() = default;
+  virtual News fetch(Instant now) = 0;
+  virtual void cancel() noexcept {}
+};
+
+// Asks only when something has happened there.
+class Compute::OwnLedger final : public Source {
+ public:
+  OwnLedger(std::shared_ptr<compute::LedgerService> ledger, std::string name,
+            compute::FeedMode mode)
+      : ledger_(std::move(ledger)), name_(std::move(name)), mode_(mode) {}
+
+  News fetch(Instant now) override {
+    std::optional<Heard> heard;
+    ledger_->read(now, [&](const compute::LedgerView& view) {
+      const std::int64_t epoch = epoch_number(view.ledger.clock(), view.block);
+      const bool has_changed =
+          epoch != epoch_ || (mode_ == compute::FeedMode::kImmediate && view.version != version_);
+      if (!has_changed) return;
+      epoch_ = epoch;
+      version_ = view.version;
+      const compute::Allocations found =
+          view.ledger.allocations(view.ledger.worker_id(name_).value_or(0), view.block);
+      // It has joined; until the next epoch it has nothing.
+      heard = Heard{allocation_set(view.ledger, found, view.epoch_time), ""};
+    });
+    return heard;
+  }
+
+ private:
+  const std::shared_ptr<compute::LedgerService> ledger_;
+  const std::string name_;
+  const compute::FeedMode mode_;
+  std::int64_t epoch_ = -1;
+  std::int64_t version_ = -1;
+};
+
+class Compute::Remote final : public Source {
+ public:
+  Remote(const std::string& ledger, const std::string& name, std::string token)
+      : url_(fmt::format("{}/v1/compute/allocations?worker={}",
+                         ledger.ends_with('/') ? ledger.substr(0, ledger.size() - 1) : ledger,
+                         system::contract::url_escaped(name))),
+        token_(std::move(token)),
+        transfer_({.bytes_max = kAllocationsBytesMax}) {}
+
+  News fetch(Instant) override {
+    const system::contract::Transferred got = transfer_.run({.url = url_, .bearer = token_});
+    if (got.status != 200) {
+      return Error{
+          ErrorCode::kUnavailable,
+          fmt::format("{}: {}; check that the weir with the ledger runs there", url_,
+                      got.status == 0 ? got.body
+                                      : fmt::format("it answered {}: {}", got.status,
+                                                    std::string_view(got.body).substr(0, 200)))};
+    }
+    Result<wire::http::AllocationsDocument> document = wire::http::read_allocations(got.body);
+    if (!document) return bad_argument(fmt::format("{}: {}", url_, document.error().message));
+    return std::optional(heard_of(std::move(*document)));
+  }
+  void cancel() noexcept override { transfer_.cancel(); }
+
+ private:
+  const std::string url_;
+  const std::string token_;
+  system::contract::Transfer transfer_;
+};
+
+class Compute::File final : public Source {
+ public:
+  explicit File(std::string path) : path_(std::move(path)) {}
+
+  News fetch(Instant) override {
+    std::ifstream in(path_, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in) {
+      return Error{ErrorCode::kUnavailable,
+                   fmt::format("{}: it cannot be read; write allocations there", path_)};
+    }
+    Result<wire::http::AllocationsDocument> document = wire::http::read_allocations(text);
+    if (!document) return bad_argument(fmt::format("{}: {}", path_, document.error().message));
+    return std::optional(heard_of(std::move(*document)));
+  }
+
+ private:
+  const std::string path_;
+};
+
+Compute::Compute(Clock& clock, std::shared_ptr<compute::LedgerService> ledger)
+    : clock_(clock), ledger_(std::move(ledger)) {}
+
+Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Clock& clock) {
+  const config::ComputeSettings& settings = *config.compute;
+  std::optional<fs::path> dir;
+  if (config.state) dir = config.state->dir;
+  std::shared_ptr<compute::LedgerService> ledger;
+  if (settings.ledger) {
+    std::optional<fs::path> ledger_dir;
+    if (dir) ledger_dir = *dir / "ledger";
+    auto opened = store::sqlite::LedgerStore::open(ledger_dir, *settings.ledger, clock.now());
+    if (!opened) return std::move(opened).error();
+    ledger = std::move(*opened);
+  }
+  std::unique_ptr<Compute> made(new Compute(clock, std::move(ledger)));
+  if (settings.worker) {
+    if (Status status = made->begin_worker(*settings.worker, dir); !status) {
+      return std::move(status).error();
+    }
+  }
+  return made;
+}
+
+Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
+                             const std::optional<fs::path>& state_dir) {
+  worker_ = worker.worker;
+  feed_ = std::make_unique<compute::Feed>(worker_, worker.feed);
+  const Instant now = clock_.now();
+  if (!worker.ledger.empty()) {
+    const std::string trouble = system::contract::url_trouble(worker.ledger);
+    if (!trouble.empty()) return bad_argument(fmt::format("compute: worker: ledger {}", trouble));
+    source_ = std::make_unique<Remote>(worker.ledger, worker.name, worker.token);
+    period_ = std::min(worker.feed.poll, kKeepEvery);
+  } else if (!worker.file.empty()) {
+    source_ = std::make_unique<File>(worker.file);
+    period_ = std::min(worker.feed.poll, kKeepEvery);
+  } else {
+    const Result<compute::Applied> joined =
+        ledger_->apply({.op = compute::Op::kJoin, .name = worker.name}, "weir", now);
+    if (!joined) return joined.error();
+    source_ = std::make_unique<OwnLedger>(ledger_, worker.name, worker.feed.mode);
+    period_ = std::min(worker.feed.poll, kLookEvery);
+  }
+  if (state_dir) {
+    file_ = *state_dir / kWorkerStateName;
+    Result<std::optional<WorkerState>> state = read_worker_state(*file_);
+    if (!state) return std::move(state).error();
+    if (*state) {
+      {
+        const std::scoped_lock lock(*worker_);
+        worker_->locked().restore(std::move((*state)->buckets));
+      }
+      feed_->resume(std::move((*state)->allocations), (*state)->heard, now);
+    }
+  }
+  round(now);
+  thread_ = std::thread([this] { run(); });
+  return Done{};
+}
+
+void Compute::run() {
+  Instant keep_at = clock_.now() + kKeepEvery;
+  for (;;) {
+    {
+      std::unique_lock lock(lock_);
+      wake_.wait_for(lock, period_, [this] { return is_ending_; });
+      if (is_ending_) return;
+    }
+    const Instant now = clock_.now();
+    round(now);
+    if (now < keep_at) continue;
+    keep_at = now + kKeepEvery;
+    const Status kept = keep();
+    const std::scoped_lock lock(lock_);
+    keep_trouble_ = kept ? "" : kept.error().message;
+  }
+}
+
+void Compute::round(Instant now) {
+  {
+    const std::scoped_lock lock(*worker_);
+    worker_->locked().expire(now);
+  }
+  const bool is_own = dynamic_cast<OwnLedger*>(source_.get()) != nullptr;
+  std::optional<News> news;
+  if (is_own || now >= fetch_at_) {
+    news = source_->fetch(now);
+    fetch_at_ = now + feed_->settings().poll;
+  }
+  const std::scoped_lock lock(lock_);
+  if (!news) {
+    feed_->look(now);
+  } else if (!*news) {
+    feed_->failed(news->error().message, now);
+  } else if (**news) {
+    feed_->heard(std::move((**news)->set), now, std::move((**news)->note));
+  } else {
+    feed_->heard_nothing_new(now);
+  }
+}
+
+Status Compute::keep() {
+  if (!file_) return Done{};
+  WorkerState state;
+  {
+    const std::scoped_lock lock(lock_);
+    if (!feed_->status().epoch) return Done{};
+    state.heard = feed_->status().fetched;
+    state.allocations = feed_->last();
+  }
+  {
+    const std::scoped_lock lock(*worker_);
+    state.buckets = worker_->locked().kept();
+  }
+  std::string text = worker_state_text(state);
+  if (text == kept_) return Done{};
+  Status written = write_worker_state(*file_, text);
+  if (written) kept_ = std::move(text);
+  return written;
+}
+
+wire::http::ComputeParts Compute::parts() const {
+  const std::scoped_lock lock(lock_);
+  return {ledger_, worker_, feed_ == nullptr ? compute::FeedStatus{} : feed_->status()};
+}
+
+std::string Compute::trouble() const {
+  const std::scoped_lock lock(lock_);
+  if (feed_ != nullptr && !feed_->status().trouble.empty()) return feed_->status().trouble;
+  return keep_trouble_;
+}
+
+Status Compute::stop() {
+  {
+    const std::scoped_lock lock(lock_);
+    if (is_ending_) return Done{};
+    is_ending_ = true;
+  }
+  wake_.notify_all();
+  if (source_ != nullptr) source_->cancel();
+  if (!thread_.joinable()) return Done{};
+  thread_.join();
+  return keep();
+}
+
+Compute::~Compute() { static_cast<void>(stop().ok()); }
+
+}  // namespace weir::server

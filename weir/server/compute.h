@@ -1,0 +1,76 @@
+// Compute: the ledger and the worker of a server, as the configuration has them.
+//
+// The ledger lies in `ledger/` under state.dir, or in memory. A worker fetches its
+// allocations on a thread of its own: from the ledger in the same process, where it joins by
+// itself, from another weir over HTTP, or from a file. Its buckets and the last good
+// allocations are kept in `worker.state` under state.dir, so that a restart has both
+// though the ledger cannot be asked.
+//
+// Thread safety: every function may be called from any thread.
+
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/config/config.h"
+#include "weir/system/compute/feed.h"
+#include "weir/system/compute/ledger_service.h"
+#include "weir/wire/http/compute_parts.h"
+
+namespace weir::server {
+
+class Compute {
+ public:
+  // Requires a clock that outlives it.
+  static Result<std::unique_ptr<Compute>> start(const config::Config& config, Clock& clock);
+  ~Compute();
+  Compute(const Compute&) = delete;
+  Compute& operator=(const Compute&) = delete;
+
+  wire::http::ComputeParts parts() const;
+  // Why the last fetch, or the last writing of buckets, failed; empty if neither did.
+  std::string trouble() const;
+  // Ends the thread and writes the buckets.
+  Status stop();
+
+ private:
+  class Source;
+  class OwnLedger;
+  class Remote;
+  class File;
+
+  Compute(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger);
+  Status begin_worker(const config::ComputeWorkerSettings& worker,
+                      const std::optional<std::filesystem::path>& state_dir);
+  void run();
+  void round(Instant now);
+  Status keep();
+
+  Clock& clock_;
+  const std::shared_ptr<system::compute::LedgerService> ledger_;  // nullptr: elsewhere
+  std::shared_ptr<system::compute::SharedWorker> worker_;         // nullptr: none
+  std::unique_ptr<Source> source_;
+  std::optional<std::filesystem::path> file_;  // of the buckets
+
+  mutable std::mutex lock_;  // for what follows; not held during a fetch
+  std::condition_variable wake_;
+  std::unique_ptr<system::compute::Feed> feed_;
+  std::string keep_trouble_;
+  bool is_ending_ = false;
+
+  Duration period_{};  // between two rounds; the rest is the thread's own
+  Instant fetch_at_{};
+  std::string kept_;
+  std::thread thread_;
+};
+
+}  // namespace weir::server

@@ -1,0 +1,80 @@
+// Feed: which allocations a worker has in force, and for how long.
+//
+// Somebody fetches allocations from a ledger, over HTTP, from a file or in the same process,
+// and tells the feed; the feed puts them in force at its worker, whole. As published that
+// happens once in an epoch, with what the first fetch of the epoch said; in immediate mode
+// whenever they have changed. What could not be fetched leaves the last good ones in force,
+// until they are older than `max_age`; then the outage policy says whether they go on
+// (`keep`, as published) or nobody has anything (`deny`).
+//
+// Thread safety: none; whoever fetches owns it. It locks the worker when it applies.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/system/compute/gate.h"
+
+namespace weir::system::compute {
+
+enum class FeedMode : std::uint8_t { kEpoch, kImmediate };
+enum class FeedOutage : std::uint8_t { kDeny, kKeep };
+
+struct FeedSettings {
+  FeedMode mode = FeedMode::kEpoch;
+  FeedOutage outage = FeedOutage::kDeny;
+  Duration poll = std::chrono::seconds{30};
+  Duration max_age = std::chrono::hours{1};
+  Duration service_time{0};  // of one query, to warn of too much; 0: not known
+
+  friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
+};
+
+struct FeedStatus {
+  std::optional<std::int64_t> epoch{};  // in force
+  Instant fetched{};                    // when the ledger was last heard
+  std::uint64_t fetches = 0;
+  std::uint64_t failures = 0;
+  std::string trouble{};  // of the last fetch; empty: none
+  std::string warning{};  // of what is in force: more than the worker can serve, or nothing
+  bool is_stale = false;  // nobody has anything, because of it
+  std::vector<std::string> broken{};  // clusters whose rate cannot be held
+};
+
+class Feed {
+ public:
+  Feed(std::shared_ptr<SharedWorker> worker, const FeedSettings& settings)
+      : worker_(std::move(worker)), settings_(settings) {}
+
+  // What a ledger says now. `note`: why it says so little.
+  void heard(AllocationSet set, Instant now, std::string note = {});
+  // It was asked, and says what it said.
+  void heard_nothing_new(Instant now);
+  // It could not be asked.
+  void failed(std::string why, Instant now);
+  // Looks at the age of what is in force.
+  void look(Instant now);
+
+  // What was in force before this process, and when it was heard.
+  void resume(AllocationSet set, Instant heard, Instant now);
+
+  const FeedStatus& status() const noexcept { return status_; }
+  const FeedSettings& settings() const noexcept { return settings_; }
+  const AllocationSet& last() const noexcept { return last_; }  // that was applied
+
+ private:
+  void apply(AllocationSet set, Instant now);
+
+  std::shared_ptr<SharedWorker> worker_;
+  FeedSettings settings_;
+  FeedStatus status_;
+  AllocationSet last_;
+};
+
+}  // namespace weir::system::compute

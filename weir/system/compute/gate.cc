@@ -1,0 +1,101 @@
+#include "weir/system/compute/gate.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "weir/base/assert.h"
+
+namespace weir::system::compute {
+namespace {
+
+using engine::Request;
+
+// None: the request names no portal, or asks for nothing.
+std::optional<std::string_view> portal_of(const Request& request, std::int64_t cost) noexcept {
+  if (cost < 1) return std::nullopt;
+  for (const engine::Attribute& attribute : request.attributes) {
+    if (attribute.name == kPortalAttribute) return attribute.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+meter::Check ComputeGate::check(const Request& request, Instant now, std::int64_t cost) {
+  const auto portal = portal_of(request, cost);
+  if (!portal) return {weir::Verdict::kAllowed, now, 0};
+  if (cost > 1) return {weir::Verdict::kNever, kForever, cost - 1};  // a query is one
+  const Admission said = worker_->locked().peek(*portal, now);
+  if (said.outcome == QueryOutcome::kAccepted && !said.is_queued) {
+    return {weir::Verdict::kAllowed, now, 0};
+  }
+  const bool is_rate = said.outcome == QueryOutcome::kRateLimited;
+  return {weir::Verdict::kDenied, is_rate ? now + *said.retry_after : kForever, 1};
+}
+
+Instant ComputeGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
+  const auto portal = portal_of(request, cost);
+  if (!portal) return from;
+  const Worker& worker = worker_->locked();
+  const auto cluster = worker.cluster_of(*portal, from);
+  // When a slot becomes free, or a portal has units, is not known.
+  if (cost > 1 || !cluster || !worker.could_start(*portal)) return kForever;
+  return cluster->tokens_micro >= kMicro ? from : cluster->next_tick;
+}
+
+void ComputeGate::charge(const Request& request, Instant now, std::int64_t cost) {
+  const auto portal = portal_of(request, cost);
+  if (!portal) return;
+  const bool is_taken = worker_->locked().take_token(*portal, now);
+  WEIR_ASSERT(is_taken);
+}
+
+std::uint64_t ComputeGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
+  const auto portal = portal_of(request, cost);
+  if (!portal) return 0;
+  const Admission said = worker_->locked().admit_held(*portal, now);
+  WEIR_ASSERT(said.outcome == QueryOutcome::kAccepted && !said.is_queued);
+  return static_cast<std::uint64_t>(said.query);
+}
+
+void ComputeGate::refused(const Request& request, Instant now, std::int64_t cost) {
+  if (const auto portal = portal_of(request, cost)) worker_->locked().count_refusal(*portal, now);
+}
+
+void ComputeGate::end(Instant now, const engine::HoldEnd& hold) {
+  const auto query = static_cast<QueryId>(hold.receipt);
+  if (hold.how == engine::Ending::kCancelled) {
+    worker_->locked().cancel(query, now);
+    return;
+  }
+  std::int64_t cost = kMicro;
+  for (const engine::Cost& actual : hold.actual) {
+    if (actual.unit == kComputeUnit) cost = std::clamp<std::int64_t>(actual.amount, 0, kMicro);
+  }
+  worker_->locked().finish(query, cost, now);
+}
+
+// The engine gives back through end().
+void ComputeGate::give_back(Instant, Instant, std::int64_t, bool) {}
+
+std::int64_t ComputeGate::available(Instant) { return kTermMax; }
+
+std::int64_t ComputeGate::capacity() const { return kTermMax; }
+
+std::int64_t ComputeGate::available_to(const Request& request, Instant now) {
+  const auto portal = portal_of(request, 1);
+  if (!portal) return kTermMax;
+  const Worker& worker = worker_->locked();
+  const auto cluster = worker.cluster_of(*portal, now);
+  if (!cluster || !worker.could_start(*portal)) return 0;
+  return std::max<std::int64_t>(0, cluster->tokens_micro / kMicro);
+}
+
+std::int64_t ComputeGate::capacity_for(const Request& request) const {
+  const auto portal = portal_of(request, 1);
+  if (!portal) return kTermMax;
+  const auto cluster = worker_->locked().cluster_of(*portal, Instant{0});
+  return cluster ? cluster->burst_micro / kMicro : 0;
+}
+
+}  // namespace weir::system::compute

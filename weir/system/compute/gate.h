@@ -1,0 +1,62 @@
+// Compute gate: a worker's bucket and slots as one limit of the engine.
+//
+// A request that names a portal goes through the bucket and the slots of its cluster
+// together with all its other limits, all or nothing:
+//
+//   LimitSpec{.name = "compute", .meter = std::make_shared<ComputeGate>(worker)}
+//   acquire portal=portal-1 client=acme HOLD 60s
+//
+// Attribute: `portal`. A request without it is not limited here; one with it is one query,
+// which takes a whole token. With a hold it also has a slot until the hold ends, and
+// settling with `compute_units` (a unit of millionths) gives the unused part back; without
+// a hold nobody would say when the query ends, so it takes no slot. There is no place in
+// the worker's queue: whoever wants to wait, waits in the engine's.
+//
+// Thread safety: as any gate's; it shares its worker with other callers.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "weir/engine/gate.h"
+#include "weir/system/compute/guarded.h"
+#include "weir/system/compute/worker.h"
+
+namespace weir::system::compute {
+
+constexpr std::string_view kPortalAttribute = "portal";
+constexpr std::string_view kComputeUnit = "compute_units";
+
+using SharedWorker = Guarded<Worker>;
+
+class ComputeGate final : public engine::Gate {
+ public:
+  explicit ComputeGate(std::shared_ptr<SharedWorker> worker) : worker_(std::move(worker)) {}
+
+  void lock() noexcept override { worker_->lock(); }
+  void unlock() noexcept override { worker_->unlock(); }
+
+  meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
+  Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
+  void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
+  // The receipt is the number of the query.
+  std::uint64_t charge_held(const engine::Request& request, Instant now,
+                            std::int64_t cost) override;
+  void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
+  void end(Instant now, const engine::HoldEnd& hold) override;
+  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
+
+  // Without a portal there is no limit.
+  std::int64_t available(Instant now) override;
+  std::int64_t capacity() const override;
+  std::int64_t available_to(const engine::Request& request, Instant now) override;
+  std::int64_t capacity_for(const engine::Request& request) const override;
+
+ private:
+  std::shared_ptr<SharedWorker> worker_;
+};
+
+}  // namespace weir::system::compute

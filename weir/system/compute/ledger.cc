@@ -1,0 +1,280 @@
+#include "weir/system/compute/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/assert.h"
+#include "weir/system/compute/ledger_tables.h"
+
+namespace weir::system::compute {
+
+Result<Ledger> Ledger::create(Parameters parameters, NamedStrategies strategies) {
+  if (Status status = validate(parameters); !status) return std::move(status).error();
+  return Ledger(std::move(parameters), std::move(strategies));
+}
+
+Ledger::Ledger(Parameters parameters, NamedStrategies strategies)
+    : parameters_(std::move(parameters)),
+      strategies_(std::move(strategies)),
+      tables_(std::make_unique<Tables>()) {}
+Ledger::~Ledger() = default;
+Ledger::Ledger(Ledger&&) noexcept = default;
+Ledger& Ledger::operator=(Ledger&&) noexcept = default;
+
+Applied Ledger::apply(Block block, const Operation& operation) {
+  Plan planned = plan(block, operation);
+  if (!planned.outcome.ok()) return std::move(planned.outcome);
+  Applied outcome = planned.outcome;
+  commit(block, operation, std::move(planned));
+  return outcome;
+}
+
+// --- changes
+
+Cluster& Ledger::cluster_for(const std::string& wallet) {
+  NamedRows<Cluster>& clusters = tables_->clusters;
+  std::optional<std::uint32_t> place = clusters.find(wallet);
+  if (!place) place = clusters.add(Cluster{.wallet = wallet});
+  return clusters.rows[*place];
+}
+
+void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
+  WEIR_ASSERT(plan.outcome.ok());
+  block_ = block;
+  if (plan.lock) {
+    Cluster& cluster = cluster_for(operation.wallet);
+    const bool was_active = cluster.lock.amount > 0;
+    const bool is_active = plan.lock->amount > 0;
+    if (is_active && !was_active) active_portals_ += cluster.portals;
+    if (was_active && !is_active) active_portals_ -= cluster.portals;
+    locked_ = locked_ - cluster.lock.amount + plan.lock->amount;
+    cluster.lock = *plan.lock;
+    return;
+  }
+  switch (operation.op) {
+    case Op::kRegister:
+      return add_portals(operation);
+    case Op::kUnregister:
+      return remove_portals(operation);
+    case Op::kEqual:
+    case Op::kSupport:
+    case Op::kUnsupport:
+    case Op::kShares:
+    case Op::kStrategy:
+      return set_split(operation);
+    case Op::kJoin:
+      tables_->workers.add({operation.name, plan.outcome.receipt.active, kNoEnd});
+      return;
+    case Op::kLeave:
+      tables_->workers.rows[static_cast<std::size_t>(plan.outcome.receipt.worker - 1)].until =
+          plan.outcome.receipt.active;
+      return;
+    default:
+      return change_setting(block, operation);
+  }
+}
+
+void Ledger::add_portals(const Operation& operation) {
+  Cluster& cluster = cluster_for(operation.wallet);
+  const auto owner = static_cast<std::uint32_t>(&cluster - tables_->clusters.rows.data());
+  std::vector<Portal>& rows = tables_->portals.rows;
+  std::uint32_t last = cluster.first_portal;
+  for (std::uint32_t i = 1; i < cluster.portals; ++i) last = rows[last].next;
+  for (const std::string& name : operation.portals) {
+    std::uint32_t place = 0;
+    if (tables_->free_portals.empty()) {
+      place = tables_->portals.add({name, owner, 0});
+    } else {
+      place = tables_->free_portals.back();
+      tables_->free_portals.pop_back();
+      tables_->portals.put(place, {name, owner, 0});
+    }
+    (cluster.portals == 0 ? cluster.first_portal : rows[last].next) = place;
+    cluster.portals += 1;
+    last = place;
+  }
+  if (cluster.lock.amount > 0) active_portals_ += operation.portals.size();
+}
+
+void Ledger::remove_portals(const Operation& operation) {
+  Cluster& cluster = cluster_for(operation.wallet);
+  for (const std::string& name : operation.portals) {
+    const std::uint32_t place = *tables_->portals.find(name);
+    std::vector<Portal>& rows = tables_->portals.rows;
+    std::uint32_t* link = &cluster.first_portal;
+    while (*link != place) link = &rows[*link].next;
+    *link = rows[place].next;
+    cluster.portals -= 1;
+    tables_->portals.forget(place);
+    rows[place] = {};
+    tables_->free_portals.push_back(place);
+  }
+  if (cluster.lock.amount > 0) active_portals_ -= operation.portals.size();
+}
+
+void Ledger::set_split(const Operation& operation) {
+  Cluster& cluster = cluster_for(operation.wallet);
+  if (operation.op == Op::kEqual) {
+    cluster.split = nullptr;
+    return;
+  }
+  if (cluster.split == nullptr) cluster.split = std::make_unique<Split>();
+  Split& split = *cluster.split;
+  switch (operation.op) {
+    case Op::kSupport:
+      if (!std::holds_alternative<Subset>(split)) split = Subset{};
+      std::get<Subset>(split).support(operation.workers);
+      return;
+    case Op::kUnsupport:
+      if (!std::holds_alternative<Subset>(split)) split = Subset{};
+      std::get<Subset>(split).unsupport(operation.workers);
+      return;
+    case Op::kShares: {
+      Shares shares;
+      const auto next = static_cast<WorkerId>(workers().size()) + 1;
+      const Fault fault = Shares::make(operation.workers, operation.basis_points, next, shares);
+      WEIR_ASSERT(fault == Fault::kNone);
+      split = std::move(shares);
+      return;
+    }
+    default: {
+      const auto named = std::find_if(strategies_.begin(), strategies_.end(),
+                                      [&](const auto& row) { return row.first == operation.name; });
+      split = CustomStrategy{operation.name, named == strategies_.end() ? nullptr : named->second};
+    }
+  }
+}
+
+void Ledger::change_setting(Block block, const Operation& operation) {
+  switch (operation.op) {
+    case Op::kSetEpochLength:
+      parameters_.clock = with_length(parameters_.clock, block, operation.value);
+      return;
+    case Op::kSetMana:
+      parameters_.mana = operation.value;
+      return;
+    case Op::kSetBlockTime:
+      parameters_.block_time_s = operation.value;
+      return;
+    case Op::kSetMinLock:
+      parameters_.min_lock = operation.amount;
+      return;
+    default:
+      WEIR_ASSERT(operation.op == Op::kSetMaxPortals);
+      parameters_.max_portals = operation.value;
+  }
+}
+
+// --- reading
+
+const Cluster* Ledger::find(std::string_view wallet) const noexcept {
+  const std::optional<std::uint32_t> place = tables_->clusters.find(wallet);
+  return place ? &tables_->clusters.rows[*place] : nullptr;
+}
+
+const Cluster* Ledger::cluster_of(std::string_view portal) const noexcept {
+  const std::optional<std::uint32_t> place = tables_->portals.find(portal);
+  return place ? &tables_->clusters.rows[tables_->portals.rows[*place].cluster] : nullptr;
+}
+
+const std::vector<Cluster>& Ledger::clusters() const noexcept { return tables_->clusters.rows; }
+
+std::vector<std::string_view> Ledger::portals(const Cluster& cluster) const {
+  std::vector<std::string_view> names;
+  names.reserve(cluster.portals);
+  std::uint32_t place = cluster.first_portal;
+  for (std::uint32_t i = 0; i < cluster.portals; ++i) {
+    names.push_back(tables_->portals.rows[place].name);
+    place = tables_->portals.rows[place].next;
+  }
+  return names;
+}
+
+const std::vector<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }
+
+Amount Ledger::total_units(Amount amount, std::int64_t duration) const noexcept {
+  // The length was at most max_lock_s when it was locked, so at most kDurationMax blocks;
+  // a longer block time may carry it beyond the table, never beyond 63 bits.
+  const std::int64_t seconds = saturate(Wide{duration} * parameters_.block_time_s);
+  return compute::total_units(amount, duration, parameters_.mana,
+                              boost_bp(parameters_.boost, seconds));
+}
+
+std::int64_t Ledger::epoch_units(const Cluster& cluster, Block block) const noexcept {
+  const Lock& lock = cluster.lock;
+  const Block now = std::max(block, block_);
+  if (lock.amount == 0 || lock.end <= now) return 0;
+  const Amount total = lock.start > now ? lock.old_total : total_units(lock.amount, lock.duration);
+  // validate() has made sure that it is below 2^62.
+  return static_cast<std::int64_t>(
+      compute::epoch_units(total, lock.duration, parameters_.clock.length));
+}
+
+std::optional<WorkerId> Ledger::worker_id(std::string_view name) const noexcept {
+  const std::optional<std::uint32_t> place = tables_->workers.find(name);
+  return place ? std::optional(WorkerId{*place} + 1) : std::nullopt;
+}
+
+bool Ledger::is_active(WorkerId worker, Block block) const noexcept {
+  if (worker < 1 || worker > static_cast<WorkerId>(workers().size())) return false;
+  const WorkerRecord& record = workers()[static_cast<std::size_t>(worker - 1)];
+  const Block now = std::max(block, block_);
+  return record.from <= now && now < record.until;
+}
+
+std::vector<WorkerId> Ledger::active_workers(Block block) const {
+  std::vector<WorkerId> active;
+  const auto count = static_cast<WorkerId>(workers().size());
+  for (WorkerId worker = 1; worker <= count; ++worker) {
+    if (is_active(worker, block)) active.push_back(worker);
+  }
+  return active;
+}
+
+Share Ledger::share_of(const Cluster& cluster, const ShareOf& of) const {
+  if (cluster.split == nullptr) return equal_share(of);
+  if (const auto* subset = std::get_if<Subset>(cluster.split.get())) {
+    return parameters_.published_faults ? subset->published_share(of.units, of.worker)
+                                        : subset->share(of);
+  }
+  if (const auto* shares = std::get_if<Shares>(cluster.split.get())) return shares->share(of);
+  const auto& custom = std::get<CustomStrategy>(*cluster.split);
+  if (custom.strategy == nullptr) return {0, Fault::kNoSuchStrategy};
+  const Result<std::int64_t> units = custom.strategy->share(of);
+  if (!units || *units < 0 || *units > of.units) return {0, Fault::kStrategyFailed};
+  return {*units};
+}
+
+Allocations Ledger::allocations(WorkerId worker, Block block) const {
+  Allocations result;
+  result.epoch = epoch_number(clock(), std::max(block, block_));
+  const std::vector<WorkerId> active = active_workers(block);
+  if (active.empty()) {
+    result.fault = Fault::kNoWorkers;
+    return result;
+  }
+  if (!std::binary_search(active.begin(), active.end(), worker)) {
+    result.fault = Fault::kNotActive;
+    return result;
+  }
+  ShareOf of{0, worker, active, result.epoch, parameters_.remainder};
+  const auto place = std::lower_bound(active.begin(), active.end(), worker) - active.begin();
+  const auto count = static_cast<std::int64_t>(active.size());
+  const std::vector<Cluster>& rows = clusters();
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    of.units = epoch_units(rows[i], block);
+    if (of.units == 0) continue;
+    // Most clusters split equally: the worker's place is looked up once for all of them.
+    const Share share = rows[i].split == nullptr
+                            ? Share{equal_share(of.units, place, count, of.epoch, of.remainder)}
+                            : share_of(rows[i], of);
+    if (share.fault != Fault::kNone) {
+      result.broken.push_back({i, share.fault});
+    } else if (share.units > 0) {
+      result.rows.push_back({i, share.units});
+    }
+  }
+  return result;
+}
+
+}  // namespace weir::system::compute

@@ -1,0 +1,73 @@
+// Operation: one change of the ledger, as it is asked for, kept and replayed.
+//
+//   lock(wallet, amount, duration, auto)  add  unlock  auto_on  auto_off
+//   register(wallet, portals)  unregister(wallet, portals)
+//   equal, support, unsupport, shares, strategy: how a wallet's units are split
+//   join(worker), leave(worker)
+//   set_epoch_length, set_mana, set_block_time, set_min_lock, set_max_portals
+//
+// As text it is a JSON object with `op` and the members that the operation reads; that is
+// what the history keeps.
+//
+// Thread safety: plain values.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/system/compute/strategy.h"
+#include "weir/system/compute/units.h"
+
+namespace weir::system::compute {
+
+constexpr std::size_t kNameBytesMax = 128;  // of a wallet, portal, worker or strategy
+constexpr std::size_t kNamesPerOperationMax = 10'000;
+
+enum class Op : std::uint8_t {
+  kRegister,
+  kUnregister,
+  kLock,
+  kAdd,
+  kUnlock,
+  kAutoOn,
+  kAutoOff,
+  kEqual,
+  kSupport,
+  kUnsupport,
+  kShares,
+  kStrategy,
+  kJoin,
+  kLeave,
+  kSetEpochLength,
+  kSetMana,
+  kSetBlockTime,
+  kSetMinLock,
+  kSetMaxPortals,
+};
+
+struct Operation {
+  Op op = Op::kLock;
+  std::string wallet{};
+  std::vector<std::string> portals{};        // register, unregister
+  Amount amount = 0;                         // lock, add, set_min_lock
+  std::int64_t value = 0;                    // lock: duration; set_...: the value
+  bool is_auto = false;                      // lock
+  std::vector<WorkerId> workers{};           // support, unsupport, shares
+  std::vector<std::int64_t> basis_points{};  // shares
+  std::string name{};                        // join, leave: the worker; strategy: its name
+
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+std::string_view to_string(Op op) noexcept;
+
+std::string operation_text(const Operation& operation);
+// Reads what operation_text() wrote, or somebody wrote alike. `where` names the text in an
+// error.
+Result<Operation> parse_operation(std::string_view where, std::string_view text);
+
+}  // namespace weir::system::compute

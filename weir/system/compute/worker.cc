@@ -1,0 +1,318 @@
+#include "weir/system/compute/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir::system::compute {
+namespace {
+
+constexpr std::int64_t part_of(std::int64_t part, std::int64_t whole) noexcept {
+  return part > 0 ? part : (whole + 1) / 2;
+}
+
+WorkerSettings with_parts(WorkerSettings settings) {
+  settings.cluster_running = part_of(settings.cluster_running, settings.running);
+  settings.cluster_queue = part_of(settings.cluster_queue, settings.queue);
+  return settings;
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerSettings& settings)
+    : settings_(with_parts(settings)), secret_(engine::random_secret()) {
+  WEIR_ASSERT(validate(settings_).ok());
+  // The lane of all clusters where they do not take turns; nobody's otherwise.
+  clusters_.emplace_back();
+}
+
+engine::Print Worker::print_of(std::string_view name) const noexcept {
+  return engine::with_value(secret_, {}, name);
+}
+
+Worker::Place Worker::find(engine::Print portal) const noexcept {
+  const auto found = portals_.find(portal);
+  return found == portals_.end() ? kNowhere : found->second;
+}
+
+meter::TickerShape Worker::shape_of(const Cluster& cluster) const noexcept {
+  return {cluster.interval_ns, kMicro, cluster.burst_micro, meter::TickerStart::kEmpty};
+}
+
+Worker::Place Worker::lane_of(Place cluster) const noexcept {
+  return settings_.queueing == Queueing::kFair ? cluster : 0;
+}
+
+// --- admission
+
+Worker::Room Worker::room(Place at) const noexcept {
+  const bool is_fair = settings_.queueing == Queueing::kFair && at != kNowhere;
+  const Cluster* cluster = is_fair ? &clusters_[at] : nullptr;
+  // Those who wait and may start come first: there are none as long as a slot is free.
+  const bool may_run = is_fair ? cluster->running < settings_.cluster_running : queued_ == 0;
+  if (running_ < settings_.running && may_run) return Room::kRuns;
+  if (queued_ >= settings_.queue) return Room::kWorkerFull;
+  if (is_fair && cluster->queued >= settings_.cluster_queue) return Room::kClusterFull;
+  return Room::kQueues;
+}
+
+bool Worker::check_room(Place at, Admission& said) const {
+  const Room found = room(at);
+  said.is_queued = found == Room::kQueues;
+  if (found == Room::kRuns || found == Room::kQueues) return true;
+  said.outcome = QueryOutcome::kOverloaded;
+  said.cause = found == Room::kWorkerFull ? Cause::kWorkerFull : Cause::kClusterFull;
+  said.retry_after = settings_.overloaded_hint;
+  said.is_queued = false;
+  return false;
+}
+
+bool Worker::check_rate(Place at, Instant now, Admission& said) {
+  if (at == kNowhere) {
+    said.outcome = QueryOutcome::kNoAllocation;
+    said.cause = without_;
+    return false;
+  }
+  Cluster& cluster = clusters_[at];
+  cluster.bucket = meter::advance(shape_of(cluster), cluster.bucket, now);
+  if (cluster.bucket.tokens >= kMicro) return true;
+  said.outcome = QueryOutcome::kRateLimited;
+  said.cause = Cause::kBucketEmpty;
+  said.retry_after = cluster.bucket.last_tick + Duration{cluster.interval_ns} - now;
+  return false;
+}
+
+Admission Worker::look(engine::Print portal, Place& at, Instant now) {
+  expire(now);
+  Admission said;
+  at = find(portal);
+  const bool passes = settings_.order == CheckOrder::kRateFirst
+                          ? check_rate(at, now, said) && check_room(at, said)
+                          : check_room(at, said) && check_rate(at, now, said);
+  if (at != kNowhere) {
+    said.tokens_micro = meter::level(shape_of(clusters_[at]), clusters_[at].bucket, now);
+  }
+  if (!passes) {
+    said.is_queued = false;
+    return said;
+  }
+  said.outcome = QueryOutcome::kAccepted;
+  *said.tokens_micro -= kMicro;
+  if (*said.tokens_micro < kMicro) {
+    said.retry_after = meter::next_tick(shape_of(clusters_[at]), clusters_[at].bucket, now) - now;
+  }
+  return said;
+}
+
+Admission Worker::peek(std::string_view portal, Instant now) {
+  Place ignored = kNowhere;
+  return look(print_of(portal), ignored, now);
+}
+
+Admission Worker::admit(std::string_view portal, std::int64_t cost_micro, Instant now) {
+  return admit_until(portal, cost_micro, now, now + settings_.query_time);
+}
+
+Admission Worker::admit_held(std::string_view portal, Instant now) {
+  return admit_until(portal, kMicro, now, kForever);
+}
+
+Admission Worker::admit_until(std::string_view portal, std::int64_t cost_micro, Instant now,
+                              Instant expires) {
+  WEIR_ASSERT(cost_micro >= 0 && cost_micro <= kMicro);
+  const engine::Print print = print_of(portal);
+  Place at = kNowhere;
+  Admission said = look(print, at, now);
+  totals_.outcomes[static_cast<std::size_t>(said.outcome)] += 1;
+  if (said.outcome != QueryOutcome::kAccepted) return said;
+  clusters_[at].bucket.tokens -= kMicro;
+  const Place query = add_query(print, at, cost_micro);
+  said.query = queries_[query].id;
+  if (said.is_queued) {
+    enqueue(query);
+  } else {
+    start(query);
+  }
+  expect_end(query, expires);
+  return said;
+}
+
+bool Worker::take_token(std::string_view portal, Instant now) {
+  const Place at = find(print_of(portal));
+  Admission said;
+  if (!check_rate(at, now, said)) return false;
+  clusters_[at].bucket.tokens -= kMicro;
+  totals_.outcomes[static_cast<std::size_t>(QueryOutcome::kAccepted)] += 1;
+  return true;
+}
+
+void Worker::count_refusal(std::string_view portal, Instant now) {
+  const Admission said = peek(portal, now);
+  // One that would have to queue has no slot: where there is no place in the queue for it,
+  // that is overloaded.
+  const QueryOutcome outcome =
+      said.outcome == QueryOutcome::kAccepted ? QueryOutcome::kOverloaded : said.outcome;
+  totals_.outcomes[static_cast<std::size_t>(outcome)] += 1;
+}
+
+bool Worker::could_start(std::string_view portal) const noexcept {
+  return room(find(print_of(portal))) == Room::kRuns;
+}
+
+// --- allocations
+
+std::int64_t Worker::burst_micro(std::int64_t interval_ns) const noexcept {
+  const BurstRule& rule = settings_.burst;
+  const auto in_window = static_cast<std::int64_t>(ceil_div(rule.window.count(), interval_ns));
+  return std::clamp(in_window, rule.least, rule.most) * kMicro;
+}
+
+void Worker::begin_bucket(Cluster& cluster, Instant now) {
+  cluster.bucket = meter::empty_ticker(now);
+  cluster.generation += 1;
+  cluster.has_bucket = true;
+  bucket_count_ += 1;
+  const auto kept = kept_.find(print_of(cluster.name));
+  if (kept == kept_.end()) return;
+  // A clock that was ahead must not keep a bucket from ticking.
+  cluster.bucket = {std::min(kept->second.tokens_micro, cluster.burst_micro),
+                    earlier_of(kept->second.last_tick, now)};
+  kept_.erase(kept);
+}
+
+bool Worker::apply_row(const ClusterAllocation& row, Duration epoch_time, Instant now, Place& at) {
+  // More than one unit in a nanosecond is one in each.
+  const std::int64_t interval_ns =
+      std::max<std::int64_t>(1, meter::tick_interval_ns(epoch_time, row.units));
+  const std::int64_t burst = burst_micro(interval_ns);
+  if (!meter::make_ticker(kMicro, Duration{interval_ns}, burst, meter::TickerStart::kEmpty)) {
+    return false;
+  }
+  const auto [place, is_new] = names_.try_emplace(print_of(row.cluster), kNowhere);
+  if (is_new) {
+    if (free_clusters_.empty()) {
+      place->second = static_cast<Place>(clusters_.size());
+      clusters_.emplace_back();
+    } else {
+      place->second = free_clusters_.back();
+      free_clusters_.pop_back();
+    }
+    clusters_[place->second].name = row.cluster;
+  }
+  at = place->second;
+  Cluster& cluster = clusters_[at];
+  const meter::TickerShape before = shape_of(cluster);
+  cluster.units = row.units;
+  cluster.interval_ns = interval_ns;
+  cluster.burst_micro = burst;
+  cluster.is_listed = true;
+  if (cluster.has_bucket) {
+    cluster.bucket = meter::reshape(before, shape_of(cluster), cluster.bucket, now);
+  } else {
+    begin_bucket(cluster, now);
+  }
+  return true;
+}
+
+void Worker::drop_bucket(Place at) {
+  Cluster& cluster = clusters_[at];
+  if (cluster.has_bucket) {
+    cluster.has_bucket = false;
+    cluster.units = 0;
+    bucket_count_ -= 1;
+  }
+  if (at == 0 || cluster.name.empty() || cluster.running > 0 || cluster.queued > 0) return;
+  names_.erase(print_of(cluster.name));
+  const std::uint32_t generation = cluster.generation;
+  cluster = {};
+  cluster.generation = generation;
+  free_clusters_.push_back(at);
+}
+
+std::vector<std::string> Worker::apply(const AllocationSet& set, Instant now) {
+  std::vector<std::string> broken;
+  expire(now);
+  for (Cluster& cluster : clusters_) cluster.is_listed = false;
+  portals_.clear();
+  portals_.reserve(set.clusters.size());
+  for (const ClusterAllocation& row : set.clusters) {
+    if (row.units <= 0) continue;
+    Place at = kNowhere;
+    if (row.cluster.empty() || !apply_row(row, set.epoch_time, now, at)) {
+      broken.push_back(row.cluster);
+      continue;
+    }
+    for (const std::string& portal : row.portals) portals_.try_emplace(print_of(portal), at);
+  }
+  for (Place at = 1; at < clusters_.size(); ++at) {
+    if (!clusters_[at].is_listed) drop_bucket(at);
+  }
+  kept_.clear();
+  epoch_ = set.epoch;
+  without_ = Cause::kUnknownPortal;
+  return broken;
+}
+
+void Worker::clear(Cause cause) {
+  portals_.clear();
+  for (Place at = 1; at < clusters_.size(); ++at) drop_bucket(at);
+  without_ = cause;
+}
+
+// --- reading
+
+std::optional<ClusterReading> Worker::cluster_of(std::string_view portal, Instant now) const {
+  const Place at = find(print_of(portal));
+  if (at == kNowhere) return std::nullopt;
+  const Cluster& cluster = clusters_[at];
+  return ClusterReading{cluster.name,
+                        cluster.units,
+                        cluster.interval_ns,
+                        cluster.burst_micro,
+                        meter::level(shape_of(cluster), cluster.bucket, now),
+                        meter::next_tick(shape_of(cluster), cluster.bucket, now),
+                        cluster.running,
+                        cluster.queued};
+}
+
+std::vector<ClusterReading> Worker::clusters(Instant now) const {
+  std::vector<ClusterReading> rows;
+  for (const Cluster& cluster : clusters_) {
+    if (!cluster.has_bucket) continue;
+    rows.push_back({cluster.name, cluster.units, cluster.interval_ns, cluster.burst_micro,
+                    meter::level(shape_of(cluster), cluster.bucket, now),
+                    meter::next_tick(shape_of(cluster), cluster.bucket, now), cluster.running,
+                    cluster.queued});
+  }
+  return rows;
+}
+
+WorkerTotals Worker::totals() const noexcept {
+  WorkerTotals totals = totals_;
+  totals.running = running_;
+  totals.queued = queued_;
+  totals.clusters = bucket_count_;
+  totals.epoch = epoch_;
+  return totals;
+}
+
+std::vector<KeptBucket> Worker::kept() const {
+  std::vector<KeptBucket> buckets;
+  for (const Cluster& cluster : clusters_) {
+    if (!cluster.has_bucket) continue;
+    buckets.push_back({cluster.name, cluster.bucket.tokens, cluster.bucket.last_tick});
+  }
+  // Those that have not come back yet.
+  for (const auto& [print, bucket] : kept_) buckets.push_back(bucket);
+  return buckets;
+}
+
+void Worker::restore(std::vector<KeptBucket> buckets) {
+  for (KeptBucket& bucket : buckets) {
+    const engine::Print print = print_of(bucket.cluster);
+    kept_.insert_or_assign(print, std::move(bucket));
+  }
+}
+
+}  // namespace weir::system::compute

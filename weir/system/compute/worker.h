@@ -1,0 +1,209 @@
+// Worker: admits queries of clusters at the rates that a ledger gave them.
+//
+// Each cluster has one bucket, shared by its portals: a token every epoch time / units, at
+// fixed ticks, at most the burst, none to begin with. A query takes a whole token and a
+// slot; when all slots run, it waits in the queue; when that is full, it is overloaded. At
+// its end the slot goes to the next in the queue, and what it did not use of its token
+// goes back.
+//
+//   Worker worker(settings);
+//   worker.apply(allocations, now);
+//   Admission said = worker.admit("portal-1", cost_micro, now);
+//   Ending end = worker.finish(said.query, {}, later);   // end.started may run now
+//
+// With fair queueing one cluster has at most its part of the slots and of the queue, so
+// that no single client can overload the worker, and those that wait take turns.
+//
+// Thread safety: none; callers share it as a Guarded<Worker>.
+
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/engine/print.h"
+#include "weir/meter/ticker.h"
+#include "weir/system/compute/admission.h"
+
+namespace weir::system::compute {
+
+// A bucket as it outlives the process.
+struct KeptBucket {
+  std::string cluster;
+  std::int64_t tokens_micro = 0;
+  Instant last_tick{};
+
+  friend bool operator==(const KeptBucket&, const KeptBucket&) = default;
+};
+
+struct ClusterReading {
+  std::string_view cluster;
+  std::int64_t units = 0;
+  std::int64_t interval_ns = 0;
+  std::int64_t burst_micro = 0;
+  std::int64_t tokens_micro = 0;
+  Instant next_tick{};
+  std::uint32_t running = 0;
+  std::uint32_t queued = 0;
+};
+
+struct WorkerTotals {
+  std::uint64_t outcomes[4] = {};  // by QueryOutcome
+  std::uint64_t expired = 0;       // queries that nobody ended
+  std::int64_t running = 0;
+  std::int64_t queued = 0;
+  std::size_t clusters = 0;  // with a bucket
+  std::int64_t epoch = 0;
+};
+
+class Worker {
+ public:
+  // Requires settings that validate() let pass.
+  explicit Worker(const WorkerSettings& settings);
+
+  // Puts allocations in force, all at once. Clusters that go on keep their tokens and the
+  // tick in progress; new ones begin empty. Returns the clusters whose rate cannot be
+  // held, which have none.
+  std::vector<std::string> apply(const AllocationSet& set, Instant now);
+  // Nobody has anything from now on, for this reason.
+  void clear(Cause cause);
+  bool has_allocations() const noexcept { return without_ == Cause::kUnknownPortal; }
+
+  // Requires 0 <= cost_micro <= kMicro.
+  Admission admit(std::string_view portal, std::int64_t cost_micro, Instant now);
+  // The same for a query whose end somebody else looks after, so that it never expires.
+  Admission admit_held(std::string_view portal, Instant now);
+  // Takes a token and no slot: nobody will tell when the query ends. False: there is none.
+  bool take_token(std::string_view portal, Instant now);
+  // Counts a query that peek() would refuse and somebody meant.
+  void count_refusal(std::string_view portal, Instant now);
+  // admit() for nothing.
+  Admission peek(std::string_view portal, Instant now);
+
+  // Ends a query that runs; without a cost, the one it was admitted with. One that is still
+  // queued stays as it is.
+  Ending finish(QueryId query, std::optional<std::int64_t> cost_micro, Instant now);
+  // Ends it, running or queued, as if it had never been: the whole token goes back.
+  Ending cancel(QueryId query, Instant now);
+  // Ends the queries that nobody ended in time; nothing goes back.
+  void expire(Instant now);
+
+  enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
+  QueryState state(QueryId query) const noexcept;
+  // Whether a slot is free for a query of this portal.
+  bool could_start(std::string_view portal) const noexcept;
+
+  std::optional<ClusterReading> cluster_of(std::string_view portal, Instant now) const;
+  std::vector<ClusterReading> clusters(Instant now) const;
+  WorkerTotals totals() const noexcept;
+  const WorkerSettings& settings() const noexcept { return settings_; }
+
+  // --- across restarts
+  std::vector<KeptBucket> kept() const;
+  // Before the first apply(): buckets that begin as they were.
+  void restore(std::vector<KeptBucket> buckets);
+
+ private:
+  using Place = std::uint32_t;
+  static constexpr Place kNowhere = ~Place{0};
+
+  struct PrintHash {
+    std::size_t operator()(engine::Print print) const noexcept { return print.low; }
+  };
+  template <typename Value>
+  using ByPrint = boost::unordered_flat_map<engine::Print, Value, PrintHash>;
+
+  // A bucket, and a lane of the queue. Without a bucket, until its last query has ended.
+  struct Cluster {
+    std::string name;
+    std::int64_t units = 0;
+    std::int64_t interval_ns = 1;
+    std::int64_t burst_micro = 0;
+    meter::TickerState bucket{};
+    std::uint32_t running = 0;
+    std::uint32_t queued = 0;
+    Place first = kNowhere;  // of its queue
+    Place last = kNowhere;
+    Place turn_before = kNowhere;  // in the ring of those who may start
+    Place turn_after = kNowhere;
+    std::uint32_t generation = 0;  // of the bucket
+    bool has_bucket = false;
+    bool is_listed = false;  // in the allocations being applied
+  };
+
+  struct Query {
+    QueryId id = 0;  // 0: free
+    engine::Print portal{};
+    std::int64_t cost_micro = 0;
+    Instant expires{};
+    Place cluster = kNowhere;
+    std::uint32_t generation = 0;
+    Place next = kNowhere;   // in the queue, or of those free
+    Place older = kNowhere;  // by time of expiry
+    Place newer = kNowhere;
+    bool is_queued = false;
+  };
+
+  enum class Room : std::uint8_t { kRuns, kQueues, kWorkerFull, kClusterFull };
+
+  engine::Print print_of(std::string_view name) const noexcept;
+  Place find(engine::Print portal) const noexcept;
+  meter::TickerShape shape_of(const Cluster& cluster) const noexcept;
+  Room room(Place cluster) const noexcept;
+  Place lane_of(Place cluster) const noexcept;
+  // All but the taking; `at` becomes the cluster's place.
+  Admission look(engine::Print portal, Place& at, Instant now);
+  bool check_rate(Place at, Instant now, Admission& said);
+  bool check_room(Place at, Admission& said) const;
+
+  bool apply_row(const ClusterAllocation& row, Duration epoch_time, Instant now, Place& at);
+  void begin_bucket(Cluster& cluster, Instant now);
+  void drop_bucket(Place at);
+  std::int64_t burst_micro(std::int64_t interval_ns) const noexcept;
+
+  Admission admit_until(std::string_view portal, std::int64_t cost_micro, Instant now,
+                        Instant expires);
+  Place add_query(engine::Print portal, Place cluster, std::int64_t cost_micro);
+  Query* query_of(QueryId id) noexcept;
+  void start(Place query);
+  void enqueue(Place query);
+  void take_out(Place query);  // of the queue
+  void expect_end(Place query, Instant at);
+  void expect_no_end(Place query);
+  Ending end(Place query, std::int64_t back_micro, Instant now);
+  QueryId start_next(Instant now);
+  void forget(Place query);
+  void give_back(const Query& query, std::int64_t back_micro, Instant now);
+
+  // The ring of lanes that have a query which may start.
+  void join_ring(Place lane);
+  void leave_ring(Place lane);
+  void update_ring(Place lane);
+
+  const WorkerSettings settings_;
+  const engine::Secret secret_;
+  Cause without_ = Cause::kNotYetAllocated;  // why a portal that is not found has nothing
+  std::int64_t epoch_ = 0;
+  ByPrint<Place> portals_;
+  ByPrint<Place> names_;  // of clusters
+  std::vector<Cluster> clusters_;
+  std::vector<Place> free_clusters_;
+  std::size_t bucket_count_ = 0;
+  std::vector<Query> queries_;  // as many as may run and wait
+  Place free_query_ = kNowhere;
+  std::int64_t last_serial_ = 0;
+  Place oldest_ = kNowhere;
+  Place newest_ = kNowhere;
+  std::int64_t running_ = 0;
+  std::int64_t queued_ = 0;
+  Place turn_ = kNowhere;  // whose turn is next
+  ByPrint<KeptBucket> kept_;
+  WorkerTotals totals_;
+};
+
+}  // namespace weir::system::compute

@@ -1,0 +1,287 @@
+// An account as bytes, for keeping it beyond the process. Layout: docs/reference/state.md.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/system/contract/account.h"
+
+namespace weir::system::contract {
+
+using engine::HoldState;
+
+namespace {
+
+constexpr std::uint64_t kFormat = 1;
+constexpr std::size_t kReservationBytes = 33;
+constexpr std::size_t kLoweringBytes = 25;
+constexpr std::size_t kOwnerBytes = 24;
+constexpr std::size_t kPolicyBytes = 25;
+
+// Little endian, whatever the machine's own order.
+class Writer {
+ public:
+  void put(std::uint64_t value, std::size_t bytes = 8) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+      bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
+    }
+  }
+  void put(std::int64_t value) { put(static_cast<std::uint64_t>(value)); }
+  void put(Instant at) { put(at.ns); }
+  void put(Wide level_fs) {
+    put(static_cast<std::uint64_t>(level_fs));
+    put(static_cast<std::uint64_t>(level_fs >> 64));
+  }
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
+  std::vector<std::byte> take() && { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Reads zeros past the end, and remembers that it did, or that something was out of range.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}
+
+  std::uint64_t get(std::size_t bytes = 8) {
+    if (left_.size() < bytes) {
+      fail();
+      return 0;
+    }
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{octet(i)} << (8 * i);
+    left_ = left_.subspan(bytes);
+    return value;
+  }
+  std::int64_t integer(std::int64_t least, std::int64_t most) {
+    const auto value = static_cast<std::int64_t>(get());
+    if (value >= least && value <= most) return value;
+    fail();
+    return least;
+  }
+  Instant instant() { return Instant{integer(0, kForever.ns)}; }
+  Wide level_fs() {
+    const std::uint64_t low = get();
+    const auto high = static_cast<std::int64_t>(get());
+    const Wide value = Wide{high} << 64 | low;
+    if (value >= kLevelMin && value <= kLevelMax) return value;
+    fail();
+    return 0;
+  }
+  // One of so many.
+  std::uint8_t choice(std::uint8_t count) {
+    const std::uint64_t value = get(1);
+    if (value < count) return static_cast<std::uint8_t>(value);
+    fail();
+    return 0;
+  }
+  // How many of something follow; none if so many cannot be there.
+  std::size_t count(std::size_t bytes_each, std::size_t most) {
+    const std::size_t count = get(4);
+    if (count <= most && count <= left_.size() / bytes_each) return count;
+    fail();
+    return 0;
+  }
+  void fail() {
+    left_ = {};
+    whole_ = false;
+  }
+  bool is_whole() const { return whole_; }
+  bool is_done() const { return whole_ && left_.empty(); }
+
+ private:
+  std::uint8_t octet(std::size_t i) const { return static_cast<std::uint8_t>(left_[i]); }
+
+  std::span<const std::byte> left_;
+  bool whole_ = true;
+};
+
+std::vector<Policy> read_policies(Reader& in) {
+  std::vector<Policy> policies(in.count(kPolicyBytes, kPoliciesMax));
+  for (Policy& policy : policies) {
+    const auto resource = static_cast<Resource>(in.choice(2));
+    const std::int64_t capacity = in.integer(0, kCapacityMax);
+    const Duration period{in.integer(0, kForever.ns)};
+    const std::int64_t refill_ns = in.integer(1, kNeverRefills);
+    const Result<Policy> made = make_policy(resource, capacity, period, refill_ns);
+    if (made) {
+      policy = *made;
+    } else {
+      in.fail();
+    }
+  }
+  return policies;
+}
+
+void write(Writer& out, const std::vector<Policy>& policies) {
+  out.put(policies.size(), 4);
+  for (const Policy& policy : policies) {
+    out.put(static_cast<std::uint64_t>(policy.resource), 1);
+    out.put(policy.capacity);
+    out.put(policy.period.count());
+    out.put(policy.refill_ns);
+  }
+}
+
+void write(Writer& out, const Book::Saved& book) {
+  for (const Wide level_fs : book.levels_fs) out.put(level_fs);
+  out.put(book.at);
+  out.put(book.not_before);
+  out.put(book.first_number);
+  out.reserve(book.reservations.size() * kReservationBytes);
+  out.put(book.reservations.size(), 4);
+  for (const Book::Reservation& each : book.reservations) {
+    out.put(each.start);
+    out.put(each.expires);
+    out.put(each.costs.requests_micro);
+    out.put(each.costs.processing_units_micro);
+    out.put(static_cast<std::uint64_t>(each.state), 1);
+  }
+  out.put(book.lowerings.size(), 4);
+  for (const Book::Lowering& each : book.lowerings) {
+    out.put(each.at);
+    out.put(each.policy, 1);
+    out.put(each.by_fs);
+  }
+}
+
+// Whatever the bytes are, everything in it is in range.
+Book::Saved read_book(Reader& in, std::vector<Policy> policies) {
+  Book::Saved book;
+  for (std::size_t i = 0; i < policies.size(); ++i) book.levels_fs.push_back(in.level_fs());
+  book.at = in.instant();
+  book.not_before = in.instant();
+  book.first_number = in.get();
+  if (book.first_number == 0 || book.first_number > std::uint64_t{1} << 63) in.fail();
+  const std::size_t count = in.count(kReservationBytes, kReservationsMax);
+  Instant last{};
+  for (std::size_t i = 0; i < count && in.is_whole(); ++i) {
+    Book::Reservation& each = book.reservations.emplace_back();
+    each.start = in.instant();
+    each.expires = in.instant();
+    each.costs.requests_micro = in.integer(0, kCostMicroMax);
+    each.costs.processing_units_micro = in.integer(0, kCostMicroMax);
+    each.state = static_cast<HoldState>(in.choice(4));
+    if (each.start < last && each.state == HoldState::kActive) in.fail();
+    last = later_of(last, each.start);
+  }
+  const std::size_t lowerings = in.count(kLoweringBytes, kLoweringsMax);
+  for (std::size_t i = 0; i < lowerings && in.is_whole(); ++i) {
+    Book::Lowering& each = book.lowerings.emplace_back();
+    each.at = in.instant();
+    each.policy = in.choice(static_cast<std::uint8_t>(policies.size()));
+    each.by_fs = in.level_fs();
+    if (each.by_fs < 0) in.fail();
+  }
+  book.policies = std::move(policies);
+  return book;
+}
+
+// By how much instants of then are moved: a clock that was ahead must not lock an account.
+struct Shift {
+  Duration back{};
+
+  void apply(Instant& at) const {
+    if (at != kForever) at = later_of(Instant{0}, at - back);
+  }
+  void apply(Book::Saved& book) const {
+    apply(book.at);
+    apply(book.not_before);
+    for (Book::Reservation& each : book.reservations) {
+      apply(each.start);
+      apply(each.expires);
+    }
+    for (Book::Lowering& each : book.lowerings) apply(each.at);
+  }
+};
+
+}  // namespace
+
+std::uint64_t Account::changes() const {
+  const std::scoped_lock lock(lock_);
+  return book_.changes() + published_.changes();
+}
+
+std::vector<std::byte> Account::save(Instant now) const {
+  const std::scoped_lock lock(lock_);
+  Writer out;
+  out.put(kFormat, 1);
+  out.put(now);
+  out.put(static_cast<std::uint64_t>(options_.rule), 1);
+  const Book::Saved book = book_.saved();
+  write(out, book.policies);
+  write(out, book);
+  for (const Wide level_fs : published_.levels_fs()) out.put(level_fs);
+  out.put(published_.at());
+  out.put(refreshed_at_.value_or(kForever));
+  // Those whose reservations may still be ended.
+  std::vector<Owner> owners;
+  for (const Owner& former : former_) {
+    if (former.end > book.first_number) owners.push_back(former);
+  }
+  owners.push_back({owner_, first_own_, book.first_number + book.reservations.size()});
+  const std::size_t most = std::min(owners.size(), kOwnersMax);
+  out.put(most, 4);
+  for (std::size_t i = owners.size() - most; i < owners.size(); ++i) {
+    out.put(owners[i].owner);
+    out.put(owners[i].first);
+    out.put(owners[i].end);
+  }
+  return std::move(out).take();
+}
+
+Status Account::restore(std::span<const std::byte> bytes, Instant now) {
+  Reader in(bytes);
+  if (const std::uint64_t format = in.get(1); in.is_whole() && format != kFormat) {
+    return bad_argument(fmt::format("its format is {}, not {}", format, kFormat));
+  }
+  const Instant saved_at = in.instant();
+  const auto rule = static_cast<Rule>(in.choice(2));
+  const std::vector<Policy> policies = read_policies(in);
+  Book::Saved book = read_book(in, policies);
+  std::vector<Wide> levels_fs;
+  for (std::size_t i = 0; i < policies.size(); ++i) levels_fs.push_back(in.level_fs());
+  Instant published_at = in.instant();
+  Instant refreshed_at = in.instant();
+  std::vector<Owner> owners(in.count(kOwnerBytes, kOwnersMax));
+  for (Owner& former : owners) former = {in.get(), in.get(), in.get()};
+  if (!in.is_done()) return bad_argument("it is not as an account was saved");
+
+  const Shift shift{std::max(Duration{0}, saved_at - now)};
+  shift.apply(book);
+  shift.apply(published_at);
+  shift.apply(refreshed_at);
+
+  const std::scoped_lock lock(lock_);
+  const std::vector<Policy> configured = book_.policies();
+  first_own_ = book.first_number + book.reservations.size();
+  former_ = std::move(owners);
+  refreshed_at_ = refreshed_at == kForever ? std::nullopt : std::optional(refreshed_at);
+  book_ = Book(std::move(book), book_.jitter());
+  published_ = Published(policies, std::move(levels_fs), published_at);
+  if (rule != options_.rule) follow_other_rule(now);
+  // An account without policies of its own learnt those it had.
+  if (!configured.empty() && configured != policies) change_locked(configured, now);
+  return Done{};
+}
+
+// Only the rule that an account follows has been told what was used.
+void Account::follow_other_rule(Instant now) {
+  std::vector<std::optional<std::int64_t>> left;
+  if (options_.rule == Rule::kReservation) {
+    published_.advance(now);
+    for (std::size_t i = 0; i < published_.policies().size(); ++i) {
+      left.emplace_back(left_micro(published_.policies()[i], published_.levels_fs()[i]));
+    }
+    book_.refresh(left, now);
+    return;
+  }
+  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
+  }
+}
+
+}  // namespace weir::system::contract

@@ -1,0 +1,54 @@
+// Service client: fetches what a Syncer asks for, over HTTP(S).
+//
+//   POST token_url   grant_type=client_credentials&client_id=...&client_secret=...
+//   GET  URL/aux/ratelimit/contract?userId=eq:USER
+//   GET  URL/aux/ratelimit/statistics/tokenCounts/USER
+//
+// Answers are bounded in time and size, redirects refused, certificates verified:
+// transfer.h.
+//
+// Thread safety: fetch() from one thread at a time, cancel() from any.
+
+#pragma once
+
+#include <string>
+
+#include "weir/base/time.h"
+#include "weir/system/contract/refusal.h"
+#include "weir/system/contract/syncer.h"
+#include "weir/system/contract/transfer.h"
+
+namespace weir::system::contract {
+
+struct ServiceOptions {
+  std::string url{};        // of the service, without /aux
+  std::string user_id{};    // whose contract
+  std::string token_url{};  // grants access tokens; empty: none are needed
+  std::string client_id{};
+  std::string client_secret{};
+  std::string bearer{};  // a token that does not end, where token_url is empty
+  RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
+  TransferOptions transfer{};
+
+  friend bool operator==(const ServiceOptions&, const ServiceOptions&) = default;
+};
+
+class ServiceClient final : public Client {
+ public:
+  explicit ServiceClient(ServiceOptions options);
+
+  Reply fetch(Fetch what, const std::string& access_token) override;
+  void cancel() noexcept override { transfer_.cancel(); }
+
+ private:
+  TransferRequest request(Fetch what, const std::string& access_token) const;
+
+  ServiceOptions options_;
+  Transfer transfer_;
+};
+
+// What a Retry-After says: a number in `unit`, rounded down to what a Duration holds.
+// Nothing: it is no number.
+std::optional<Duration> parse_retry_after(std::string_view text, RetryAfterUnit unit);
+
+}  // namespace weir::system::contract

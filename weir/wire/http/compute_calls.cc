@@ -1,0 +1,488 @@
+// Compute: what changes the ledger, what shows it, and a worker's queries.
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "weir/engine/quantity.h"
+#include "weir/wire/http/compute_json.h"
+#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/headers.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/text.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace compute = system::compute;
+using compute::LedgerService;
+using compute::LedgerView;
+using compute::Op;
+
+// nullptr: there is none here, and the problem is written.
+std::shared_ptr<LedgerService> ledger_of(Exchange& exchange) {
+  std::shared_ptr<LedgerService> ledger = exchange.api.host().compute().ledger;
+  if (ledger == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "compute: this weir has no ledger; write 'compute: { ledger: {} }' in weir.yaml "
+                  "and restart, or ask the one that has");
+  }
+  return ledger;
+}
+
+std::shared_ptr<compute::SharedWorker> worker_of(Exchange& exchange) {
+  std::shared_ptr<compute::SharedWorker> worker = exchange.api.host().compute().worker;
+  if (worker == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "compute: this weir is no worker; write 'compute: { worker: { ... } }' in "
+                  "weir.yaml and restart, or ask one that is");
+  }
+  return worker;
+}
+
+void answer_fault(Exchange& exchange, compute::Fault fault, std::string_view detail) {
+  exchange.answer.status = 409;
+  exchange.answer.content_type = kJsonType;
+  append_fault(exchange.answer.body, fault, detail);
+}
+
+void apply(Exchange& exchange, LedgerService& ledger, const compute::Operation& operation) {
+  const std::string name = exchange.api.host().name_of(exchange.call.token);
+  const Result<compute::Applied> applied =
+      ledger.apply(operation, name.empty() ? to_string(exchange.call.role) : std::string_view(name),
+                   exchange.now);
+  if (!applied) {
+    exchange.fail(applied.error());
+  } else if (!applied->ok()) {
+    answer_fault(exchange, applied->fault, applied->detail);
+  } else {
+    exchange.answer.content_type = kJsonType;
+    append_receipt(exchange.answer.body, operation, applied->receipt);
+  }
+}
+
+// Reads a body of these members, lets `complete` make the operation of it, and applies that.
+template <std::size_t kCount, typename Complete>
+void change(Exchange& exchange, const std::array<std::string_view, kCount>& members,
+            Complete complete) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  Texts texts;
+  Result<LedgerBody> body = read_ledger_body(exchange.call.body, members, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  if (const Status status = complete(*body); !status) {
+    exchange.fail(status.error());
+    return;
+  }
+  apply(exchange, *ledger, body->operation);
+}
+
+template <std::size_t kCount>
+void change_as(Exchange& exchange, Op op, const std::array<std::string_view, kCount>& members) {
+  change(exchange, members, [&](LedgerBody& body) -> Status {
+    body.operation.op = op;
+    body.operation.is_auto = body.is_auto.value_or(false);
+    return Done{};
+  });
+}
+
+// The one value of a parameter of the query, if it is given.
+std::optional<Result<std::string_view>> given(const Exchange& exchange, std::string_view name) {
+  if (!exchange.query.has(name)) return std::nullopt;
+  return exchange.query.one(name);
+}
+
+bool read_number(Exchange& exchange, std::string_view name, std::int64_t& value) {
+  const auto text = given(exchange, name);
+  if (!text) return true;
+  if (!*text) return exchange.fail(text->error());
+  const Result<std::int64_t> number =
+      engine::parse_count(std::string("query: ") + std::string(name), **text, 0, kTermMax);
+  if (!number) return exchange.fail(number.error());
+  value = *number;
+  return true;
+}
+
+bool read_word(Exchange& exchange, std::string_view name, std::string_view& value) {
+  const auto text = given(exchange, name);
+  if (!text) return true;
+  if (!*text) return exchange.fail(text->error());
+  value = **text;
+  return true;
+}
+
+}  // namespace
+
+ComputeParts Host::compute() noexcept { return {}; }
+
+// --- the ledger
+
+void lock_tokens(Exchange& exchange) {
+  change_as(exchange, Op::kLock,
+            std::array<std::string_view, 5>{"wallet", "tokens", "amount", "duration", "auto"});
+}
+
+void add_tokens(Exchange& exchange) {
+  change_as(exchange, Op::kAdd, std::array<std::string_view, 3>{"wallet", "tokens", "amount"});
+}
+
+void unlock_tokens(Exchange& exchange) {
+  change_as(exchange, Op::kUnlock, std::array<std::string_view, 1>{"wallet"});
+}
+
+void extend_lock(Exchange& exchange) {
+  change(exchange, std::array<std::string_view, 2>{"wallet", "auto"},
+         [](LedgerBody& body) -> Status {
+           if (!body.is_auto) {
+             return bad_argument(
+                 "body: the member 'auto' is missing; write \"auto\":true or \"auto\":false");
+           }
+           body.operation.op = *body.is_auto ? Op::kAutoOn : Op::kAutoOff;
+           return Done{};
+         });
+}
+
+void register_portals(Exchange& exchange) {
+  change_as(exchange, Op::kRegister, std::array<std::string_view, 2>{"wallet", "portals"});
+}
+
+void unregister_portals(Exchange& exchange) {
+  change_as(exchange, Op::kUnregister, std::array<std::string_view, 2>{"wallet", "portals"});
+}
+
+void split_units(Exchange& exchange) {
+  change(exchange, std::array<std::string_view, 4>{"wallet", "strategy", "workers", "basis_points"},
+         [](LedgerBody& body) -> Status {
+           compute::Operation& operation = body.operation;
+           if (body.strategy.empty()) {
+             return bad_argument(
+                 "body: the member 'strategy' is missing; write 'equal', 'support', 'unsupport', "
+                 "'shares' or the name of one");
+           }
+           operation.op = body.strategy == "equal"       ? Op::kEqual
+                          : body.strategy == "support"   ? Op::kSupport
+                          : body.strategy == "unsupport" ? Op::kUnsupport
+                          : body.strategy == "shares"    ? Op::kShares
+                                                         : Op::kStrategy;
+           if (operation.op == Op::kStrategy) operation.name = body.strategy;
+           return Done{};
+         });
+}
+
+void join_worker(Exchange& exchange) {
+  change_as(exchange, Op::kJoin, std::array<std::string_view, 1>{"worker"});
+}
+
+void leave_worker(Exchange& exchange) {
+  change_as(exchange, Op::kLeave, std::array<std::string_view, 1>{"worker"});
+}
+
+void set_parameter(Exchange& exchange) {
+  change(exchange, std::array<std::string_view, 4>{"parameter", "value", "tokens", "amount"},
+         [](LedgerBody& body) -> Status {
+           constexpr std::pair<std::string_view, Op> kParameters[] = {
+               {"epoch_length", Op::kSetEpochLength}, {"mana", Op::kSetMana},
+               {"block_time", Op::kSetBlockTime},     {"min_lock", Op::kSetMinLock},
+               {"max_portals", Op::kSetMaxPortals},
+           };
+           for (const auto& [name, op] : kParameters) {
+             if (name != body.parameter) continue;
+             body.operation.op = op;
+             return Done{};
+           }
+           return bad_argument(
+               "body: the member 'parameter' is missing or unknown; write 'epoch_length', 'mana', "
+               "'block_time', 'min_lock' (with 'tokens') or 'max_portals'");
+         });
+}
+
+void push_block(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  Texts texts;
+  const Result<LedgerBody> body =
+      read_ledger_body(exchange.call.body, std::array<std::string_view, 1>{"block"}, texts);
+  if (!body || !body->block) {
+    exchange.fail(body ? bad_argument("body: the member 'block' is missing; write \"block\":123")
+                       : body.error());
+    return;
+  }
+  const Result<compute::Fault> fault = ledger->push_block(*body->block, exchange.now);
+  if (!fault) {
+    exchange.fail(fault.error());
+  } else if (*fault != compute::Fault::kNone) {
+    answer_fault(
+        exchange, *fault,
+        fmt::format("block {} cannot be pushed: blocks never go back, and follow from time "
+                    "unless 'blocks: pushed' is written; push a later one",
+                    *body->block));
+  } else {
+    exchange.answer_state("pushed");
+  }
+}
+
+void show_wallet(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  const Result<std::string_view> wallet = exchange.query.one("wallet");
+  if (!wallet) {
+    exchange.fail(wallet.error());
+    return;
+  }
+  ledger->read(exchange.now, [&](const LedgerView& view) {
+    const compute::Cluster* cluster = view.ledger.find(*wallet);
+    if (cluster == nullptr) {
+      exchange.answer.status = 404;
+      exchange.answer.content_type = kJsonType;
+      append_fault(exchange.answer.body, compute::Fault::kNoSuchWallet,
+                   "the wallet has never locked or registered anything; name one that has");
+      return;
+    }
+    exchange.answer.content_type = kJsonType;
+    append_wallet(exchange.answer.body, view, *cluster);
+  });
+}
+
+void show_clusters(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  std::int64_t after = 0;
+  if (!read_number(exchange, "after", after)) return;
+  ledger->read(exchange.now, [&](const LedgerView& view) {
+    std::string& out = exchange.answer.body;
+    exchange.answer.content_type = kJsonType;
+    const auto& rows = view.ledger.clusters();
+    const std::size_t begin = std::min(static_cast<std::size_t>(after), rows.size());
+    const std::size_t end = std::min(begin + compute::kHistoryRowsMax, rows.size());
+    out += R"({"clusters":[)";
+    for (std::size_t i = begin; i < end; ++i) {
+      if (i > begin) out += ',';
+      append_wallet(out, view, rows[i]);
+    }
+    out += R"(],"next":)";
+    out += end < rows.size() ? std::to_string(end) : "null";
+    out += '}';
+  });
+}
+
+void show_workers(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  ledger->read(exchange.now, [&](const LedgerView& view) {
+    std::string& out = exchange.answer.body;
+    exchange.answer.content_type = kJsonType;
+    out += R"({"workers":[)";
+    std::int64_t id = 0;
+    for (const compute::WorkerRecord& row : view.ledger.workers()) {
+      id += 1;
+      if (id > 1) out += ',';
+      out += fmt::format(R"({{"id":{},"worker":)", id);
+      append_quoted(out, row.name);
+      out += fmt::format(R"(,"active":{},"active_from":{},"active_until":{}}})",
+                         view.ledger.is_active(id, view.block), row.from,
+                         row.until == compute::kNoEnd ? "null" : std::to_string(row.until));
+    }
+    out += "]}";
+  });
+}
+
+void show_epoch(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  exchange.answer.content_type = kJsonType;
+  ledger->read(exchange.now,
+               [&](const LedgerView& view) { append_epoch(exchange.answer.body, view); });
+}
+
+void show_allocations(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  const Result<std::string_view> worker = exchange.query.one("worker");
+  if (!worker) {
+    exchange.fail(worker.error());
+    return;
+  }
+  std::int64_t epoch = -1;
+  if (!read_number(exchange, "epoch", epoch)) return;
+  const auto show = [&](const compute::Ledger& of, compute::Block block, Duration epoch_time) {
+    const compute::Allocations found = of.allocations(of.worker_id(*worker).value_or(0), block);
+    AllocationsDocument document{
+        .worker = std::string(*worker), .block = block, .fault = found.fault};
+    document.set = allocation_set(of, found, epoch_time);
+    for (const compute::BrokenCluster& row : found.broken) {
+      document.broken.emplace_back(of.clusters()[row.cluster].wallet, row.fault);
+    }
+    exchange.answer.content_type = kJsonType;
+    append_allocations(exchange.answer.body, document);
+  };
+  if (epoch < 0) {
+    ledger->read(exchange.now,
+                 [&](const LedgerView& view) { show(view.ledger, view.block, view.epoch_time); });
+    return;
+  }
+  const auto past = ledger->ledger_of_epoch(epoch, exchange.now);
+  if (!past) {
+    exchange.fail(past.error());
+  } else if (!*past) {
+    exchange.fail(Problem::kNotFound,
+                  fmt::format("epoch {} has not begun; ask for one that has", epoch));
+  } else {
+    const auto& [old, block] = **past;
+    const std::int64_t seconds = old.clock().length * old.parameters().block_time_s;
+    show(old, block, Duration{seconds * 1'000'000'000});
+  }
+}
+
+void show_history(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  compute::HistoryChoice choice;
+  if (!read_number(exchange, "after", choice.after)) return;
+  if (!read_word(exchange, "wallet", choice.wallet)) return;
+  const auto rows = ledger->history(choice);
+  if (!rows) {
+    exchange.fail(rows.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_history(exchange.answer.body, *rows);
+}
+
+// --- a worker
+
+void admit_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryBody> body = read_query(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Admission said;
+  {
+    const std::scoped_lock lock(*worker);
+    said = body->dry_run ? worker->locked().peek(body->portal, exchange.now)
+                         : worker->locked().admit(body->portal, body->cost_micro, exchange.now);
+  }
+  exchange.answer.status = status_of(said.outcome);
+  exchange.answer.content_type = kJsonType;
+  append_admission(exchange.answer.body, said);
+  if (said.outcome != compute::QueryOutcome::kAccepted && said.retry_after) {
+    Decision decision;
+    decision.verdict = Verdict::kDenied;
+    decision.earliest = exchange.now + *said.retry_after;
+    append_retry_after(exchange.answer.headers, decision, exchange.now);
+  }
+}
+
+namespace {
+
+void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view state,
+                   const compute::Ending& ending) {
+  if (!ending.known) {
+    exchange.fail(
+        Problem::kNotFound,
+        fmt::format("query {}: it has ended, or was never accepted here; there is nothing "
+                    "to do",
+                    query));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_ending(exchange.answer.body, state, ending);
+  // A slot or a token may be free for whoever waits at the limit.
+  exchange.api.engine().try_waiters(exchange.now);
+}
+
+}  // namespace
+
+void complete_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryEndBody> body = read_query_end(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Ending ending;
+  {
+    const std::scoped_lock lock(*worker);
+    ending = worker->locked().finish(body->query, body->cost_micro, exchange.now);
+  }
+  if (ending.known && ending.was_queued) {
+    exchange.fail(
+        Problem::kConflict,
+        fmt::format("query {}: it is queued and has not started; cancel it, or wait", body->query));
+    return;
+  }
+  answer_ending(exchange, body->query, "completed", ending);
+}
+
+void cancel_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryEndBody> body = read_query_cancellation(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Ending ending;
+  {
+    const std::scoped_lock lock(*worker);
+    ending = worker->locked().cancel(body->query, exchange.now);
+  }
+  answer_ending(exchange, body->query, "cancelled", ending);
+}
+
+void show_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  std::int64_t query = 0;
+  if (!read_number(exchange, "query", query)) return;
+  std::string_view state = "gone";
+  {
+    const std::scoped_lock lock(*worker);
+    worker->locked().expire(exchange.now);
+    const compute::Worker::QueryState found = worker->locked().state(query);
+    if (found == compute::Worker::QueryState::kQueued) state = "queued";
+    if (found == compute::Worker::QueryState::kRunning) state = "running";
+  }
+  exchange.answer_state(state);
+}
+
+void show_worker(Exchange& exchange) {
+  const ComputeParts parts = exchange.api.host().compute();
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  std::string_view portal;
+  if (!read_word(exchange, "portal", portal)) return;
+  std::string& out = exchange.answer.body;
+  const std::scoped_lock lock(*worker);
+  if (portal.empty()) {
+    exchange.answer.content_type = kJsonType;
+    append_worker(out, worker->locked().totals(), parts.feed, exchange.now);
+    return;
+  }
+  const auto cluster = worker->locked().cluster_of(portal, exchange.now);
+  if (!cluster) {
+    exchange.fail(
+        Problem::kNotFound,
+        fmt::format("portal '{}': no cluster with units has it; register it, and wait for "
+                    "the next epoch",
+                    portal.substr(0, 64)));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_cluster(out, *cluster);
+}
+
+}  // namespace weir::wire::http

@@ -1,0 +1,294 @@
+// Contracts: reservations, consumption, feedback, processing units, and the documents as
+// the service publishes them.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "weir/base/hold_text.h"
+#include "weir/base/in_quotes.h"
+#include "weir/system/contract/accounts.h"
+#include "weir/system/contract/document.h"
+#include "weir/wire/http/contract_json.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace contract = system::contract;
+using contract::Account;
+using contract::Accounts;
+using engine::HoldState;
+
+// nullptr: there are none, and the problem is written.
+std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
+  std::shared_ptr<const Accounts> accounts = exchange.api.host().accounts();
+  if (accounts == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "contracts: none are configured; write 'contracts: [ { name: acme, policies: [ "
+                  "{ type: REQUESTS, capacity: 1000, period: PT1M } ] } ]' in weir.yaml, and start "
+                  "the server or POST /v1/reload");
+  }
+  return accounts;
+}
+
+void append_retry_after(Exchange& exchange, const Account& account, const Wide& wait_ns) {
+  const contract::Refusal refusal{.wait_ns = wait_ns};
+  if (const auto text = retry_after_text(refusal, account.options().retry_after)) {
+    exchange.answer.headers += fmt::format("Retry-After: {}\r\n", *text);
+  }
+}
+
+void answer_end(Exchange& exchange, HoldId reservation, HoldState wanted, HoldState state) {
+  if (state == wanted) {
+    exchange.answer_state(to_string(state));
+  } else if (state == HoldState::kGone) {
+    exchange.fail(Problem::kNotFound,
+                  fmt::format("reservation '{}': it has expired, or this account never made it; "
+                              "reserve again if there is more to do",
+                              hold_text(reservation)));
+  } else {
+    exchange.fail(Problem::kConflict,
+                  fmt::format("reservation '{}': it has been {} already, so it cannot become {}; "
+                              "reserve again if there is more to do",
+                              hold_text(reservation), to_string(state), to_string(wanted)));
+  }
+}
+
+// The place of the policy with this id.
+std::optional<std::size_t> place_of(const std::vector<contract::Policy>& policies,
+                                    std::string_view id) {
+  const auto found =
+      std::find_if(policies.begin(), policies.end(),
+                   [&](const contract::Policy& policy) { return policy_id(policy) == id; });
+  if (found == policies.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - policies.begin());
+}
+
+// One contract for each type that the account has policies of.
+void append_contracts(std::vector<contract::Contract>& out, const Account& account,
+                      const std::string& user_id, std::int64_t first_id) {
+  for (const contract::Policy& policy : account.policies()) {
+    auto same = std::find_if(out.begin(), out.end(), [&](const contract::Contract& each) {
+      return each.resource == policy.resource;
+    });
+    if (same == out.end()) {
+      const auto number = static_cast<std::int64_t>(policy.resource);
+      same = out.insert(
+          out.end(), contract::Contract{
+                         .id = first_id + number, .user_id = user_id, .resource = policy.resource});
+    }
+    same->policies.push_back(policy);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Account> contract_account(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return nullptr;
+  Result<std::shared_ptr<Account>> account = accounts->find(exchange.parameter);
+  if (account) return std::move(*account);
+  exchange.fail(account.error());
+  return nullptr;
+}
+
+void contract_reserve(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  Texts texts;
+  const Result<contract::Ask> ask = read_reservation(exchange.call.body, texts);
+  if (!ask) {
+    exchange.fail(ask.error());
+    return;
+  }
+  const Result<contract::Reserved> reserved = account->reserve(*ask, exchange.now);
+  if (!reserved) {
+    exchange.fail(reserved.error());
+    return;
+  }
+  exchange.answer.status = status_of(reserved->verdict);
+  exchange.answer.content_type = kJsonType;
+  append_reserved(exchange.answer.body, *reserved);
+  if (reserved->verdict == Verdict::kDenied) {
+    append_retry_after(exchange, *account, reserved->delay_ns);
+  }
+}
+
+void contract_commit(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  Texts texts;
+  const Result<ReservationEnd> asked = read_commit(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  // What is not given was as reserved. Without a reservation the costs do not matter.
+  std::optional<contract::Costs> actual;
+  if (!asked->actual.empty()) {
+    actual = asked->actual.over(account->reserved(asked->reservation).value_or(contract::Costs{}));
+  }
+  const Result<HoldState> state = account->commit(asked->reservation, actual, exchange.now);
+  if (!state) {
+    exchange.fail(state.error());
+    return;
+  }
+  // Costs that were not needed are room that somebody may wait for at the gate.
+  if (actual) exchange.api.engine().try_waiters(exchange.now);
+  answer_end(exchange, asked->reservation, HoldState::kSettled, *state);
+}
+
+void contract_release(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  Texts texts;
+  const Result<ReservationEnd> asked = read_release(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  const HoldState state = account->release(asked->reservation, exchange.now);
+  exchange.api.engine().try_waiters(exchange.now);
+  answer_end(exchange, asked->reservation, HoldState::kCancelled, state);
+}
+
+void contract_consume(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  Texts texts;
+  const Result<contract::Costs> costs = read_consumption(exchange.call.body, texts);
+  if (!costs) {
+    exchange.fail(costs.error());
+    return;
+  }
+  const Result<contract::Consumed> consumed = account->consume(*costs, exchange.now);
+  if (!consumed) {
+    exchange.fail(consumed.error());
+    return;
+  }
+  Answer& answer = exchange.answer;
+  answer.content_type = kJsonType;
+  if (consumed->refusal) {
+    answer.status = 429;
+    answer.body = refusal_body(*consumed->refusal, consumed->policies);
+    if (consumed->refusal->wait_ns) {
+      append_retry_after(exchange, *account, *consumed->refusal->wait_ns);
+    }
+    return;
+  }
+  append_consumed(answer.body, *consumed);
+  answer.headers += "X-ProcessingUnits-Spent: ";
+  append_units(answer.headers, consumed->debited.processing_units_micro);
+  answer.headers += "\r\n";
+}
+
+void contract_feedback(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  Texts texts;
+  const Result<FeedbackBody> asked =
+      read_feedback(exchange.call.body, account->options().retry_after, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  contract::Met met{.reservation = asked->reservation,
+                    .costs = asked->costs.over({}),
+                    .retry_after = asked->retry_after};
+  if (!asked->policy.empty()) {
+    met.violated = place_of(account->policies(), asked->policy);
+    if (!met.violated) {
+      exchange.fail(bad_argument(
+          fmt::format("body: policy is {}, but it must be one of the account's; GET /v1/contract/… "
+                      "shows them, or leave it out",
+                      in_quotes(asked->policy))));
+      return;
+    }
+  }
+  if (const Status status = account->feedback(met, exchange.now); !status) {
+    exchange.fail(status.error());
+    return;
+  }
+  exchange.answer_state("noted");
+}
+
+void show_account(Exchange& exchange) {
+  const std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr) return;
+  const std::shared_ptr<const Accounts> accounts = exchange.api.host().accounts();
+  const std::string user_id = accounts == nullptr ? "" : accounts->user_id(account->name());
+  exchange.answer.content_type = kJsonType;
+  append_account(exchange.answer.body, *account, user_id, account->view(exchange.now),
+                 exchange.now);
+}
+
+void work_out_processing_units(Exchange& exchange) {
+  Texts texts;
+  const Result<contract::Work> work = read_work(exchange.call.body, texts);
+  if (!work) {
+    exchange.fail(work.error());
+    return;
+  }
+  const Result<contract::Fraction> cost = processing_units(*work);
+  if (!cost) {
+    exchange.fail(cost.error());
+    return;
+  }
+  const Result<std::int64_t> debited_micro = contract::micro_of("the cost", *cost);
+  if (!debited_micro) {
+    exchange.fail(debited_micro.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body =
+      fmt::format(R"({{"processing_units":"{}/{}","debited":)", cost->num, cost->den);
+  append_units(exchange.answer.body, *debited_micro);
+  exchange.answer.body += '}';
+}
+
+void show_contracts(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return;
+  const Result<std::string_view> filter = exchange.query.one("userId");
+  if (!filter) {
+    exchange.fail(filter.error());
+    return;
+  }
+  constexpr std::string_view kEqual = "eq:";
+  if (!filter->starts_with(kEqual)) {
+    exchange.fail(bad_argument(
+        fmt::format("query: userId is {}, but it must be 'eq:' and an id; write 'userId=eq:ID'",
+                    in_quotes(*filter))));
+    return;
+  }
+  const std::string user_id(filter->substr(kEqual.size()));
+  std::vector<contract::Contract> contracts;
+  std::int64_t first_id = 1;
+  for (const std::shared_ptr<Account>& account : accounts->all()) {
+    if (accounts->user_id(account->name()) == user_id) {
+      append_contracts(contracts, *account, user_id, first_id);
+    }
+    first_id += 2;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = write_contracts(contracts);
+}
+
+void show_token_counts(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return;
+  const std::shared_ptr<Account> account = accounts->of_user(exchange.parameter);
+  if (account == nullptr) {
+    exchange.fail(Problem::kNotFound, fmt::format("user {}: no account is theirs; correct the id",
+                                                  in_quotes(exchange.parameter)));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = write_token_counts(account->view(exchange.now).policies);
+}
+
+}  // namespace weir::wire::http

@@ -1,0 +1,108 @@
+// Contracts that somebody else follows: documents as the service publishes them, brought
+// by `weir sync`.
+
+#include <charconv>
+#include <memory>
+#include <vector>
+
+#include "weir/base/in_quotes.h"
+#include "weir/system/contract/accounts.h"
+#include "weir/system/contract/document.h"
+#include "weir/wire/http/contract_json.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace contract = system::contract;
+using contract::Account;
+
+// The account that the path names, if it may be told; nullptr: the problem is written.
+std::shared_ptr<Account> guard_of(Exchange& exchange) {
+  std::shared_ptr<Account> account = contract_account(exchange);
+  if (account == nullptr || account->options().role == contract::Role::kGuard) return account;
+  exchange.fail(Problem::kConflict,
+                fmt::format("account {}: its role is 'service', which counts itself; write 'role: "
+                            "guard' for it",
+                            in_quotes(account->name())));
+  return nullptr;
+}
+
+bool read_number(std::string_view text, Wide& number) {
+  std::int64_t read = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), read);
+  number = read;
+  return !text.empty() && parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() &&
+         read >= 0;
+}
+
+Result<contract::Totals> read_mark(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  contract::Totals totals;
+  if (dash == std::string_view::npos || !read_number(text.substr(0, dash), totals.requests_micro) ||
+      !read_number(text.substr(dash + 1), totals.processing_units_micro)) {
+    return bad_argument(fmt::format(
+        "query: mark is {}, but it must be one that GET /v1/contract/… showed; leave it out, or "
+        "write that",
+        in_quotes(text)));
+  }
+  return totals;
+}
+
+}  // namespace
+
+std::string contract_mark(const contract::Totals& finals) {
+  return fmt::format("{}-{}", saturate(finals.requests_micro),
+                     saturate(finals.processing_units_micro));
+}
+
+void set_contract(Exchange& exchange) {
+  const std::shared_ptr<Account> account = guard_of(exchange);
+  if (account == nullptr) return;
+  const auto contracts = contract::read_contracts(exchange.call.body);
+  if (!contracts) {
+    exchange.fail(contracts.error());
+    return;
+  }
+  const auto accounts = exchange.api.host().accounts();
+  const std::string user_id = accounts == nullptr ? "" : accounts->user_id(account->name());
+  Result<std::vector<contract::Policy>> policies = policies_of(*contracts, user_id);
+  if (!policies) {
+    exchange.fail(policies.error());
+    return;
+  }
+  if (const Status status = account->change(std::move(*policies), exchange.now); !status) {
+    exchange.fail(status.error());
+    return;
+  }
+  exchange.answer_state("changed");
+}
+
+void set_token_counts(Exchange& exchange) {
+  const std::shared_ptr<Account> account = guard_of(exchange);
+  if (account == nullptr) return;
+  contract::Totals before = account->finals();
+  if (exchange.query.has("mark")) {
+    const Result<std::string_view> mark = exchange.query.one("mark");
+    if (!mark) {
+      exchange.fail(mark.error());
+      return;
+    }
+    const Result<contract::Totals> read = read_mark(*mark);
+    if (!read) {
+      exchange.fail(read.error());
+      return;
+    }
+    before = *read;
+  }
+  const auto counts = contract::read_token_counts(exchange.call.body);
+  if (!counts) {
+    exchange.fail(counts.error());
+    return;
+  }
+  account->refresh(*counts, before, exchange.now);
+  exchange.answer_state("refreshed");
+}
+
+}  // namespace weir::wire::http
