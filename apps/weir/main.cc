@@ -14,6 +14,7 @@
 #include "apps/weir/holds.h"
 #include "apps/weir/keys.h"
 #include "apps/weir/pu.h"
+#include "apps/weir/sampling.h"
 #include "apps/weir/serve.h"
 #include "apps/weir/sync.h"
 #include "apps/weir/throttle.h"
@@ -228,6 +229,15 @@ void add_systems(CLI::App& app, Given& given) {
                      "weir pu --size 512x512 --bands B02,B03,B04");
   pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
 
+  CLI::App* sampling = add(app, "sampling", "Look at how fast tasks may be handed out",
+                           "weir sampling allowance examples/sampling/weir.yaml");
+  sampling->require_subcommand(1);
+  CLI::App* allowance = add(*sampling, "allowance", "Show the allowance of every environment",
+                            "weir sampling allowance examples/sampling/weir.yaml");
+  allowance->add_option("file", given.definitions, "The configuration")
+      ->required()
+      ->type_name("FILE");
+  allowance->callback([&given] { given.code = run_sampling_allowance(given.definitions); });
   CLI::App* compute = add(app, "compute", "Count units of locked tokens, and split them",
                           "weir compute units --amount 10000 --duration 180d");
   compute->require_subcommand(1);

@@ -76,18 +76,21 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
             "limit throttles: gate; one meter for all; unit requests\n"
             "limit compute: gate; one meter for all; unit requests\n"
+            "limit sampling: gate; one meter for all; unit requests\n"
             "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
             "15000000 at consensus\n"
             "contract acme of user u-1547: PU_1000_PT1M, PU_400000_PT744H, RQ_1000_PT1M; guard, "
             "jitter 100ms; joint reservation; held 10m; at most 1h; Retry-After in milliseconds\n"
             "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
             "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
+            "sampling: tasks of one key in any 1h\n"
+            "  LGC-v2: 6\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
             "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 12u);
+  EXPECT_EQ(config.rules->rules().size(), 13u);
 }
 
 TEST(Examples, WithThrottlesLoad) {
@@ -96,6 +99,13 @@ TEST(Examples, WithThrottlesLoad) {
   EXPECT_EQ(config.throttles->spec.nodes, 31);
   EXPECT_TRUE(config.throttles->spec.settings.throttle_by_gas);
   EXPECT_EQ(config.rules->rules().size(), 2u);
+}
+
+TEST(Examples, WithSamplingLoad) {
+  const Config config = config_of(contents("examples/sampling/weir.yaml"), contents);
+  ASSERT_TRUE(config.sampling.has_value());
+  EXPECT_EQ(config.sampling->spec.environments.size(), 4u);
+  EXPECT_EQ(config.rules->rules().size(), 1u);
 }
 
 TEST(Examples, WithContractsLoad) {

@@ -61,6 +61,11 @@ Failure run_contract_period(const boost::json::object& recorded);
 Failure run_contract_pu_published(const boost::json::object& recorded);
 Failure run_contract_reserve(const boost::json::object& recorded);
 Failure run_contract_server(const boost::json::object& recorded);
+Failure run_sampling_decide(const boost::json::object& recorded);
+Failure run_sampling_rate(const boost::json::object& recorded);
+Failure run_sampling_rotate(const boost::json::object& recorded);
+Failure run_sampling_schedule(const boost::json::object& recorded);
+Failure run_sampling_slots(const boost::json::object& recorded);
 Failure run_sampling_window(const boost::json::object& recorded);
 Failure run_throttle(const boost::json::object& recorded);  // any of its files
 

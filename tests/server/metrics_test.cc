@@ -26,10 +26,13 @@ std::string contents(const std::filesystem::path& path) {
 constexpr const char* kSystems =
     "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
 
+constexpr const char* kSampling =
+    "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n";
+
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell; `sync` is of an account.
   std::string everything(const std::string& sync = "") const {
-    return kSystems +
+    return kSystems + std::string(kSampling) +
            std::string(
                "contracts: [ { name: provider, policies: [ { type: REQUESTS, capacity: 5, period: "
                "PT1M } ]") +

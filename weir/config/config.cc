@@ -82,6 +82,7 @@ std::vector<KeyHelp> known_keys() {
   list_throttle_keys(keys);
   list_contract_keys(keys);
   list_compute_keys(keys);
+  list_sampling_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

@@ -34,7 +34,12 @@
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
+#include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
+
+namespace weir::system::sampling {
+class Sampling;
+}
 
 namespace weir::config {
 
@@ -158,6 +163,14 @@ struct ComputeSettings {
   friend bool operator==(const ComputeSettings&, const ComputeSettings&) = default;
 };
 constexpr std::string_view kComputeLimit = "compute";
+// `sampling:`, with what was made of it: counters that are empty, and the gate in front of
+// them, which is the limit `sampling` of the rules.
+struct SamplingSettings {
+  system::sampling::RulesSpec spec{};
+  std::shared_ptr<system::sampling::Sampling> sampling{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+constexpr std::string_view kSamplingLimit = "sampling";
 
 struct Config {
   std::string path{};           // the name the file was read under
@@ -174,6 +187,7 @@ struct Config {
   std::vector<ContractSettings> contracts{};
   std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   std::optional<ComputeSettings> compute{};
+  std::optional<SamplingSettings> sampling{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -207,6 +221,8 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
 // The same for compute, of which nothing changes without a restart, not even whether it is
 // there.
 Status keep_compute(const Config& running, Config& next);
+// The same for sampling: whoever puts `next` in force gives its rules to the counters.
+Status keep_sampling(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

@@ -148,6 +148,22 @@ std::string compute_lines(const ComputeSettings& compute) {
   return text;
 }
 
+std::string sampling_lines(const SamplingSettings& sampling) {
+  const system::sampling::RulesSpec& spec = sampling.spec;
+  std::string text =
+      fmt::format("sampling: tasks of one key in any {}\n",
+                  engine::duration_text(std::chrono::seconds{spec.formula.window_s}));
+  const auto rules = system::sampling::make_rules(spec);
+  if (!rules) return text;
+  for (const system::sampling::Environment& environment : rules->environments()) {
+    text += fmt::format(
+        "  {}: {}{}\n", environment.name,
+        environment.allowed ? fmt::format("{}", *environment.allowed) : "unlimited",
+        environment.parent ? fmt::format(", {} over all revisions", *environment.parent) : "");
+  }
+  return text;
+}
+
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
   texts.reserve(addresses.size());
@@ -177,6 +193,7 @@ std::string describe(const Config& config) {
   if (config.throttles) text += throttles_line(*config.throttles);
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
   if (config.compute) text += compute_lines(*config.compute);
+  if (config.sampling) text += sampling_lines(*config.sampling);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,

@@ -31,6 +31,7 @@ struct Draft {
   Place attributes_place{};
   Place throttles_place{};
   Place compute_place{};
+  Place sampling_place{};
   ReadFile read_file{};
 };
 
@@ -68,6 +69,12 @@ void declare_unit(std::string_view name, engine::UnitScale scale, Place place, C
 void read_compute(const Entry& entry, Context& context, Draft& draft);
 void add_compute_limit(Draft& draft);
 void list_compute_keys(std::vector<KeyHelp>& out);
+
+// `sampling:`. Attributes and bounds must have been read before, limits after it.
+void read_sampling(const Entry& entry, Context& context, Draft& draft);
+// Once limits have been read.
+void add_sampling_limit(Draft& draft);
+void list_sampling_keys(std::vector<KeyHelp>& out);
 
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);

@@ -218,6 +218,9 @@ constexpr Key<Draft> kTopKeys[] = {
     {"compute", read_compute, "map",
      "Locked tokens as units, units as rates; its worker is the limit `compute`. With neither "
      "`ledger` nor `worker` it is both. Left out: none."},
+    {"sampling", read_sampling, "map",
+     "Allowances of tasks for each miner and environment, as the limit `sampling`. Left out: "
+     "none."},
     {"limits", read_limits, "list", "The limits, at most 1024."},
 };
 
@@ -271,6 +274,7 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   read_map<Draft>(root, kTopKeys, context, draft);
   add_throttles_limit(draft);
   add_compute_limit(draft);
+  add_sampling_limit(draft);
   std::set<std::string> seen;
   // A mistake inside 'auth' is enough; its listeners are then not reported as well.
   const bool has_auth = root.find("auth") != nullptr;

@@ -42,7 +42,8 @@ HttpDesk::HttpDesk(Loop& the_loop, wire::http::Api& the_api, const Tokens& the_t
       requests((wire::http::routes().size() + 1) * kClasses) {}
 
 void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
-  loop.post([this, connection, late = std::move(late)] {
+  loop.post([this, connection, late = std::move(late), pending = system::sampling::pending()] {
+    system::sampling::keep_pending(pending);
     const auto found = waiting.find(connection);
     if (found != waiting.end()) {
       found->second->on_answer(late);

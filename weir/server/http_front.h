@@ -23,6 +23,9 @@ class HttpHost final : public wire::http::Host {
   Status reload() noexcept override { return server_.reload(); }
   std::string metrics() noexcept override { return server_.metrics(); }
   bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
+  std::shared_ptr<system::sampling::Sampling> sampling() noexcept override {
+    return server_.sampling();
+  }
   std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
     return server_.throttles();
   }

@@ -5,6 +5,7 @@
 namespace weir::server {
 
 using store::sqlite::Flusher;
+using store::sqlite::SamplingJournal;
 using store::sqlite::Store;
 
 Result<Keeper> Keeper::open(const config::Config& config, StartEmpty start_empty) {
@@ -14,6 +15,7 @@ Result<Keeper> Keeper::open(const config::Config& config, StartEmpty start_empty
   if (!store) return std::move(store).error();
   keeper.store_ = std::move(*store);
   keeper.interval_ = config.state->flush;
+  keeper.start_empty_ = start_empty;
   return keeper;
 }
 
@@ -32,13 +34,41 @@ Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, store::sqlit
   return report;
 }
 
-Status Keeper::end() { return flusher_ ? flusher_->stop() : Status{Done{}}; }
+Status Keeper::keep(system::sampling::Sampling& sampling, Instant now) {
+  if (!store_) return Done{};
+  if (!journal_) {
+    Result<std::unique_ptr<SamplingJournal>> journal =
+        SamplingJournal::open(store_->directory(), start_empty_);
+    if (!journal) return std::move(journal).error();
+    journal_ = std::move(*journal);
+  }
+  sampling.set_secret(store_->secret());
+  const Result<std::uint64_t> restored = journal_->restore(sampling, now);
+  if (!restored) return restored.error();
+  sampling.set_journal(journal_.get());
+  return Done{};
+}
 
-std::string Keeper::trouble() const { return flusher_ ? flusher_->stats().last_error : ""; }
+void Keeper::forget_grants_before(Instant at) noexcept {
+  if (journal_) journal_->forget_before(at);
+}
+
+Status Keeper::end() {
+  Status written = journal_ ? journal_->stop() : Status{Done{}};
+  Status flushed = flusher_ ? flusher_->stop() : Status{Done{}};
+  return flushed ? std::move(written) : std::move(flushed);
+}
+
+std::string Keeper::trouble() const {
+  std::string flushing = flusher_ ? flusher_->stats().last_error : "";
+  return flushing.empty() && journal_ ? journal_->stats().last_error : flushing;
+}
 
 std::optional<KeeperStats> Keeper::stats() const {
   if (!flusher_) return std::nullopt;
-  return KeeperStats{store_->stats(), flusher_->stats()};
+  KeeperStats stats{store_->stats(), flusher_->stats()};
+  if (journal_) stats.sampling = journal_->stats();
+  return stats;
 }
 
 }  // namespace weir::server

@@ -3,6 +3,7 @@
 //   auto keeper = Keeper::open(config, StartEmpty::kNo);
 //   keeper->prepare(options);                      // then make the engine
 //   keeper->begin(*engine, parts, clock);              // brings back, then flushes on and on
+//   keeper->keep(*sampling, clock.now());          // the same, and writes every grant first
 //   keeper->end();                                 // a last flush
 //
 // Without `state` in the configuration every function does nothing. A flush that fails
@@ -21,6 +22,7 @@
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
 #include "weir/store/sqlite/flusher.h"
+#include "weir/store/sqlite/sampling_journal.h"
 #include "weir/store/sqlite/store.h"
 
 namespace weir::server {
@@ -30,6 +32,7 @@ using store::sqlite::StartEmpty;
 struct KeeperStats {
   store::sqlite::StoreStats store;
   store::sqlite::FlusherStats flusher;
+  std::optional<store::sqlite::JournalStats> sampling{};  // none: no grants are kept
 };
 
 class Keeper {
@@ -40,9 +43,13 @@ class Keeper {
   // `parts` must outlive the keeper.
   Result<engine::RestoreReport> begin(engine::Engine& engine, store::sqlite::Parts& parts,
                                       Clock& clock);
+  // Before its first grant. Needs a state that has begun; called again for another one.
+  Status keep(system::sampling::Sampling& sampling, Instant now);
+  // Grants of before count no more.
+  void forget_grants_before(Instant at) noexcept;
   Status end();
 
-  // Why the last flush failed; empty if it did not.
+  // Why the last flush, or the last write of grants, failed; empty if neither did.
   std::string trouble() const;
   // None: memory only.
   std::optional<KeeperStats> stats() const;
@@ -50,6 +57,8 @@ class Keeper {
  private:
   std::unique_ptr<store::sqlite::Store> store_;
   std::unique_ptr<store::sqlite::Flusher> flusher_;  // after the store: it ends first
+  std::unique_ptr<store::sqlite::SamplingJournal> journal_;
+  StartEmpty start_empty_ = StartEmpty::kNo;
   Duration interval_{};
 };
 

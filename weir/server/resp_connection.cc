@@ -71,21 +71,22 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
                                                      const engine::WaitOptions& options,
                                                      Instant now) {
   engine::Engine& engine = *session_.service().engine;
-  Result<engine::WaitStart> start =
-      engine.wait(request, options, now,
-                  [weak = weak_from_this(), &loop = loop_, &engine,
-                   &clock = clock_](const Result<Decision>& answer) {
-                    // From whichever thread made room. A client that has left has no use for a
-                    // hold.
-                    loop.post([weak, answer, &engine, &clock] {
-                      const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
-                      if (self != nullptr && self->is_open()) {
-                        self->on_answer(answer);
-                      } else if (answer && answer->hold) {
-                        engine.cancel(answer->hold, clock.now());
-                      }
-                    });
-                  });
+  Result<engine::WaitStart> start = engine.wait(
+      request, options, now,
+      [weak = weak_from_this(), &loop = loop_, &engine,
+       &clock = clock_](const Result<Decision>& answer) {
+        // From whichever thread made room. A client that has left has no use for a
+        // hold.
+        loop.post([weak, answer, &engine, &clock, pending = system::sampling::pending()] {
+          system::sampling::keep_pending(pending);
+          const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
+          if (self != nullptr && self->is_open()) {
+            self->on_answer(answer);
+          } else if (answer && answer->hold) {
+            engine.cancel(answer->hold, clock.now());
+          }
+        });
+      });
   // One that comes while the server stops has nothing to wait for. If it cannot be given
   // up, its answer is on its way.
   if (is_draining_ && start && start->ticket != 0 && engine.cancel_wait(start->ticket, now)) {

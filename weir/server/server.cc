@@ -121,6 +121,19 @@ struct Server::Impl {
       arm_engine_timer(engine->next_instant());
     });
   }
+  void look_after_sampling() {
+    std::shared_ptr<system::sampling::Sampling> counters;
+    Duration window{};
+    {
+      const std::scoped_lock lock(config_lock);
+      if (!config.sampling) return;
+      counters = config.sampling->sampling;
+      window = std::chrono::seconds{config.sampling->spec.formula.window_s};
+    }
+    const Instant now = clock.now();
+    counters->sweep(now);
+    keeper.forget_grants_before(now - window);
+  }
   void look_after_state() {
     std::string trouble = keeper.trouble();
     watch("state", state_trouble, trouble);
@@ -144,6 +157,7 @@ struct Server::Impl {
       if (error) return;
       engine->advance(clock.now());
       look_after_state();
+      look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
       for (auto& loop : loops) {
@@ -264,6 +278,10 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
   Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
+  if (impl.config.sampling) {
+    Status kept = impl.keeper.keep(*impl.config.sampling->sampling, clock.now());
+    if (!kept) return std::move(kept).error();
+  }
   impl.log = std::move(log);
   if (!impl.config.record.empty()) {
     Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
@@ -319,6 +337,11 @@ wire::http::ComputeParts Server::compute() const {
 
 std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
 
+std::shared_ptr<system::sampling::Sampling> Server::sampling() const {
+  const std::scoped_lock lock(impl_->config_lock);
+  return impl_->config.sampling ? impl_->config.sampling->sampling : nullptr;
+}
+
 std::string Server::definitions_file() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.throttles ? impl_->config.throttles->file : "";
@@ -365,6 +388,11 @@ Status Server::Impl::reload() {
   if (Status status = config::keep_throttles(config, *next); !status) return status;
   if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = config::keep_compute(config, *next); !status) return status;
+  if (Status status = config::keep_sampling(config, *next); !status) return status;
+  if (next->sampling && !config.sampling) {
+    Status status = keeper.keep(*next->sampling->sampling, clock.now());
+    if (!status) return status;
+  }
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   if (config.throttles && next->throttles) {
     Status status =
@@ -378,8 +406,14 @@ Status Server::Impl::reload() {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
   }
+  if (next->sampling) {
+    Result<system::sampling::Rules> rules = system::sampling::make_rules(next->sampling->spec);
+    if (!rules) return std::move(rules).error();
+    next->sampling->sampling->set_rules(std::move(*rules));
+  }
   {
     const std::scoped_lock lock(config_lock);
+    config.sampling = std::move(next->sampling);
     config.contracts = std::move(next->contracts);
     config.accounts = std::move(next->accounts);
     config.throttles = std::move(next->throttles);
@@ -403,6 +437,7 @@ std::string Server::metrics() const {
                          .clock = impl_->clock,
                          .keeper = impl_->keeper,
                          .throttles = throttles(),
+                         .sampling = sampling(),
                          .accounts = accounts(),
                          .compute = compute(),
                          .refused = impl_->refused.load(),

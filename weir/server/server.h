@@ -54,6 +54,9 @@ class Server final : public wire::resp::Host {
   // The throttles in force; nullptr: none are configured.
   std::shared_ptr<system::throttle::Throttles> throttles() const;
 
+  // The sampling in force; nullptr: none is configured.
+  std::shared_ptr<system::sampling::Sampling> sampling() const;
+
   // The contract accounts in force; nullptr: none are configured.
   std::shared_ptr<const system::contract::Accounts> accounts() const;
 
@@ -66,12 +69,12 @@ class Server final : public wire::resp::Host {
   // Where the definitions of throttles are read from; empty: nowhere.
   std::string definitions_file() const;
 
-  // Reads the configuration again. Limits, tokens, throttles and contracts change; accounts keep
-  // their values and reservations. A change of listeners, state, styles, bounds, threads or the
-  // recording needs a restart, and is logged; one of an account's role or rule is refused.
-  // Tokens may not all go while a listener can be reached from outside.
-  // Definitions that are still the same stay as they are, also those of an upload since. `by`: who
-  // asked, for the log.
+  // Reads the configuration again. Limits, tokens, throttles, sampling and contracts change;
+  // accounts keep their values and reservations. A change of listeners, state, styles, bounds,
+  // threads or the recording needs a restart, and is logged; one of an account's role or rule is
+  // refused. Tokens may not all go while a listener can be reached from outside. Definitions that
+  // are still the same stay as they are, also those of an upload since. `by`: who asked, for the
+  // log.
   Status reload(std::string_view by) noexcept;
   Status reload() noexcept override { return reload("request"); }
 

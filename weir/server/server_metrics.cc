@@ -97,6 +97,37 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
 }
 
+void write_sampling(MetricsText& out, const system::sampling::Reading& reading,
+                    const std::optional<KeeperStats>& state) {
+  using system::sampling::EnvironmentReading;
+  const auto write = [&](std::string_view metric, auto member) {
+    out.begin(metric);
+    for (const EnvironmentReading& environment : reading.environments) {
+      out.value("environment", environment.name, environment.*member);
+    }
+  };
+  write("weir_sampling_grants_total", &EnvironmentReading::grants);
+  write("weir_sampling_granted_total", &EnvironmentReading::granted);
+  write("weir_sampling_refused_total", &EnvironmentReading::refused);
+  out.begin("weir_sampling_allowance");
+  for (const EnvironmentReading& environment : reading.environments) {
+    if (!environment.limit) continue;
+    out.value("environment", environment.name, static_cast<std::uint64_t>(*environment.limit));
+  }
+  out.begin("weir_sampling_keys");
+  out.value(reading.keys);
+  out.begin("weir_sampling_bytes");
+  out.value(reading.bytes);
+  out.begin("weir_sampling_reservations");
+  out.value(reading.reservations);
+  if (!state || !state->sampling) return;
+  out.begin("weir_sampling_journal_records_total");
+  out.value(state->sampling->records);
+  out.begin("weir_sampling_journal_transactions_total");
+  out.value("result", "done", state->sampling->transactions);
+  out.value("result", "failed", state->sampling->failed);
+}
+
 using NamedView = std::pair<std::string, system::contract::AccountView>;
 
 // Of accounts that follow a service.
@@ -247,6 +278,9 @@ std::string server_metrics(const MetricSources& from) {
   if (from.throttles != nullptr) write_throttles(out, from.throttles->reading(from.clock.now()));
   if (from.accounts != nullptr) write_contracts(out, *from.accounts, from.clock.now());
   write_compute(out, from.compute, from.clock.now());
+  if (from.sampling != nullptr) {
+    write_sampling(out, from.sampling->reading(), from.keeper.stats());
+  }
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);

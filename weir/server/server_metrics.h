@@ -13,6 +13,7 @@
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
 #include "weir/system/contract/accounts.h"
+#include "weir/system/sampling/sampling.h"
 #include "weir/system/throttle/throttles.h"
 #include "weir/wire/http/compute_parts.h"
 
@@ -28,6 +29,7 @@ struct MetricSources {
   Clock& clock;
   const Keeper& keeper;
   std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
+  std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
   wire::http::ComputeParts compute{};
   std::uint64_t refused = 0;  // connections

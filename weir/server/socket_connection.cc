@@ -63,6 +63,10 @@ void SocketConnection::on_readable() {
 }
 
 void SocketConnection::send(Instant now) {
+  if (!loop_.output.empty()) {
+    const system::sampling::Pending pending = system::sampling::take_pending();
+    if (is_held_back_ || pending.journal != nullptr) return hold_back(pending, now);
+  }
   std::string_view left = loop_.output;
   while (unsent_.empty() && !left.empty()) {
     ErrorNumber error;
@@ -86,11 +90,37 @@ void SocketConnection::send(Instant now) {
 
 void SocketConnection::wait_writable() {
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorNumber& error) {
-    if (error || !self->is_open_) return;
-    std::swap(self->loop_.output, self->unsent_);
-    clear(self->unsent_);
-    self->send(self->clock_.now());
+    if (!error && self->is_open_) self->send_unsent();
   });
+}
+
+void SocketConnection::send_unsent() {
+  std::swap(loop_.output, unsent_);
+  clear(unsent_);
+  send(clock_.now());
+}
+
+void SocketConnection::hold_back(system::sampling::Pending pending, Instant now) {
+  if (unsent_.empty()) begun_at_ = now;
+  unsent_.append(loop_.output);
+  loop_.output.clear();
+  if (!std::exchange(is_held_back_, true)) return wait_written(pending);
+  if (pending.journal != nullptr) held_next_ = pending;
+}
+
+void SocketConnection::wait_written(system::sampling::Pending pending) {
+  pending.journal->when_written(
+      pending.ticket, [weak = weak_from_this(), &loop = loop_](const Status& written) {
+        loop.post([weak, is_written = written.ok()] {
+          const auto self = weak.lock();
+          if (self == nullptr || !self->is_open_) return;
+          if (!is_written) return self->close();
+          const system::sampling::Pending next = std::exchange(self->held_next_, {});
+          if (next.journal != nullptr) return self->wait_written(next);
+          self->is_held_back_ = false;
+          self->send_unsent();
+        });
+      });
 }
 
 void SocketConnection::shut_sending() {

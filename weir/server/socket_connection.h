@@ -3,7 +3,9 @@
 // Reads when the socket is readable, into the loop's buffer; sends what the loop's
 // output holds in one write. What has arrived in part (`unread_`) and what could not be
 // sent yet (`unsent_`) is kept here until it can go on; a client that does not read its
-// replies is not read either.
+// replies is not read either. Replies that tell of something that must be written first,
+// a grant of sampling, are kept until it is; if it cannot be, the connection is closed
+// without them.
 //
 // Thread safety: none. Everything happens on the thread of its loop.
 
@@ -18,6 +20,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/server/loop.h"
+#include "weir/system/sampling/journal.h"
 
 namespace weir::server {
 
@@ -70,12 +73,18 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
  private:
   void on_readable();
   void wait_writable();
+  void send_unsent();
+  // Keeps what the loop's output holds until that is written.
+  void hold_back(system::sampling::Pending pending, Instant now);
+  void wait_written(system::sampling::Pending pending);
 
   Traffic& traffic_;
   Socket socket_;
   std::function<void()> on_close_;
   bool is_open_ = true;
   bool is_reading_ = false;
+  bool is_held_back_ = false;
+  system::sampling::Pending held_next_{};  // what replies behind those held back wait for
 };
 
 }  // namespace weir::server

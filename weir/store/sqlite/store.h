@@ -69,6 +69,8 @@ class Store {
   // What the engine has to be made with.
   const engine::Secret& secret() const noexcept { return facts_.secret; }
   std::uint64_t owner() const noexcept { return facts_.owner; }
+  // For other files of the same server's state.
+  const Directory& directory() const noexcept { return directory_; }
 
   // Brings back everything, also if that is nothing. Before the first flush, once. `parts`,
   // which must outlive the store, are brought back and flushed too.

@@ -37,6 +37,9 @@
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
+namespace weir::system::sampling {
+class Sampling;
+}
 namespace weir::system::contract {
 class Accounts;
 }
@@ -106,6 +109,8 @@ class Host {
   virtual ComputeParts compute() noexcept;
   // Who presents this token, for histories; empty: it has no name.
   virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
+  // What /v1/sampling speaks to; nullptr: none is configured.
+  virtual std::shared_ptr<system::sampling::Sampling> sampling() noexcept { return nullptr; }
 };
 
 class Api {

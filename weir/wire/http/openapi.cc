@@ -56,6 +56,13 @@ constexpr std::string_view kSchemas = R"json({
 "Work":{"type":"object","additionalProperties":false,"properties":{"api":{"type":"string"},"tiles":{"type":"array","items":{"$ref":"#/components/schemas/Tile"}},"bands":{"type":"array","items":{"type":"string"}},"output":{"type":"string","enum":["int8","int16","float32","octet"]},"samples":{"type":"integer"},"orthorectify":{"type":"boolean"},"terrain_correct":{"type":"boolean"},"speckle_filter":{"type":"boolean"},"local_collections":{"type":"integer"},"remote_collections":{"type":"integer"},"area_km2":{"$ref":"#/components/schemas/Amount"},"months":{"$ref":"#/components/schemas/Amount"},"announced":{"type":"object","additionalProperties":false,"properties":{"evalscript_ms":{"type":"integer"},"delivered_mb":{"$ref":"#/components/schemas/Amount"},"egress_gb":{"$ref":"#/components/schemas/Amount"},"ordered_images":{"type":"integer"},"clipped_assets":{"type":"integer"},"other_tools":{"type":"integer"}}}}},
 "ProcessingUnits":{"type":"object","properties":{"processing_units":{"type":"string","examples":["128/3"]},"debited":{"type":"number"}}},
 "Account":{"type":"object","properties":{"account":{"type":"string"},"user_id":{"type":"string"},"role":{"type":"string","enum":["guard","service"]},"rule":{"type":"string","enum":["reservation","published"]},"jitter":{"type":"string"},"policies":{"type":"array","items":{"type":"object","properties":{"policy":{"type":"string"},"type":{"type":"string"},"capacity":{"type":"integer"},"period":{"type":"string"},"refill_ns":{"type":"integer"},"left":{"type":"number"},"full_in_ns":{"type":["integer","null"]}}}},"outstanding":{"type":"integer"},"outstanding_costs":{"$ref":"#/components/schemas/Debited"},"booked_until":{"type":["string","null"],"format":"date-time"},"refreshed_at":{"type":["string","null"],"format":"date-time"},"granted":{"type":"integer"},"refused":{"type":"integer"},"refusals_met":{"type":"integer"},"mark":{"type":"string"},"sync":{"type":["object","null"],"properties":{"contract_age":{"type":["string","null"]},"counts_age":{"type":["string","null"]},"fetches":{"type":"integer"},"failures":{"type":"integer"},"error":{"type":["string","null"]}}}}},
+"Reservation":{"type":"integer","minimum":1},
+"GrantAsk":{"type":"object","additionalProperties":false,"required":["hotkey","revision","environment","uid"],"properties":{"hotkey":{"type":"string","maxLength":512},"revision":{"type":"string","maxLength":512},"environment":{"type":"string","maxLength":512},"uid":{"type":"integer"},"want":{"type":"integer","minimum":0,"maximum":1000000},"dry_run":{"type":"boolean"}}},
+"Grant":{"type":"object","properties":{"granted":{"type":"integer"},"wanted":{"type":"integer"},"reason":{"type":"string","enum":["limited","exempt","unlimited"]},"count":{"type":"integer"},"limit":{"type":["integer","null"]},"remaining":{"type":["integer","null"]},"parent":{"oneOf":[{"type":"object","properties":{"count":{"type":"integer"},"limit":{"type":"integer"}}},{"type":"null"}]},"next_free":{"type":"string","format":"date-time"},"next_free_ns":{"type":"integer"},"retry_after_ms":{"type":"integer"},"reservation":{"type":["integer","null"]}}},
+"Commit":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"},"created":{"type":"integer","minimum":0}}},
+"Release":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"}}},
+"ReservationEnd":{"type":"object","properties":{"state":{"type":"string","enum":["committed","released"]},"given_back":{"type":"integer"}}},
+"Sampling":{"type":"object","properties":{"mode":{"type":"string","enum":["strict","published"]},"grants":{"type":"string","enum":["capped","gate"]},"window_s":{"type":"integer"},"keys":{"type":"integer"},"reservations":{"type":"integer"},"environments":{"type":"array","items":{"type":"object","properties":{"environment":{"type":"string"},"rotation_count":{"type":"number"},"rotation_interval":{"type":"number"},"sampling_count":{"type":"number"},"limit":{"type":["integer","null"]},"parent_limit":{"type":["integer","null"]},"grants":{"type":"integer"},"granted":{"type":"integer"},"refused":{"type":"integer"}}}},"key":{"$ref":"#/components/schemas/Grant"}}},
 "State":{"type":"object","properties":{"state":{"type":"string"}}},
 "Tokens":{"type":"string","pattern":"^[0-9]+(\\.[0-9]{1,18})?$","examples":["10000"]},
 "Parts":{"type":"string","pattern":"^[0-9]+$","description":"10^-18 tokens"},
@@ -129,11 +136,13 @@ void append_responses(std::string& out, const Route& route) {
     out += '}';
   }
   const bool may_be_overloaded = route.answer == "Decision";
-  if (may_be_overloaded || route.answer == "Submitted" || route.answer == "Reserved") {
+  const bool is_grant = route.answer == "Grant";
+  if (may_be_overloaded || is_grant || route.answer == "Submitted" || route.answer == "Reserved") {
     for (const std::string_view refusal : {R"("429":{"description":"Denied.",)",
                                            R"("422":{"description":"Never: it costs too much.",)",
                                            R"("503":{"description":"Overloaded.",)"}) {
       if (refusal.starts_with(R"("503")") && !may_be_overloaded) continue;
+      if (refusal.starts_with(R"("422")") && is_grant) continue;
       out += ',';
       out += refusal;
       append_content(out, "application/json", route.answer);

@@ -23,6 +23,13 @@ constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
      "'named', or 'positional' as the network has it, of consensus only. Default: named."},
 }};
 
+constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
+    {"hotkey", false, false, "Of one key: whose tasks; with 'revision' and 'environment'."},
+    {"revision", false, false, "Of one key: the model's revision."},
+    {"environment", false, false, "Of one key: what is sampled."},
+    {"uid", false, false, "Of one key: the miner's id, which may be exempt."},
+}};
+
 constexpr std::array<QueryParameter, 1> kUserQuery = {{
     {"userId", true, false, "Whose contracts: 'eq:' and the id."},
 }};
@@ -109,6 +116,17 @@ constexpr std::array kRoutes = {
                 kSnapshotQuery}),
     Route{"PUT", "/v1/throttle/definitions", Role::kAdmin, set_definitions, "throttle_definitions",
           "Replace the definitions of the throttles, all of them or none.", "Document", "State"},
+    Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
+          "Grant up to so many tasks of an environment to a miner, and reserve them.", "GrantAsk",
+          "Grant"},
+    Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
+          "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
+          "ReservationEnd"},
+    Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks, "sampling_release",
+          "End a reservation and give all its tasks back.", "Release", "ReservationEnd"},
+    with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
+                "Show the allowances of all environments, and what one key has left.", "",
+                "Sampling", kSamplingQuery}),
     Route{"POST", "/v1/contract/{account}/reserve", Role::kDecide, contract_reserve,
           "contract_reserve", "Tell when to start, and debit all policies there, or none.",
           "ContractAsk", "Reserved"},

@@ -68,6 +68,10 @@ void show_meters(Exchange& exchange);
 void reset(Exchange& exchange);
 void set_override(Exchange& exchange);
 void clear_override(Exchange& exchange);
+void grant_tasks(Exchange& exchange);  // sampling_calls.cc
+void commit_tasks(Exchange& exchange);
+void release_tasks(Exchange& exchange);
+void show_sampling(Exchange& exchange);
 void submit_transaction(Exchange& exchange);  // throttle_calls.cc
 void settle_claim(Exchange& exchange);
 void cancel_claim(Exchange& exchange);

@@ -10,6 +10,8 @@
 namespace weir::wire::resp {
 namespace {
 
+constexpr std::string_view kWant = "want";
+
 Error bad_word(std::string message) { return bad_argument("BADARG " + std::move(message)); }
 
 }  // namespace
@@ -84,6 +86,9 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
   } else if (is_word(name, "UPTO")) {
     const Result<std::string_view> text = value();
     if (!text) return text.error();
+    if (!ask.options.up_to.empty()) {
+      return bad_word("UPTO is there twice, or with want=; write one of them");
+    }
     ask.options.up_to = *text;
     ask.is_plain = false;
   } else {
@@ -96,6 +101,18 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
   return Done{};
 }
 
+// `want=20` is COST requests=20 UPTO requests.
+Status AskPool::read_want(std::string_view text, Ask& ask) {
+  const Result<std::int64_t> count = engine::parse_count(kWant, text, 1, kTermMax);
+  if (!count) return bad_word(count.error().message);
+  if (!ask.options.up_to.empty()) return bad_word("want is there twice; write it once");
+  costs_.push_back({engine::kRequests, *count});
+  ask.cost_count += 1;
+  ask.options.up_to = engine::kRequests;
+  ask.is_plain = false;
+  return Done{};
+}
+
 Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
   Ask ask;
   ask.first_attribute = attributes_.size();
@@ -103,9 +120,17 @@ Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
   while (!words.empty()) {
     const std::size_t equals = words[0].find('=');
     if (equals == std::string_view::npos) break;
-    attributes_.push_back({words[0].substr(0, equals), words[0].substr(equals + 1)});
-    ask.attribute_count += 1;
+    const engine::Attribute attribute{words[0].substr(0, equals), words[0].substr(equals + 1)};
     words = words.subspan(1);
+    // A rule set may have an attribute of that name.
+    if (attribute.name == kWant && rules.attributes().find(kWant) == rules.attributes().size()) {
+      if (Status status = read_want(attribute.value, ask); !status) {
+        return std::move(status).error();
+      }
+      continue;
+    }
+    attributes_.push_back(attribute);
+    ask.attribute_count += 1;
   }
   while (!words.empty()) {
     if (Status status = read_option(words, rules, ask); !status) return std::move(status).error();

@@ -51,6 +51,7 @@ class AskPool {
   static Result<engine::Cost> read_cost(std::string_view word, const engine::RuleSet& rules);
 
  private:
+  Status read_want(std::string_view text, Ask& ask);
   Status read_option(Words& words, const engine::RuleSet& rules, Ask& ask);
 
   std::vector<engine::Attribute> attributes_;

@@ -1,0 +1,279 @@
+#include "weir/system/sampling/sampling.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/system/sampling/support.h"
+
+namespace weir::system::sampling {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const Result<Grant>& grant) { return grant ? "none" : grant.error().message; }
+
+TEST(Sampling, GrantsWhatIsLeftAndSaysWhenThereIsMore) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  Grant grant = granted(*sampling, miner(), 4, kStart);
+  EXPECT_EQ(grant.granted, 4);
+  EXPECT_EQ(grant.count, 4);
+  EXPECT_EQ(grant.limit, 6);
+  EXPECT_EQ(grant.remaining, 2);
+  EXPECT_EQ(grant.next_free, kStart);
+  EXPECT_EQ(grant.reason, Reason::kLimited);
+  grant = granted(*sampling, miner(), 20, kStart + 10s);
+  EXPECT_EQ(grant.granted, 2);
+  EXPECT_EQ(grant.remaining, 0);
+  EXPECT_EQ(grant.next_free, kStart + 1h);
+  grant = granted(*sampling, miner(), 1, kStart + 1h - 1ns);
+  EXPECT_EQ(grant.granted, 0);
+  EXPECT_EQ(grant.reservation, 0u);
+  EXPECT_EQ(granted(*sampling, miner(), 20, kStart + 1h).granted, 4);
+}
+
+TEST(Sampling, AsAGateGrantsEverythingWhileItIsOpen) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.granting = Granting::kGate;
+  const auto sampling = sampling_of(spec);
+  EXPECT_EQ(granted(*sampling, miner(), 5, kStart).granted, 5);
+  EXPECT_EQ(granted(*sampling, miner(), 20, kStart).granted, 20);
+  const Grant shut = granted(*sampling, miner(), 1, kStart + 1s);
+  EXPECT_EQ(shut.granted, 0);
+  EXPECT_EQ(shut.count, 25);
+  EXPECT_EQ(shut.remaining, 0);
+}
+
+TEST(Sampling, GivesBackWhatWasNotCreated) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant first = granted(*sampling, miner(), 6, kStart);
+  const Result<std::int64_t> back = sampling->commit(first.reservation, 4, kStart + 1s);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, 2);
+  const Grant second = granted(*sampling, miner(), 6, kStart + 2s);
+  EXPECT_EQ(second.granted, 2);
+  EXPECT_EQ(*sampling->release(second.reservation, kStart + 3s), 2);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 4s).granted, 2);
+}
+
+TEST(Sampling, EndsAReservationOnce) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant grant = granted(*sampling, miner(), 3, kStart);
+  EXPECT_TRUE(sampling->commit(grant.reservation, std::nullopt, kStart));
+  const Result<std::int64_t> again = sampling->release(grant.reservation, kStart);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 3);
+}
+
+TEST(Sampling, RefusesToCommitMoreThanWasGranted) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant grant = granted(*sampling, miner(), 3, kStart);
+  EXPECT_FALSE(sampling->commit(grant.reservation, 4, kStart));
+  EXPECT_FALSE(sampling->commit(grant.reservation, -1, kStart));
+  EXPECT_TRUE(sampling->commit(grant.reservation, 3, kStart)) << "it has not ended";
+}
+
+TEST(Sampling, CountsWhatIsNeverCommitted) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant grant = granted(*sampling, miner(), 6, kStart);
+  EXPECT_EQ(granted(*sampling, miner(), 1, kStart + 1h - 1ns).granted, 0);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 1h).granted, 6);
+  EXPECT_FALSE(sampling->release(grant.reservation, kStart + 1h)) << "there is nothing left of it";
+}
+
+TEST(Sampling, MakesTheOldestReservationFinalAtItsBound) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.reservations_max = 2});
+  const Grant first = granted(*sampling, miner(), 1, kStart);
+  const Grant second = granted(*sampling, miner(), 1, kStart);
+  EXPECT_EQ(sampling->reading().reservations, 2u);
+  granted(*sampling, miner(), 1, kStart);
+  EXPECT_EQ(sampling->reading().reservations, 2u);
+  EXPECT_FALSE(sampling->release(first.reservation, kStart));
+  EXPECT_TRUE(sampling->release(second.reservation, kStart));
+}
+
+TEST(Sampling, KeepsTuplesApartWhateverTheirNamesContain) {
+  const auto sampling = sampling_of(spec_of({six_an_hour("c"), six_an_hour("b#c")}));
+  Who who{.hotkey = "a#b", .revision = "r", .environment = "c", .id = 7};
+  EXPECT_EQ(granted(*sampling, who, 6, kStart).granted, 6);
+  who = {.hotkey = "a", .revision = "b#r", .environment = "c", .id = 7};
+  EXPECT_EQ(granted(*sampling, who, 6, kStart).granted, 6);
+  who = {.hotkey = "a", .revision = "r", .environment = "b#c", .id = 7};
+  EXPECT_EQ(granted(*sampling, who, 6, kStart).granted, 6);
+}
+
+TEST(Sampling, StartsANewCounterForARevisionUnlessThereIsAParent) {
+  EnvironmentSpec with_parent = six_an_hour("P");
+  with_parent.parent = ParentSpec{8};
+  const auto sampling = sampling_of(spec_of({six_an_hour(), with_parent}));
+  granted(*sampling, miner("E", "r1"), 6, kStart);
+  EXPECT_EQ(granted(*sampling, miner("E", "r2"), 6, kStart).granted, 6);
+  granted(*sampling, miner("P", "r1"), 6, kStart);
+  const Grant second = granted(*sampling, miner("P", "r2"), 6, kStart + 1s);
+  EXPECT_EQ(second.granted, 2);
+  EXPECT_EQ(second.count, 2);
+  EXPECT_EQ(second.parent_count, 8);
+  EXPECT_EQ(second.remaining, 0);
+  EXPECT_EQ(second.next_free, kStart + 1h);
+  EXPECT_EQ(*sampling->release(second.reservation, kStart + 1s), 2);
+  EXPECT_EQ(granted(*sampling, miner("P", "r3"), 6, kStart + 2s).granted, 2);
+}
+
+TEST(Sampling, SaysWhatIsWrongWithWhoeverAsks) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  Who who = miner();
+  who.id.reset();
+  EXPECT_THAT(error_of(sampling->grant(who, 1, kStart)), HasSubstr("uid is missing"));
+  EXPECT_THAT(error_of(sampling->grant(miner("F"), 1, kStart)),
+              HasSubstr("environment 'F' is not configured"));
+  EXPECT_THAT(error_of(sampling->grant(miner("E", ""), 1, kStart)),
+              HasSubstr("sampling: revision is 0 bytes long"));
+  const std::string longest(kNameBytesMax, 'x');
+  EXPECT_TRUE(sampling->grant(miner("E", longest), 1, kStart));
+  EXPECT_FALSE(sampling->grant(miner("E", longest + "x"), 1, kStart));
+  EXPECT_THAT(error_of(sampling->grant(miner(), -1, kStart)), HasSubstr("want is -1"));
+  EXPECT_FALSE(sampling->grant(miner(), kWantMax + 1, kStart));
+  EXPECT_EQ(granted(*sampling, miner(), kWantMax, kStart).granted, 6);
+}
+
+TEST(Sampling, TakesAMissingIdForZeroInPublishedModeOnly) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.mode = Mode::kPublished;
+  const auto sampling = sampling_of(spec);
+  Who who = miner();
+  who.id.reset();
+  EXPECT_EQ(granted(*sampling, who, 100, kStart).reason, Reason::kExempt);
+}
+
+TEST(Sampling, ExemptsNobodyUnlessItIsWritten) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.exempt = {};
+  const auto sampling = sampling_of(spec);
+  Who who = miner();
+  who.id = 0;
+  EXPECT_EQ(granted(*sampling, who, 100, kStart).granted, 6);
+}
+
+TEST(Sampling, CountsTheExemptAndUnlimitedToo) {
+  const auto sampling = sampling_of(spec_of({six_an_hour(), rotating("U", 0, 0, 0)}));
+  const Grant unlimited = granted(*sampling, miner("U"), 1000, kStart);
+  EXPECT_EQ(unlimited.reason, Reason::kUnlimited);
+  EXPECT_EQ(unlimited.granted, 1000);
+  EXPECT_EQ(unlimited.limit, std::nullopt);
+  EXPECT_EQ(granted(*sampling, miner("U"), 1, kStart + 1s).count, 1001);
+  EXPECT_EQ(granted(*sampling, miner("U"), 1, kStart + 1h).count, 2);
+}
+
+TEST(Sampling, KeepsItsCountersWhenRulesChange) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  granted(*sampling, miner(), 6, kStart);
+  sampling->set_rules(rules_of(spec_of({rotating("E", 10, 3600, 200)})));  // 12 an hour
+  EXPECT_EQ(granted(*sampling, miner(), 20, kStart + 1s).granted, 6);
+  sampling->set_rules(rules_of(spec_of({six_an_hour()})));
+  const Grant lowered = granted(*sampling, miner(), 1, kStart + 1h);
+  EXPECT_EQ(lowered.granted, 0) << "six of the second round still count";
+  EXPECT_EQ(lowered.next_free, kStart + 1h + 1s);
+  EXPECT_EQ(sampling->reading().environments[0].granted, 12u);
+}
+
+TEST(Sampling, TakesTimeThatGoesBackForStandingStill) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  granted(*sampling, miner(), 6, kStart);
+  const Grant grant = granted(*sampling, miner(), 1, kStart - 2h);
+  EXPECT_EQ(grant.granted, 0);
+  EXPECT_EQ(grant.next_free, kStart + 1h);
+}
+
+TEST(Sampling, DropsAKeyWhenItsLastTaskLeavesTheWindow) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  granted(*sampling, miner(), 1, kStart);
+  granted(*sampling, miner("E", "r2"), 1, kStart + 1s);
+  sampling->sweep(kStart + 1h - 1ns);
+  EXPECT_EQ(sampling->reading().keys, 2u);
+  sampling->sweep(kStart + 1h);
+  EXPECT_EQ(sampling->reading().keys, 1u);
+  sampling->sweep(kStart + 1h + 1s);
+  EXPECT_EQ(sampling->reading().keys, 0u);
+}
+
+TEST(Sampling, RefusesMoreKeysThanItMayKeepUntilSomeLeave) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.keys_max = 4});
+  for (const char* revision : {"r1", "r2", "r3"}) {
+    granted(*sampling, miner("E", revision), 1, kStart);
+  }
+  const Result<Grant> refused = sampling->grant(miner("E", "r4"), 1, kStart);
+  ASSERT_FALSE(refused) << "there must be room for a key and its parent";
+  EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(granted(*sampling, miner("E", "r4"), 1, kStart + 1h).granted, 1);
+}
+
+// --- the journal
+
+TEST(Sampling, RestoresFromItsJournal) {
+  MemoryJournal journal;
+  EnvironmentSpec environment = six_an_hour();
+  environment.parent = ParentSpec{7};
+  const auto before = sampling_of(spec_of({environment}), {.journal = &journal});
+  const Grant first = granted(*before, miner(), 4, kStart);
+  const Grant second = granted(*before, miner(), 2, kStart + 1s);
+  EXPECT_TRUE(before->commit(first.reservation, 3, kStart + 2s));
+
+  const auto after = sampling_of(spec_of({environment}));
+  for (const Record& record : journal.records) {
+    ASSERT_TRUE(after->restore(record, kStart + 1min));
+  }
+  EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 1);
+  EXPECT_EQ(granted(*after, miner("E", "r2"), 6, kStart + 1min).granted, 1);
+  EXPECT_FALSE(after->release(first.reservation, kStart + 1min)) << "it was committed";
+  EXPECT_EQ(*after->release(second.reservation, kStart + 1min), 2);
+  EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 2);
+}
+
+TEST(Sampling, NeverGivesOutAReservationTwice) {
+  const auto before = sampling_of(spec_of({six_an_hour()}));
+  const Grant old = granted(*before, miner(), 1, kStart);
+  const auto after = sampling_of(spec_of({six_an_hour()}));
+  const Grant young = granted(*after, miner(), 1, kStart + 2h);
+  EXPECT_GT(young.reservation, old.reservation);
+}
+
+// A random test found this one.
+TEST(Sampling, NeverGivesOutAReservationTwiceThoughTheClockWasSetBack) {
+  MemoryJournal journal;
+  const auto before = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
+  granted(*before, miner(), 1, kStart + 24h);
+  const auto between = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
+  ASSERT_TRUE(between->restore(journal.records[0], kStart));
+  const Grant old = granted(*between, miner(), 1, kStart);
+  const auto after = sampling_of(spec_of({six_an_hour()}));
+  for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart + 2h));
+  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation, old.reservation);
+}
+
+TEST(Sampling, CountsGrantsOfAClockThatWasAheadFromNow) {
+  MemoryJournal journal;
+  const auto before = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
+  granted(*before, miner(), 6, kStart + 24h);
+  const auto after = sampling_of(spec_of({six_an_hour()}));
+  for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart));
+  const Grant grant = granted(*after, miner(), 1, kStart);
+  EXPECT_EQ(grant.granted, 0);
+  EXPECT_EQ(grant.next_free, kStart + 1h) << "not a day later";
+}
+
+TEST(Sampling, GrantsNothingWhileItsJournalCannotWrite) {
+  MemoryJournal journal;
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
+  const Grant grant = granted(*sampling, miner(), 1, kStart);
+  journal.trouble = "the disk is full";
+  const Result<Grant> refused = sampling->grant(miner(), 1, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(sampling->commit(grant.reservation, 0, kStart));
+  EXPECT_EQ(sampling->check(miner(), 1, kStart).verdict, Verdict::kDenied);
+  journal.trouble.clear();
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 5);
+  EXPECT_EQ(*sampling->commit(grant.reservation, 0, kStart), 1);
+}
+
+}  // namespace
+}  // namespace weir::system::sampling

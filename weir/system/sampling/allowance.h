@@ -1,0 +1,61 @@
+// Allowance: how many tasks of one environment a miner may be given in any window.
+//
+// The sampling list of an environment rotates: every `rotation_interval` the
+// `rotation_count` oldest ids leave it. Whoever is given tasks hardly faster than that
+// never sees the whole list. A floor lets a list of `sampling_count` ids be finished
+// within the horizon, however slowly it rotates:
+//
+//   ceil(max(rotation_count * window / rotation_interval * margin,
+//            sampling_count * window / horizon))
+//
+//   allowance({}, {.rotation_count_micro = 5 * kMicro,
+//                  .rotation_interval_micro = 3600 * kMicro,
+//                  .sampling_count_micro = 200 * kMicro});      // 6 an hour
+//
+// Whether the list rotates at present plays no part: a pause would be a hole.
+//
+// Thread safety: every function is pure.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "weir/base/integer.h"
+#include "weir/base/result.h"
+
+namespace weir::system::sampling {
+
+enum class Arithmetic : std::uint8_t {
+  kExact,   // rational numbers; rounded up once, at the end
+  kDouble,  // count * (window / interval) * margin, as the published scheduler computes it
+};
+
+// The bounds keep every product of the exact form below 2^127.
+constexpr std::int64_t kParameterMicroMax = 1'000'000'000 * kMicro;  // a count, or seconds
+constexpr std::int64_t kMarginMicroMax = 1'000 * kMicro;
+constexpr std::int64_t kSpanSecondsMax = std::int64_t{366} * 24 * 3600;  // window and horizon
+
+struct Formula {
+  std::int64_t margin_micro = 1'200'000;  // 1.2
+  std::int64_t horizon_s = 48 * 3600;     // within which every list can be finished
+  std::int64_t window_s = 3600;           // in which the allowance is counted
+  Arithmetic arithmetic = Arithmetic::kExact;
+
+  friend bool operator==(const Formula&, const Formula&) = default;
+};
+
+// Of one environment, in millionths. One that is not above 0 switches off its own term.
+struct Rotation {
+  std::int64_t rotation_count_micro = 0;
+  std::int64_t rotation_interval_micro = 0;  // seconds
+  std::int64_t sampling_count_micro = 0;
+
+  friend bool operator==(const Rotation&, const Rotation&) = default;
+};
+
+// At least 1, or nothing: not limited. Refused, with a message, if a parameter is beyond
+// its bound, or the allowance beyond 2^62.
+Result<std::optional<std::int64_t>> allowance(const Formula& formula, const Rotation& rotation);
+
+}  // namespace weir::system::sampling

@@ -1,0 +1,109 @@
+#include "weir/system/sampling/gate.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace weir::system::sampling {
+namespace {
+
+using engine::Attribute;
+using engine::Request;
+
+// Somebody whose id is no number cannot be told from somebody who is exempt.
+struct Asker {
+  Who who{};
+  bool is_readable = true;
+};
+
+// None: the request is not about sampling.
+std::optional<Asker> asker_of(const Request& request) {
+  Asker asker;
+  bool is_meant = false;
+  for (const Attribute& attribute : request.attributes) {
+    if (attribute.name == "hotkey") {
+      asker.who.hotkey = attribute.value;
+    } else if (attribute.name == "revision") {
+      asker.who.revision = attribute.value;
+    } else if (attribute.name == "environment") {
+      asker.who.environment = attribute.value;
+    } else if (attribute.name == "uid") {
+      std::int64_t id = 0;
+      const char* const end = attribute.value.data() + attribute.value.size();
+      const auto [last, error] = std::from_chars(attribute.value.data(), end, id);
+      asker.is_readable = error == std::errc{} && last == end;
+      asker.who.id = id;
+    } else {
+      continue;
+    }
+    is_meant = true;
+  }
+  return is_meant ? std::optional(asker) : std::nullopt;
+}
+
+constexpr meter::Check never_of(std::int64_t cost) { return {Verdict::kNever, kForever, cost}; }
+
+}  // namespace
+
+meter::Check SamplingGate::check(const Request& request, Instant now, std::int64_t cost) {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return {Verdict::kAllowed, now, 0};
+  return asker->is_readable ? sampling_->check(asker->who, cost, now) : never_of(cost);
+}
+
+Instant SamplingGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return from;
+  if (!asker->is_readable) return kForever;
+  const meter::Check said = sampling_->check(asker->who, cost, from);
+  return said.allowed() ? from : said.earliest;
+}
+
+void SamplingGate::charge(const Request& request, Instant now, std::int64_t cost) {
+  const std::optional<Asker> asker = asker_of(request);
+  if (asker) (void)sampling_->grant(asker->who, cost, now, Keep::kFinal).ok();
+}
+
+std::uint64_t SamplingGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return 0;
+  const Result<Grant> granted = sampling_->grant(asker->who, cost, now, Keep::kReserved);
+  return granted ? granted->reservation : 0;
+}
+
+void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
+  if (hold.receipt == 0) return;
+  // Of a reservation that left the window meanwhile there is nothing to give back.
+  if (hold.how == engine::Ending::kCancelled) {
+    (void)sampling_->release(hold.receipt, now).ok();
+  } else {
+    const std::int64_t back = hold.how == engine::Ending::kSettled ? hold.back : 0;
+    const std::int64_t created = hold.charged - std::max<std::int64_t>(0, back);
+    (void)sampling_->commit(hold.receipt, created, now).ok();
+  }
+}
+
+// The engine gives back through end().
+void SamplingGate::give_back(Instant, Instant, std::int64_t, bool) {}
+
+std::int64_t SamplingGate::available(Instant) { return kTermMax; }
+
+std::int64_t SamplingGate::capacity() const { return kTermMax; }
+
+std::int64_t SamplingGate::available_to(const Request& request, Instant now) {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return kTermMax;
+  if (!asker->is_readable) return 0;
+  const Result<Grant> said = sampling_->peek(asker->who, kWantMax, now);
+  return said ? said->granted : 0;
+}
+
+std::int64_t SamplingGate::capacity_for(const Request& request) const {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return kTermMax;
+  const Result<Grant> said = sampling_->peek(asker->who, 0, Instant{});
+  if (!said) return 0;
+  return said->limit.value_or(kWantMax);
+}
+
+}  // namespace weir::system::sampling

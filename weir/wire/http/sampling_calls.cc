@@ -1,0 +1,146 @@
+// Sampling: grants, reservations, and what environments and keys have left.
+
+#include <memory>
+#include <optional>
+
+#include "weir/engine/quantity.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/headers.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/sampling_json.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace sampling = system::sampling;
+using sampling::Sampling;
+
+// nullptr: there is none, and the problem is written.
+std::shared_ptr<Sampling> sampling_of(Exchange& exchange) {
+  std::shared_ptr<Sampling> found = exchange.api.host().sampling();
+  if (found == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "sampling: none is configured; write 'sampling: { environments: [...] }' in "
+                  "weir.yaml, and start the server or POST /v1/reload");
+  }
+  return found;
+}
+
+void answer_end(Exchange& exchange, const Result<std::int64_t>& back, std::string_view state) {
+  if (!back) {
+    exchange.fail(back.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = fmt::format(R"({{"state":"{}","given_back":{}}})", state, *back);
+}
+
+// Of one key, if the query names one. False: the problem is written.
+bool read_key(Exchange& exchange, std::optional<sampling::Who>& key) {
+  sampling::Who who;
+  const struct {
+    std::string_view name;
+    std::string_view* into;
+  } names[] = {
+      {"hotkey", &who.hotkey}, {"revision", &who.revision}, {"environment", &who.environment}};
+  bool is_named = exchange.query.has("uid");
+  for (const auto& [name, into] : names) is_named = is_named || exchange.query.has(name);
+  if (!is_named) return true;
+  for (const auto& [name, into] : names) {
+    const Result<std::string_view> value = exchange.query.one(name);
+    if (!value) return exchange.fail(value.error());
+    *into = *value;
+  }
+  if (exchange.query.has("uid")) {
+    const Result<std::string_view> text = exchange.query.one("uid");
+    if (!text) return exchange.fail(text.error());
+    std::string_view digits = *text;
+    const bool is_negative = digits.starts_with('-');
+    if (is_negative) digits.remove_prefix(1);
+    const Result<std::int64_t> id = engine::parse_count("query: uid", digits, 0, kTermMax);
+    if (!id) return exchange.fail(id.error());
+    who.id = is_negative ? -*id : *id;
+  }
+  key = who;
+  return true;
+}
+
+}  // namespace
+
+void grant_tasks(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  Texts texts;
+  const Result<GrantBody> asked = read_grant(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  const Result<sampling::Grant> said = asked->dry_run
+                                           ? counters->peek(asked->who, asked->want, exchange.now)
+                                           : counters->grant(asked->who, asked->want, exchange.now);
+  if (!said) {
+    exchange.fail(said.error());
+    return;
+  }
+  Decision decision;
+  if (said->granted == 0 && said->wanted > 0) decision.verdict = Verdict::kDenied;
+  decision.earliest = said->next_free;
+  exchange.answer.status = status_of(decision.verdict);
+  exchange.answer.content_type = kJsonType;
+  append_grant(exchange.answer.body, *said, exchange.now);
+  append_retry_after(exchange.answer.headers, decision, exchange.now);
+}
+
+void commit_tasks(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  Texts texts;
+  const Result<TaskReservationBody> asked = read_task_commit(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  answer_end(exchange,
+             counters->commit(static_cast<std::uint64_t>(asked->reservation), asked->created,
+                              exchange.now),
+             "committed");
+}
+
+void release_tasks(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  Texts texts;
+  const Result<TaskReservationBody> asked = read_task_release(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  answer_end(exchange,
+             counters->release(static_cast<std::uint64_t>(asked->reservation), exchange.now),
+             "released");
+}
+
+void show_sampling(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  std::optional<sampling::Who> key;
+  if (!read_key(exchange, key)) return;
+  std::string body;
+  append_sampling(body, counters->reading());
+  if (key) {
+    const Result<sampling::Grant> said = counters->peek(*key, 0, exchange.now);
+    if (!said) {
+      exchange.fail(said.error());
+      return;
+    }
+    body += R"(,"key":)";
+    append_grant(body, *said, exchange.now);
+  }
+  body += '}';
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = std::move(body);
+}
+
+}  // namespace weir::wire::http

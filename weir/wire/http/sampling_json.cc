@@ -1,0 +1,181 @@
+#include "weir/wire/http/sampling_json.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "weir/base/integer.h"
+#include "weir/engine/quantity.h"
+#include "weir/wire/http/read.h"
+#include "weir/wire/http/text.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace sampling = system::sampling;
+
+bool read_natural(Reader& in, const What& what, std::int64_t most, std::int64_t& value) {
+  std::int64_t read = 0;
+  if (!in.integer(what, read)) return false;
+  if (read < 0 || read > most) {
+    return in.wrong(what, fmt::format("{}", read), fmt::format("from 0 to {}", most),
+                    "a number in that range");
+  }
+  value = read;
+  return true;
+}
+
+constexpr Member<GrantBody> kGrantMembers[] = {
+    {"hotkey", [](Reader& in, GrantBody& into) { return in.text("hotkey", into.who.hotkey); }},
+    {"revision",
+     [](Reader& in, GrantBody& into) { return in.text("revision", into.who.revision); }},
+    {"environment",
+     [](Reader& in, GrantBody& into) { return in.text("environment", into.who.environment); }},
+    {"uid", [](Reader& in, GrantBody& into) { return in.integer("uid", into.who.id.emplace()); }},
+    {"want",
+     [](Reader& in, GrantBody& into) {
+       return read_natural(in, "want", sampling::kWantMax, into.want);
+     }},
+    {"dry_run", [](Reader& in, GrantBody& into) { return in.flag("dry_run", into.dry_run); }},
+};
+
+bool read_number(Reader& in, TaskReservationBody& into) {
+  return read_natural(in, "reservation", std::numeric_limits<std::int64_t>::max(),
+                      into.reservation);
+}
+
+constexpr Member<TaskReservationBody> kCommitMembers[] = {
+    {"reservation", read_number},
+    {"created",
+     [](Reader& in, TaskReservationBody& into) {
+       return read_natural(in, "created", sampling::kWantMax, into.created.emplace());
+     }},
+};
+
+template <typename Body>
+Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Member<Body>> members) {
+  if (Status status = check_body(body); !status) return std::move(status).error();
+  Body into;
+  Reader in(body, texts);
+  if (!in.object("body", members, into) || !in.end()) return in.error();
+  return into;
+}
+
+Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
+  if (read && read->reservation == 0) {
+    return bad_argument(
+        "body: reservation is missing; write the one that the grant was answered with");
+  }
+  return read;
+}
+
+void append_optional(std::string& out, std::optional<std::int64_t> number) {
+  if (number) {
+    append_int(out, *number);
+  } else {
+    out += "null";
+  }
+}
+
+void append_decimal(std::string& out, std::int64_t micro) {
+  if (micro < 0) out += '-';
+  out += engine::amount_text(micro < 0 ? -micro : micro, engine::UnitScale::kMicro);
+}
+
+void append_environment(std::string& out, const sampling::EnvironmentReading& environment) {
+  out += R"({"environment":)";
+  append_quoted(out, environment.name);
+  out += R"(,"rotation_count":)";
+  append_decimal(out, environment.rotation.rotation_count_micro);
+  out += R"(,"rotation_interval":)";
+  append_decimal(out, environment.rotation.rotation_interval_micro);
+  out += R"(,"sampling_count":)";
+  append_decimal(out, environment.rotation.sampling_count_micro);
+  out += R"(,"limit":)";
+  append_optional(out, environment.limit);
+  out += R"(,"parent_limit":)";
+  append_optional(out, environment.parent_limit);
+  out += R"(,"grants":)";
+  append_unsigned(out, environment.grants);
+  out += R"(,"granted":)";
+  append_unsigned(out, environment.granted);
+  out += R"(,"refused":)";
+  append_unsigned(out, environment.refused);
+  out += '}';
+}
+
+}  // namespace
+
+Result<GrantBody> read_grant(std::string_view body, Texts& texts) {
+  return read_body<GrantBody>(body, texts, kGrantMembers);
+}
+
+Result<TaskReservationBody> read_task_commit(std::string_view body, Texts& texts) {
+  return named(read_body<TaskReservationBody>(body, texts, kCommitMembers));
+}
+
+Result<TaskReservationBody> read_task_release(std::string_view body, Texts& texts) {
+  return named(read_body<TaskReservationBody>(body, texts, std::span(kCommitMembers).first(1)));
+}
+
+void append_grant(std::string& out, const sampling::Grant& grant, Instant now) {
+  out += R"({"granted":)";
+  append_int(out, grant.granted);
+  out += R"(,"wanted":)";
+  append_int(out, grant.wanted);
+  out += R"(,"reason":")";
+  out += to_string(grant.reason);
+  out += R"(","count":)";
+  append_int(out, grant.count);
+  out += R"(,"limit":)";
+  append_optional(out, grant.limit);
+  out += R"(,"remaining":)";
+  append_optional(out, grant.remaining);
+  out += R"(,"parent":)";
+  if (grant.parent_limit) {
+    out += R"({"count":)";
+    append_int(out, grant.parent_count);
+    out += R"(,"limit":)";
+    append_int(out, *grant.parent_limit);
+    out += '}';
+  } else {
+    out += "null";
+  }
+  out += R"(,"next_free":)";
+  append_instant(out, grant.next_free);
+  out += R"(,"next_free_ns":)";
+  append_instant_ns(out, grant.next_free);
+  out += R"(,"retry_after_ms":)";
+  // Both are instants from 1970 on, so the difference fits; rounded up.
+  append_int(out, grant.next_free <= now
+                      ? 0
+                      : saturate(ceil_div(Wide{grant.next_free.ns} - Wide{now.ns}, 1'000'000)));
+  out += R"(,"reservation":)";
+  if (grant.reservation == 0) {
+    out += "null";
+  } else {
+    append_unsigned(out, grant.reservation);
+  }
+  out += '}';
+}
+
+void append_sampling(std::string& out, const sampling::Reading& reading) {
+  out += R"({"mode":")";
+  out += reading.mode == sampling::Mode::kStrict ? "strict" : "published";
+  out += R"(","grants":")";
+  out += reading.granting == sampling::Granting::kCapped ? "capped" : "gate";
+  out += R"(","window_s":)";
+  append_int(out, reading.formula.window_s);
+  out += R"(,"keys":)";
+  append_unsigned(out, reading.keys);
+  out += R"(,"reservations":)";
+  append_unsigned(out, reading.reservations);
+  out += R"(,"environments":[)";
+  for (const sampling::EnvironmentReading& environment : reading.environments) {
+    if (out.back() != '[') out += ',';
+    append_environment(out, environment);
+  }
+  out += ']';
+}
+
+}  // namespace weir::wire::http
