@@ -1,6 +1,7 @@
 #include "weir/system/contract/repeated_key.h"
 
 #include <boost/json/basic_parser_impl.hpp>
+#include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
