@@ -128,7 +128,10 @@ TEST_F(HttpBounds, BodiesBeyondWhatIsEverReadAreRefusedBeforeTheyCome) {
   HttpClient client(address());
   client.send(
       "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nContent-Length: 1048577\r\n\r\nthe beginning");
-  EXPECT_EQ(client.read().status, 413);
+  const HttpAnswer refused = client.read();
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_THAT(refused.body, HasSubstr("longer than 1048576 bytes; send less\""))
+      << "the bound of the configuration would not help";
   EXPECT_EQ(ask(post("/v1/acquire", padded(1'048'576))).status, 200);
 }
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "weir/wire/http/read.h"
+
 namespace weir::wire::http {
 namespace {
 
@@ -234,10 +236,10 @@ Step too_large_header(const RequestBounds& bounds) {
                          bounds.header_bytes));
 }
 Step too_large_body(const RequestBounds& bounds) {
-  return bad(Problem::kTooLarge,
-             fmt::format("body: it is longer than {} bytes; send less, or raise "
-                         "bounds.request_bytes",
-                         bounds.body_bytes));
+  return bad(
+      Problem::kTooLarge,
+      fmt::format("body: it is longer than {} bytes; send less{}", bounds.body_bytes,
+                  bounds.body_bytes < kBodyBytesMax ? ", or raise bounds.request_bytes" : ""));
 }
 Step bad(const BeastError& error, const Parser& parser, const RequestBounds& bounds) {
   if (error == beast::http::error::header_limit) return too_large_header(bounds);
