@@ -68,7 +68,7 @@ TEST_F(HttpTest, AnswersEveryRoute) {
        200},
       {"clear_override", with_body("DELETE", "/v1/overrides/per-client?key=acme", ""), 200},
       {"reset", post("/v1/reset", R"({"limit":"per-client","key":["acme"]})"), 200},
-      {"processing_units", post("/v1/contract/processing-units", "{}"), 400},
+      {"contract_processing_units", post("/v1/contract/processing-units", "{}"), 400},
       {"reload", post("/v1/reload", ""), 200},
       {"metrics", get("/metrics"), 200},
       {"healthz", get("/healthz"), 200},
