@@ -88,7 +88,7 @@ TEST_F(HttpTest, AnswersEveryRoute) {
     }
     const HttpAnswer answer = client.ask(with_body(route.method, route.path, "{}"));
     EXPECT_EQ(answer.status, 404) << route.name << ": " << answer.body;
-    EXPECT_THAT(answer.body, HasSubstr("configured")) << route.name;
+    EXPECT_THAT(answer.body, HasSubstr("weir.yaml")) << route.name;
   }
 }
 
