@@ -457,7 +457,7 @@ TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
   const std::string hourly = "policies: [ { type: PROCESSING_UNITS, capacity: 10, period: PT1H } ]";
   const std::string patient =
       post("/v1/acquire",
-           R"({"attributes":{"client":"a"},"costs":{"processing_units":1000000},"wait":"3000s"})");
+           R"({"attributes":{"client":"a"},"costs":{"processing_units":1},"wait":"3000s"})");
   struct Way {
     std::string method, what, body;  // after the reservation, or the whole
   };
