@@ -70,3 +70,13 @@ function(weir_test name)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT 300
     DISCOVERY_TIMEOUT 60)
 endfunction()
+
+# weir_busy_sources(FILE ...)
+#
+# Tests that run longer than they compile: optimised under sanitizers too.
+function(weir_busy_sources)
+  if(WEIR_SANITIZE)
+    set_source_files_properties(${ARGN} PROPERTIES
+      COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
