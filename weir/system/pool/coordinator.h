@@ -49,12 +49,18 @@ struct Registration {
   std::map<std::string, ModelLimits, std::less<>> limits{};
   Amounts average{};          // estimate over the job types; a 0 does not constrain
   std::uint64_t version = 0;  // of limits and average together
+
+  friend bool operator==(const Registration&, const Registration&) = default;
 };
+// Refused, with a message, unless names, limits and average are valid.
+Status validate_registration(const Registration& registration);
+// Refused, with a message that names the first model that differs.
+Status same_limits(const Registration& fleet, const Registration& own);
 
 // A booked reservation. To be released exactly once, by the coordinator that gave it.
 struct Grant {
   std::uint64_t id = 0;     // unique within the coordinator object, never 0
-  std::uint64_t fence = 0;  // the registration it was made under
+  std::uint64_t fence = 0;  // the registration it was made under, never 0
   std::string model{};
   Amounts estimate{};
   // First instants of the windows it is booked in, by the coordinator's clock.

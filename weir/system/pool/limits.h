@@ -121,10 +121,13 @@ struct ModelLimits {
   friend constexpr bool operator==(const ModelLimits&, const ModelLimits&) = default;
 };
 
-// Refused, with a message, unless every limit that is given is 1 to kLimitMax.
-Status validate(std::string_view model, const ModelLimits& limits);
+// Refused, with a message, unless the name has 1 to kNameBytesMax bytes and every limit that
+// is given is 1 to kLimitMax.
+Status validate_model(std::string_view model, const ModelLimits& limits);
 // Refused, with a message, unless both are 0 to kAmountMax. `what`: `estimate`, `usage`.
-Status validate(std::string_view what, const Amounts& amounts);
+Status validate_amounts(std::string_view what, const Amounts& amounts);
+// Refused, with a message, unless it has 1 to kNameBytesMax bytes. `what`: `model`, `job type`.
+Status validate_name(std::string_view what, std::string_view name);
 
 // What was used, or is reserved, in the windows of one moment.
 struct Usage {
@@ -145,23 +148,24 @@ struct Pool {
   // The share of what is left in the current windows: floor(max(0, limit - used) / instances).
   // The published `dynamicLimits` are these, without the dimensions that are not limited.
   Rates left{};
-  // The share of whole windows and of all slots: floor(limit / instances).
+  // The same shares before anything is used: floor(limit / instances), and the slots that fit
+  // into them; nothing if the model has no limit.
   Rates whole{};
-  std::optional<std::int64_t> concurrent{};
+  std::optional<std::int64_t> whole_slots{};
 
   friend constexpr bool operator==(const Pool&, const Pool&) = default;
 };
 
 // What a coordinator grants one instance.
 struct Allocation {
-  std::uint64_t epoch = 0;  // grows with every change of the fleet; 0: none yet
+  std::uint64_t epoch = 0;  // grows with every change that is announced; 0: none yet
   std::int64_t instance_count = 0;
   std::map<std::string, Pool, std::less<>> pools{};
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-// `average`: see average_estimate() in estimates.h; a 0 in it does not constrain.
+// `average`: see average_estimate() in job_type.h; a 0 in it does not constrain.
 // Requires valid limits and 1 <= instances <= kInstancesMax.
 Pool make_pool(const ModelLimits& limits, const Usage& used, const Amounts& average,
                std::int64_t instances);
