@@ -66,6 +66,7 @@ struct Grant {
   // First instants of the windows it is booked in, by the coordinator's clock.
   Instant minute{};
   Instant day{};
+  Usage used{};  // of the model in these windows by all instances, this grant included
 };
 
 enum class Refused : std::uint8_t {

@@ -223,7 +223,8 @@ Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate
               .model = std::string(name),
               .estimate = estimate,
               .minute = model->minute,
-              .day = model->day};
+              .day = model->day,
+              .used = model->used};
   member_->grants.emplace(grant.id, grant);
   return grant;
 }
