@@ -185,6 +185,8 @@ class Pools final : private CoordinatorListener {
   void apply_ratios(Work& work);
   void ask_granted(const std::vector<JobId>& granted, Work& work);
   Instant earliest() const;
+  // Time that goes back counts as standing still.
+  Work work_at(Instant now) { return {last_ = later_of(last_, now)}; }
   // Releases the lock and does what is left to do.
   void conclude(Lock& lock, Work& work);
 
@@ -196,6 +198,7 @@ class Pools final : private CoordinatorListener {
   std::function<void(Instant, std::string_view, const Overage&)> overage_told_;
 
   mutable std::mutex lock_;
+  Instant last_{};
   bool is_stopped_ = false;
   Allocation allocation_{};
   bool is_reachable_ = false;
