@@ -96,6 +96,7 @@ void Pools::start(Instant now, StatusCallback started) {
   {
     const Lock lock(lock_);
     next_minute_ = window_begin(Dimension::kTokensPerMinute, now) + kMinute;
+    last_ = later_of(last_, now);
     if (settings_.ratios.interval > Duration{0}) next_adjustment_ = now + settings_.ratios.interval;
     if (memory_ && !settings_.memory->max_kb) next_probe_ = now + settings_.memory->interval;
   }
@@ -137,6 +138,9 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   if (request.patience && *request.patience < Duration{0}) {
     return bad_argument("the wait is negative; write 0s for none");
   }
+  if (request.hold && (*request.hold <= Duration{0} || *request.hold > kWaitMax)) {
+    return bad_argument("the hold must be above 0 and at most 7 days; write 10m");
+  }
   Lock lock(lock_);
   Work work = work_at(now);
   if (is_stopped_) return Error{ErrorCode::kUnavailable, "the pools have stopped"};
@@ -153,6 +157,7 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   job.callback = std::move(callback);
   job.submitted_at = work.now;
   if (request.patience) job.patience_end = work.now + *request.patience;
+  job.hold = request.hold;
   tally_.submitted += 1;
   // Those who were there before come first.
   drain(work);
@@ -206,6 +211,24 @@ Result<Settlement> Pools::fail(JobId job, const std::optional<Used>& used, Insta
 Result<Settlement> Pools::reject(JobId job, const Used& used, Instant now) {
   return end_running(job, Ending::kFailed, used, is_strict() ? std::optional(used) : std::nullopt,
                      now);
+}
+
+Result<Instant> Pools::renew(JobId id, Duration hold, Instant now) {
+  if (hold <= Duration{0} || hold > kWaitMax) {
+    return bad_argument("the hold must be above 0 and at most 7 days; write 10m");
+  }
+  Lock lock(lock_);
+  Work work = work_at(now);
+  Result<Job*> found = running(id);
+  if (!found) return std::move(found).error();
+  Job& job = **found;
+  deadlines_.erase({job.deadline, job.id});
+  job.hold = hold;
+  job.deadline = work.now + hold;
+  deadlines_.emplace(job.deadline, job.id);
+  const Instant expires_at = job.deadline;
+  conclude(lock, work);
+  return expires_at;
 }
 
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {
@@ -334,53 +357,6 @@ void Pools::reachable(Instant now, bool is_reachable) {
   for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   conclude(lock, work);
-}
-
-Reading Pools::reading(Instant now) const {
-  const Lock lock(lock_);
-  Reading reading{.rule = settings_.rule,
-                  .is_reachable = is_reachable_,
-                  .allocation = allocation_,
-                  .capacity = shares_.capacity(),
-                  .last_adjusted = last_adjusted_,
-                  .jobs = jobs_.size(),
-                  .tally = tally_};
-  if (memory_) reading.memory = memory_->reading();
-  std::vector<ModelAvailability> available;
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    ModelLimiter limiter = models_[i].limiter;  // reading it turns its windows
-    ModelReading model{.name = settings_.models[i].name,
-                       .pool = models_[i].pool,
-                       .in_flight = limiter.in_flight(),
-                       .tally = models_[i].tally};
-    for (const Dimension rate : kRates) {
-      model.rates[static_cast<std::size_t>(rate)] = limiter.rate(rate, now);
-    }
-    for (std::size_t type = 0; type < settings_.types.size(); ++type) {
-      const Queue& queue = queues_[place(i, type)];
-      const TypeCheck check = queue.meter.check(now);
-      const auto waiting = static_cast<std::int64_t>(queue.waiting.size());
-      model.types.push_back(
-          {check.slots, check.used, check.dimension, queue.meter.in_flight(), waiting});
-      model.waiting += waiting;
-    }
-    reading.waiting += static_cast<std::size_t>(model.waiting);
-    available.push_back({model.pool ? model.pool->total_slots : 0, settings_.models[i].bounds});
-    reading.models.push_back(std::move(model));
-  }
-  std::vector<double> initial;
-  for (std::size_t type = 0; type < settings_.types.size(); ++type) {
-    const auto waiting = static_cast<std::int64_t>(slot_waiting_[type].size());
-    initial.push_back(shares_.initial_ratio(type));
-    reading.types.push_back({settings_.types[type].name, shares_.ratio(type),
-                             shares_.initial_ratio(type), settings_.types[type].is_flexible,
-                             shares_.slots(type), shares_.in_flight(type), waiting});
-    reading.waiting += static_cast<std::size_t>(waiting);
-  }
-  const std::optional<std::int64_t> in_memory =
-      memory_ ? memory_slots(settings_.types, initial, memory_->budget()) : std::nullopt;
-  reading.available_slots = available_slots(available, in_memory);
-  return reading;
 }
 
 }  // namespace weir::system::pool

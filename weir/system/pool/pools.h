@@ -87,6 +87,13 @@ class Pools final : private CoordinatorListener {
   // The model did not do it and no other shall. As finish(); the published rules count
   // it as a failure.
   Result<Settlement> reject(JobId job, const Used& used, Instant now);
+  // It needs longer than it said: its hold begins anew. The instant at which it expires.
+  Result<Instant> renew(JobId job, Duration hold, Instant now);
+
+  // New limits, prices, estimates, waits and ratios for the same models and job types; jobs go on.
+  // A change of limits or estimates needs a higher version, and the coordinator's consent. An
+  // error changes nothing.
+  void change(Settings settings, Instant now, StatusCallback changed);
 
   // --- Time.
   void advance(Instant now);
@@ -99,7 +106,7 @@ class Pools final : private CoordinatorListener {
   void on_allocation(std::function<void(Instant, const Allocation&)> told);
   void on_overage(std::function<void(Instant, std::string_view model, const Overage&)> told);
 
-  const Settings& settings() const noexcept { return settings_; }
+  Settings settings() const;
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
   void report(Instant now, ReportCallback reported) {
@@ -145,6 +152,7 @@ class Pools final : private CoordinatorListener {
   Queue& queue_of(const Job& job) noexcept;
   Duration max_wait(std::size_t type, std::size_t model, Instant now) const;
   Result<Job*> running(JobId job);
+  void apply(const Settings& settings, Instant now);
 
   // --- pools_life.cc: from one state to the next. With the lock held.
   void begin(Job& job, Work& work);
@@ -160,9 +168,11 @@ class Pools final : private CoordinatorListener {
   Overage leave_model(Job& job, const std::optional<Used>& used, const Amounts& reported,
                       Work& work);
   // `used` goes to the bill and `counted` to the windows.
-  enum class Ending : std::uint8_t { kFinished, kFailed };
+  enum class Ending : std::uint8_t { kFinished, kFailed, kExpired };
   Result<Settlement> end_running(JobId id, Ending ending, const std::optional<Used>& used,
                                  const std::optional<Used>& counted, Instant now);
+  Settlement end(Job& job, Ending ending, const std::optional<Used>& used,
+                 const std::optional<Used>& counted, Work& work);
   void bill(Job& job, const std::optional<Used>& used);
   void release(const Grant& grant, std::size_t model, const Amounts& used, Work& work);
   void remove(Job& job, Work& work);
@@ -190,7 +200,7 @@ class Pools final : private CoordinatorListener {
   // Releases the lock and does what is left to do.
   void conclude(Lock& lock, Work& work);
 
-  const Settings settings_;
+  Settings settings_;                    // names never change; the rest is guarded by the lock
   std::vector<std::size_t> escalation_;  // places of models
   std::map<std::string, std::size_t, std::less<>> model_places_;
   std::map<std::string, std::size_t, std::less<>> type_places_;

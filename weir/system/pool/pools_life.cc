@@ -156,6 +156,8 @@ void Pools::start_running(Job& job, Grant grant, Work& work) {
   models_[job.model].tally.started += 1;
   job.state = JobState::kRunning;
   job.grant = std::move(grant);
+  job.deadline = job.hold ? work.now + *job.hold : kForever;
+  if (job.hold) deadlines_.emplace(job.deadline, job.id);
   Start start{.job = job.id,
               .model = settings_.models[job.model].name,
               .estimate = job.reservation.estimate,
@@ -164,6 +166,7 @@ void Pools::start_running(Job& job, Grant grant, Work& work) {
               .used = job.grant.used,
               .limits = settings_.models[job.model].limits,
               .waited = work.now - job.submitted_at,
+              .expires_at = job.deadline,
               .attempt = job.delegations + 1};
   work.after.emplace_back([callback = std::move(job.callback), now = work.now,
                            start = std::move(start)] { callback(now, start); });
@@ -258,6 +261,7 @@ void Pools::refuse(Job& job, JobRefused reason, Work& work) {
 Overage Pools::leave_model(Job& job, const std::optional<Used>& used, const Amounts& reported,
                            Work& work) {
   Model& model = models_[job.model];
+  deadlines_.erase({job.deadline, job.id});
   Overage overage;
   if (used) {
     overage = model.limiter.finish(job.reservation, used->amounts(), work.now);
@@ -314,10 +318,19 @@ Result<Settlement> Pools::end_running(JobId id, Ending ending, const std::option
   Work work = work_at(now);
   Result<Job*> found = running(id);
   if (!found) return std::move(found).error();
-  Job& job = **found;
   turn_windows(work);
+  Settlement settlement = end(**found, ending, used, counted, work);
+  drain(work);
+  conclude(lock, work);
+  return settlement;
+}
+
+Settlement Pools::end(Job& job, Ending ending, const std::optional<Used>& used,
+                      const std::optional<Used>& counted, Work& work) {
   ModelTally& tally = models_[job.model].tally;
-  (ending == Ending::kFinished ? tally.finished : tally.failed) += 1;
+  if (ending == Ending::kFinished) tally.finished += 1;
+  if (ending == Ending::kFailed) tally.failed += 1;
+  if (ending == Ending::kExpired) tally.expired += 1;
   // A job that ended without a word may have used what it was estimated to; the published rule
   // reports nothing.
   const Amounts silent = is_strict() ? job.grant.estimate : Amounts{};
@@ -327,8 +340,6 @@ Result<Settlement> Pools::end_running(JobId id, Ending ending, const std::option
   settlement.attempts = std::move(job.attempts);
   for (const Attempt& attempt : settlement.attempts) settlement.total_cost += attempt.cost;
   remove(job, work);
-  drain(work);
-  conclude(lock, work);
   return settlement;
 }
 
