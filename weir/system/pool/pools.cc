@@ -103,8 +103,8 @@ void Pools::start(Instant now, StatusCallback started) {
 }
 
 void Pools::stop(Instant now, StatusCallback stopped) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   is_stopped_ = true;
   std::vector<Job*> waiting;
   for (const auto& [id, job] : jobs_) {
@@ -137,8 +137,8 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   if (request.patience && *request.patience < Duration{0}) {
     return bad_argument("the wait is negative; write 0s for none");
   }
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   if (is_stopped_) return Error{ErrorCode::kUnavailable, "the pools have stopped"};
   if (jobs_.size() >= settings_.jobs_max) {
     return Error{
@@ -151,8 +151,8 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   job.id = id;
   job.type = type->second;
   job.callback = std::move(callback);
-  job.submitted_at = now;
-  if (request.patience) job.patience_end = now + *request.patience;
+  job.submitted_at = work.now;
+  if (request.patience) job.patience_end = work.now + *request.patience;
   tally_.submitted += 1;
   // Those who were there before come first.
   drain(work);
@@ -163,8 +163,8 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
 }
 
 bool Pools::withdraw(JobId id, Instant now) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return false;
   Job& job = *found->second;
@@ -210,8 +210,8 @@ Result<Settlement> Pools::reject(JobId job, const Used& used, Instant now) {
 
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {
   if (Status valid = validate_used(used); !valid) return valid;
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   Result<Job*> found = running(id);
   if (!found) return std::move(found).error();
   Job& job = **found;
@@ -229,7 +229,7 @@ Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback call
   } else {
     job.delegations += 1;
     const bool has_another = std::ranges::any_of(escalation_, [&](std::size_t model) {
-      return !job.tried[model] && models_[model].limiter.has_capacity(now);
+      return !job.tried[model] && models_[model].limiter.has_capacity(work.now);
     });
     if (!has_another) job.tried.reset();
     next_model(job, work);
@@ -240,8 +240,8 @@ Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback call
 }
 
 void Pools::advance(Instant now) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   turn_windows(work);
   unblock(work);
   for (const Model& model : models_) {
@@ -249,8 +249,8 @@ void Pools::advance(Instant now) {
   }
   drain(work);
   expire(work);
-  if (next_adjustment_ <= now) adjust(work);
-  if (memory_ && next_probe_ <= now) probe_memory(work);
+  if (next_adjustment_ <= work.now) adjust(work);
+  if (memory_ && next_probe_ <= work.now) probe_memory(work);
   drain(work);
   conclude(lock, work);
 }
@@ -261,9 +261,10 @@ Instant Pools::next_instant() const {
 }
 
 void Pools::set_wakeup(std::function<void(Instant)> hook) {
-  const Lock lock(lock_);
+  Lock lock(lock_);
   wakeup_ = hook ? std::make_shared<const std::function<void(Instant)>>(std::move(hook)) : nullptr;
   told_ = kForever;
+  hook_returned_.wait(lock, [this] { return hook_calls_ == 0; });
 }
 
 void Pools::on_allocation(std::function<void(Instant, const Allocation&)> told) {
@@ -275,8 +276,8 @@ void Pools::on_overage(std::function<void(Instant, std::string_view, const Overa
 }
 
 void Pools::allocated(Instant now, const Allocation& allocation) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   if (allocation.instance_count < 1 || allocation.epoch < allocation_.epoch) return;
   allocation_ = allocation;
   std::int64_t capacity = 0;
@@ -309,14 +310,15 @@ void Pools::allocated(Instant now, const Allocation& allocation) {
   for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   if (allocation_told_) {
-    work.after.emplace_back([this, now, allocation] { allocation_told_(now, allocation); });
+    work.after.emplace_back(
+        [this, now = work.now, allocation] { allocation_told_(now, allocation); });
   }
   conclude(lock, work);
 }
 
 void Pools::freed(Instant now, std::string_view model) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   const auto found = model_places_.find(model);
   if (found == model_places_.end()) return;
   forget_refusals(found->second);
@@ -325,12 +327,11 @@ void Pools::freed(Instant now, std::string_view model) {
 }
 
 void Pools::reachable(Instant now, bool is_reachable) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   is_reachable_ = is_reachable;
-  if (is_reachable) {
-    for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
-  }
+  // Without a coordinator the answers are others too.
+  for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   conclude(lock, work);
 }

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <bitset>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -90,7 +91,8 @@ class Pools final : private CoordinatorListener {
   // --- Time.
   void advance(Instant now);
   Instant next_instant() const;
-  // `hook` is told when next_instant() becomes earlier; none: forget it.
+  // `hook` is told when next_instant() becomes earlier; none: forget it. Returns when no call
+  // of the former one is running any more, so it must not be called from there.
   void set_wakeup(std::function<void(Instant)> hook);
 
   // --- What is told. To be set before start(); called as callbacks are.
@@ -183,6 +185,8 @@ class Pools final : private CoordinatorListener {
   void apply_ratios(Work& work);
   void ask_granted(const std::vector<JobId>& granted, Work& work);
   Instant earliest() const;
+  // Time that goes back counts as standing still.
+  Work work_at(Instant now) { return {last_ = later_of(last_, now)}; }
   // Releases the lock and does what is left to do.
   void conclude(Lock& lock, Work& work);
 
@@ -194,6 +198,7 @@ class Pools final : private CoordinatorListener {
   std::function<void(Instant, std::string_view, const Overage&)> overage_told_;
 
   mutable std::mutex lock_;
+  Instant last_{};
   bool is_stopped_ = false;
   Allocation allocation_{};
   bool is_reachable_ = false;
@@ -216,6 +221,8 @@ class Pools final : private CoordinatorListener {
   JobTally tally_{};
   std::shared_ptr<const std::function<void(Instant)>> wakeup_;
   Instant told_ = kForever;  // the last instant that the hook knows of
+  int hook_calls_ = 0;       // that are running
+  std::condition_variable hook_returned_;
 
   std::unique_ptr<Coordinator> coordinator_;  // first to go: nothing is called after it
 };

@@ -130,8 +130,8 @@ void Pools::ask(Job& job, Work& work) {
 }
 
 void Pools::answered(JobId id, Instant now, Acquired answer) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   // A job stays until its answer came.
   Job& job = *jobs_.at(id);
   Grant* const grant = std::get_if<Grant>(&answer);
@@ -285,8 +285,8 @@ void Pools::release(const Grant& grant, std::size_t model, const Amounts& used, 
   work.after.emplace_back([this, grant, model, used, now = work.now] {
     coordinator_->release(grant, used, now, [this, model](Instant at, Released) {
       // Only now is it free for others who ask the coordinator.
-      Work later{at};
       Lock lock(lock_);
+      Work later = work_at(at);
       forget_refusals(model);
       drain(later);
       conclude(lock, later);
@@ -310,8 +310,8 @@ Result<Settlement> Pools::end_running(JobId id, Ending ending, const std::option
   if (used) {
     if (Status valid = validate_used(*used); !valid) return std::move(valid).error();
   }
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   Result<Job*> found = running(id);
   if (!found) return std::move(found).error();
   Job& job = **found;
