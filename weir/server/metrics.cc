@@ -54,7 +54,7 @@ constexpr std::array kRows = {
     MetricRow{"weir_sampling_allowance", "gauge", "environment",
               "Tasks a key may be granted in any window; not there if unlimited."},
     MetricRow{"weir_sampling_keys", "gauge", "", "Keys that sampling counts."},
-    MetricRow{"weir_sampling_bytes", "gauge", "", "Memory of their counters."},
+    MetricRow{"weir_sampling_bytes", "gauge", "", "Memory of their counters and of the reservations."},
     MetricRow{"weir_sampling_reservations", "gauge", "",
               "Grants that may still be committed or released."},
     MetricRow{"weir_sampling_journal_records_total", "counter", "",
