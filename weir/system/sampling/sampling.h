@@ -81,7 +81,7 @@ struct EnvironmentReading {
   std::optional<std::int64_t> parent_limit{};
   std::uint64_t grants = 0;   // that gave something, since the process began
   std::uint64_t granted = 0;  // tasks
-  std::uint64_t refused = 0;  // tasks that were wanted and not granted, each time they were
+  std::uint64_t refused = 0;  // tasks that were wanted and not granted
 };
 
 struct Reading {
