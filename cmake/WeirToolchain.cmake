@@ -39,8 +39,10 @@ endif()
 # From precompiled headers g++ 12 takes sound standard strings for overflows.
 add_library(weir_test_options INTERFACE)
 target_link_libraries(weir_test_options INTERFACE weir_options)
-target_compile_options(weir_test_options INTERFACE
-  -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weir_test_options INTERFACE
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(WEIR_SANITIZE)
   target_compile_options(weir_test_options INTERFACE -O0)
 else()
