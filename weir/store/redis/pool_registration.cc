@@ -71,7 +71,8 @@ void PoolModel::enrol() {
       text_of(limits.rates.requests_per_minute),
       text_of(limits.rates.tokens_per_day),
       text_of(limits.rates.requests_per_day),
-      text_of(limits.concurrent)};
+      text_of(limits.concurrent),
+      options.trusts_empty ? "trusted" : ""};
   const std::vector<std::string_view> arguments(words.begin(), words.end());
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
   host_.client().call(pool_scripts().enrol, keys, arguments,

@@ -209,7 +209,8 @@ end
 constexpr std::string_view kRegister = R"lua(
 -- ARGV: instance, lease, version, limits in words, minute, day, channel; registration and
 -- marker before, or nothing; a new marker, number of the last release, jobs in flight, epoch
--- and count known; minute, tokens, requests, day, tokens, requests of its own; the limits
+-- and count known; minute, tokens, requests, day, tokens, requests of its own; the limits;
+-- whether an empty store is trusted
 local before, remembered = ARGV[8], ARGV[9]
 clean_up()
 local b = redis.call('HMGET', books, 'marker', 'version', 'limits', 'count', 'n:' .. before,
@@ -239,7 +240,7 @@ if not marker then
   -- lease, whoever is alive would have come by now.
   local age = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
   local rest = tonumber(ARGV[2]) - age * 1000000
-  if not is_lost and rest > 0 then
+  if not is_lost and rest > 0 and ARGV[26] == '' then
     redis.call('HSET', books, 'recover_at', now + rest, 'expected', 0, 'reported', 0)
   end
 end
