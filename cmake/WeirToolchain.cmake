@@ -25,7 +25,9 @@ add_library(weir_options INTERFACE)
 target_compile_features(weir_options INTERFACE cxx_std_20)
 if(WEIR_WARNINGS_AS_ERRORS)
   target_compile_options(weir_options INTERFACE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+    # At -O3 g++ 12 sees an overlap in `"text" + string` where there is none (its bug 105651).
+    $<$<CONFIG:Release>:-Wno-restrict>)
 endif()
 if(WEIR_SANITIZE)
   # -O1 keeps the sanitized tests quick; -g1 is enough for file and line in a report.
@@ -37,8 +39,10 @@ endif()
 # From precompiled headers g++ 12 takes sound standard strings for overflows.
 add_library(weir_test_options INTERFACE)
 target_link_libraries(weir_test_options INTERFACE weir_options)
-target_compile_options(weir_test_options INTERFACE
-  -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weir_test_options INTERFACE
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(WEIR_SANITIZE)
   target_compile_options(weir_test_options INTERFACE -O0)
 else()
