@@ -401,7 +401,6 @@ Status Server::Impl::reload() {
   }
   // keep_contracts() and the reader of the file have judged them.
   if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
-  engine->try_waiters(clock.now());
   if (!keys.empty()) {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
@@ -411,6 +410,7 @@ Status Server::Impl::reload() {
     if (!rules) return std::move(rules).error();
     next->sampling->sampling->set_rules(std::move(*rules));
   }
+  engine->try_waiters(clock.now());
   {
     const std::scoped_lock lock(config_lock);
     config.sampling = std::move(next->sampling);

@@ -1,0 +1,149 @@
+#include "weir/store/redis/pool_books.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace weir::store::redis {
+namespace {
+
+using system::pool::Dimension;
+
+std::string escaped_tag(std::string_view model) {
+  std::string text;
+  for (const char c : model) {
+    if (c == '{' || c == '}' || c == '%') {
+      text.append(fmt::format("%{:02X}", static_cast<unsigned>(c)));
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+void append_json(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.append({'\\', c});
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out.append(fmt::format("\\u{:04x}", static_cast<unsigned>(c)));
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+constexpr std::array<std::pair<Dimension, std::string_view>, system::pool::kRateCount> kNames = {{
+    {Dimension::kTokensPerMinute, "tokensPerMinute"},
+    {Dimension::kRequestsPerMinute, "requestsPerMinute"},
+    {Dimension::kTokensPerDay, "tokensPerDay"},
+    {Dimension::kRequestsPerDay, "requestsPerDay"},
+}};
+
+}  // namespace
+
+PoolKeys pool_keys(std::string_view prefix, std::string_view model) {
+  const std::string books = fmt::format("{}:pool:1:{{{}}}", prefix, escaped_tag(model));
+  return {books, fmt::format("{}:leases", books), fmt::format("{}:news", books)};
+}
+
+std::string allocations_channel(std::string_view prefix) {
+  return fmt::format("{}:pool:1:allocations", prefix);
+}
+
+std::string limits_in_words(const system::pool::ModelLimits& limits,
+                            const system::pool::Amounts& average, Duration minute, Duration day) {
+  std::string text;
+  const auto add = [&](std::string_view name, const std::optional<std::int64_t>& value) {
+    text.append(name).append("=");
+    text.append(value ? fmt::format("{}", *value) : "none").append(" ");
+  };
+  for (const Dimension rate : system::pool::kRates) {
+    add(system::pool::to_string(rate), limits.rates.of(rate));
+  }
+  add(system::pool::to_string(Dimension::kConcurrency), limits.concurrent);
+  add("average_tokens", average.tokens);
+  add("average_requests", average.requests);
+  add("minute_us", us_of(minute));
+  add("day_us", us_of(day));
+  text.pop_back();
+  return text;
+}
+
+std::string allocation_message(std::string_view instance,
+                               const system::pool::Allocation& allocation) {
+  std::string out = "{\"instanceId\":";
+  append_json(out, instance);
+  out.append(fmt::format(",\"allocation\":{{\"instanceCount\":{},\"pools\":{{",
+                         allocation.instance_count));
+  const char* comma = "";
+  for (const auto& [model, pool] : allocation.pools) {
+    out.append(std::exchange(comma, ","));
+    append_json(out, model);
+    out.append(fmt::format(":{{\"totalSlots\":{}", pool.total_slots));
+    for (const auto& [rate, name] : kNames) {
+      out.append(fmt::format(",\"{}\":{}", name, pool.left.of(rate).value_or(0)));
+    }
+    out += '}';
+  }
+  out.append("},\"dynamicLimits\":{");
+  comma = "";
+  for (const auto& [model, pool] : allocation.pools) {
+    out.append(std::exchange(comma, ","));
+    append_json(out, model);
+    out.append(":{");
+    const char* inner = "";
+    for (const auto& [rate, name] : kNames) {
+      if (!pool.left.of(rate)) continue;
+      out.append(fmt::format("{}\"{}\":{}", std::exchange(inner, ","), name, *pool.left.of(rate)));
+    }
+    out += '}';
+  }
+  out.append("}}}");
+  return out;
+}
+
+std::optional<std::int64_t> PoolReply::number(std::size_t place) const {
+  double value = 0;
+  if (rest.size() < (place + 1) * sizeof(value)) return std::nullopt;
+  std::memcpy(&value, rest.data() + place * sizeof(value), sizeof(value));
+  const auto most = static_cast<double>(kExactMax);
+  // Also false for what is not a number.
+  if (!(value >= -most && value <= most) || std::trunc(value) != value) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<PoolTotals> PoolReply::totals() const {
+  std::array<std::int64_t, kTotals> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto found = number(i);
+    if (!found || *found < 0) return std::nullopt;
+    numbers[i] = *found;
+  }
+  PoolTotals totals;
+  totals.marker = numbers[0];
+  totals.version = numbers[1];
+  totals.epoch = numbers[2];
+  totals.count = numbers[3];
+  totals.minute_us = numbers[4];
+  totals.used.minute = {numbers[5], numbers[6]};
+  totals.day_us = numbers[7];
+  totals.used.day = {numbers[8], numbers[9]};
+  totals.in_flight = numbers[10];
+  totals.now_us = numbers[19];
+  return totals;
+}
+
+PoolReply read_reply(const Reply& reply) {
+  const std::string_view text = (reply.is_array() ? reply.at(0) : reply).text().value_or("");
+  const auto digit = [&](std::size_t place) {
+    return place < text.size() && text[place] >= '0' && text[place] <= '9' ? text[place] - '0' : -1;
+  };
+  return {digit(0), digit(1), text.substr(std::min<std::size_t>(2, text.size()))};
+}
+
+}  // namespace weir::store::redis
