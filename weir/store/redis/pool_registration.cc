@@ -206,6 +206,7 @@ void PoolModel::unregister(std::function<void(Status)> done) {
 void PoolModel::close() {
   phase_ = Phase::kClosed;
   tell_.stop();
+  send_batch();  // which is not sent any more
   fail_waiting(Refused::kStopped, "stopped: the coordinator is not running");
   settling_.clear();
 }

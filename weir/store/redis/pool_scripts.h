@@ -28,8 +28,7 @@ enum class PoolCode : std::uint8_t {
 };
 
 struct PoolScripts {
-  Script acquire;
-  Script release;
+  Script work;  // acquires and releases
   Script tell;
   Script replay;
   Script enrol;  // register, which C++ keeps for itself
