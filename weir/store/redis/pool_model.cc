@@ -42,6 +42,8 @@ std::int64_t PoolModel::live_count() const {
 
 void PoolModel::take_totals(const PoolTotals& totals) {
   const bool is_fleet = totals.epoch != totals_.epoch || totals.count != totals_.count;
+  most_seen_ =
+      totals.minute_us > totals_.minute_us ? totals.count : std::max(most_seen_, totals.count);
   totals_ = totals;
   ahead_us_ = totals.now_us - us_at(host_.now());
   own_.roll(totals.minute_us, totals.day_us);

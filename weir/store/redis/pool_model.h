@@ -172,7 +172,8 @@ class PoolModel {
   std::uint64_t fence_since_ = 0;     // grants of earlier registrations are fenced
   std::uint64_t enrolled_until_ = 0;  // releases that the registration under way has counted
   PoolTotals totals_{};
-  std::int64_t ahead_us_ = 0;  // the Redis server's clock, of the process's
+  std::int64_t most_seen_ = 0;  // instances at once, in the current minute
+  std::int64_t ahead_us_ = 0;   // the Redis server's clock, of the process's
   OwnUsage own_{};
 
   std::unordered_set<std::uint64_t> held_;  // grants, by id

@@ -205,17 +205,23 @@ end
 -- not count at their full share.
 local function end_recovery(b)
   if b.recover_at == 0 then return end
-  local r = redis.call('HMGET', books, 'expected', 'reported')
+  local r = redis.call('HMGET', books, 'expected', 'reported', 'lost_minute')
   local expected = tonumber(r[1] or 0)
   local silent = math.max(0, expected - tonumber(r[2] or 0))
   if now < b.recover_at and (expected == 0 or silent > 0) then return end
   if silent > 0 then
-    for count, limit in pairs({mt = b.tm, mr = b.rm, dt = b.td, dr = b.rd}) do
-      if limit < 9007199254740991 then add(b, count, silent * math.floor(limit / expected)) end
+    local function count(field, limit)
+      if limit < 9007199254740991 then add(b, field, silent * math.floor(limit / expected)) end
     end
+    if tonumber(r[3] or 0) == b.minute then
+      count('mt', b.tm)
+      count('mr', b.rm)
+    end
+    count('dt', b.td)
+    count('dr', b.rd)
   end
   b.recover_at = 0
-  redis.call('HDEL', books, 'expected', 'reported')
+  redis.call('HDEL', books, 'expected', 'reported', 'lost_minute')
   redis.call('HSET', books, 'recovered', 1)
   redis.call('PUBLISH', channel, 'freed')
 end
@@ -275,6 +281,7 @@ elseif is_lost then
     local expected = tonumber(redis.call('HGET', books, 'expected') or 0)
     redis.call('HSET', books, 'expected', math.max(expected, count))
     redis.call('HINCRBY', books, 'reported', 1)
+    redis.call('HSETNX', books, 'lost_minute', b.minute)
   end
   if minute == b.minute then
     add(b, 'mt', mt)
