@@ -241,7 +241,9 @@ Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
     has_resumed = resume(*file_, now);
   }
   // A ledger far away may take its time: what there is already need not wait for it.
-  if (!has_resumed || worker.ledger.empty()) round(now);
+  if (!has_resumed || worker.ledger.empty()) {
+    round(now);  // cppcheck-suppress ignoredReturnValue  ; not the one of <cmath>
+  }
   thread_ = std::thread([this] { run(); });
   return Done{};
 }
