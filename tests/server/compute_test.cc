@@ -155,6 +155,16 @@ TEST_F(ComputeServer, LetsAWaiterStartWhenAQueryIsOverThatNobodyEnded) {
   EXPECT_EQ(waiting.read().status, 200);
 }
 
+TEST_F(ComputeServer, LetsAWaiterStartWhenItsClusterHasUnits) {
+  begin();
+  HttpClient waiting(address());
+  waiting.send(
+      post("/v1/acquire", R"({"attributes":{"portal":"portal-1"},"hold":"60s","wait":"10m"})"));
+  ASSERT_TRUE(someone_waits());
+  fund();
+  EXPECT_EQ(waiting.read().status, 200);
+}
+
 TEST_F(ComputeServer, SeesALockEndInsideAnEpoch) {
   begin();
   EXPECT_EQ(ask(post("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})")).status,

@@ -39,12 +39,9 @@ std::string not_active(compute::Fault fault, std::string_view worker) {
 }
 
 Heard heard_of(wire::http::AllocationsDocument document) {
-  Heard heard{.set = std::move(document.set)};
+  Heard heard{.set = std::move(document.set), .broken = std::move(document.broken)};
   if (document.fault != compute::Fault::kNone) {
     heard.note = not_active(document.fault, document.worker);
-  }
-  for (auto& [cluster, fault] : document.broken) {
-    heard.broken.push_back({std::move(cluster), fault});
   }
   return heard;
 }
