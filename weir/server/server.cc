@@ -202,6 +202,7 @@ struct Server::Impl {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
     followers.stop();
+    if (compute != nullptr) compute->rest();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -289,7 +290,8 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     impl.recorder = std::move(*recorder);
   }
   if (impl.config.compute) {
-    Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
+    Result<std::unique_ptr<Compute>> compute =
+        Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
     if (!compute) return std::move(compute).error();
     impl.compute = std::move(*compute);
   }

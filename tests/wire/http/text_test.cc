@@ -69,16 +69,6 @@ TEST(QuotedText, IsReadBackByAnotherReaderWhateverTheByte) {
   }
 }
 
-TEST(Utf8, IsFoundToEndWhereItDoes) {
-  EXPECT_EQ(find_not_utf8(""), std::string_view::npos);
-  EXPECT_EQ(find_not_utf8("twelve bytes of ASCII, grün 例 😀"), std::string_view::npos);
-  EXPECT_EQ(find_not_utf8("\xf4\x8f\xbf\xbf"), std::string_view::npos);  // U+10FFFF
-  EXPECT_EQ(find_not_utf8("\xed\x9f\xbf"), std::string_view::npos);      // before the surrogates
-  EXPECT_EQ(find_not_utf8("12345678\x80"), 8u);
-  EXPECT_EQ(find_not_utf8("abc\xe2\x82"), 3u);
-  EXPECT_EQ(find_not_utf8("\xf0\x80\x80\x80"), 0u);
-}
-
 TEST(InstantText, HasNineDigitsOfASecond) {
   EXPECT_EQ(instant_text(Instant{1'800'000'000'333'333'334}),
             R"("2027-01-15T08:00:00.333333334Z")");
