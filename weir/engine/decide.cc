@@ -142,6 +142,10 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
       return true;
     }
   }
+  if (plan.has_shared) [[unlikely]] {
+    point_elsewhere(plan, answer);
+    return true;
+  }
   if (plan.has_slots && holds.next_expiry() <= now) {
     expire_holds(now);
     // A callback may have read newer rules, and so let go of those the plan points into.
