@@ -1,0 +1,54 @@
+// Loop: the thread on which connections to Redis are served.
+//
+// Callbacks of clients, subscribers and timers of one loop run on its thread, one at a
+// time, and must not block. The sockets are Asio's, which stays out of this header.
+//
+// A loop outlives the clients, subscribers and timers made on it.
+//
+// Thread safety: post() from any thread; timers on the loop's thread only.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "weir/base/time.h"
+
+namespace weir::store::redis {
+
+class Loop {
+ public:
+  Loop();
+  // Ends the thread; what has not run yet never runs. Not on the loop's own thread.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  void post(std::function<void()> work);
+  // Runs `work` on the loop's thread and waits for it; at once if called there.
+  void run(const std::function<void()>& work);
+  bool is_here() const;  // whether this is the loop's thread
+
+  struct Impl;
+  Impl& impl() noexcept { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// One deadline at a time. Used, and destroyed, on the loop's thread.
+class Timer {
+ public:
+  explicit Timer(Loop& loop);
+  ~Timer();  // what has not run yet never runs
+
+  // Runs `work` after `span`, instead of whatever was to run.
+  void start(Duration span, std::function<void()> work);
+  void stop();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace weir::store::redis
