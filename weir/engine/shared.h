@@ -59,9 +59,9 @@ struct SharedOutcome {
 };
 
 struct SharedAnswer {
-  Instant now{};  // of the store, at which it decided
+  Instant now{};                                              // of the store, at which it decided
   boost::container::small_vector<SharedOutcome, 4> outcomes;  // one for each item
-  bool is_held = false;  // the store keeps the hold
+  bool is_held = false;                                       // the store keeps the hold
 };
 
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;

@@ -68,9 +68,9 @@ struct Engine::Impl::Asking {
   WaitCallback callback;
 
   std::shared_ptr<const Active> active;
-  Plan plan;                        // all limits
+  Plan plan;                              // all limits
   Result<Decision> local{std::in_place};  // what those of this engine said
-  HoldId held{};                    // their charges
+  HoldId held{};                          // their charges
   bool wants_hold = false;
   Duration ttl{};
 };
@@ -111,8 +111,8 @@ bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant 
     asking.held = {};
     if (local_plan.count == 0 && !asking.wants_hold) return true;
     const AcquireOptions held{.hold = asking.is_peek      ? Duration{}
-                                         : asking.wants_hold ? asking.ttl
-                                                             : kHeldWhileAsking};
+                                      : asking.wants_hold ? asking.ttl
+                                                          : kHeldWhileAsking};
     if (!decide(local_plan, request, held, asking.is_peek ? Mode::kPeek : Mode::kTry, now,
                 asking.local)) {
       continue;
@@ -137,8 +137,8 @@ void Engine::Impl::ask(std::shared_ptr<Asking> asking, Instant now) {
   boost::container::small_vector<SharedItem, 4> items;
   for (const PlanItem& item : asking->plan.limits()) {
     if (!item.limit->is_shared) continue;
-    items.push_back({item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost,
-                     item.weight});
+    items.push_back(
+        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight});
   }
   if (items.empty() || store == nullptr) {
     // The rules have changed since: nothing is shared any more, or nobody is there to ask.

@@ -16,10 +16,12 @@ RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Serv
                                std::function<void()> on_close)
     : SocketConnection(loop, loop.resp_traffic, std::move(socket), bounds, clock,
                        std::move(on_close)),
-      session_(service, id,
-               [this](const engine::Request& request, const engine::WaitOptions& options,
-                      Instant now) { return start_wait(request, options, now); },
-               [this] { return deliver(); }) {}
+      session_(
+          service, id,
+          [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
+            return start_wait(request, options, now);
+          },
+          [this] { return deliver(); }) {}
 
 void RespConnection::on_input(std::string_view bytes, Instant now) {
   if (session_.is_waiting() || !unsent_.empty()) {

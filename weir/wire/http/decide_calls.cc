@@ -192,8 +192,7 @@ void append_item(Exchange& exchange, const Ask& ask, const Result<Decision>& dec
 
 // As many of the plain requests that lead `asks` as one chunk holds; at least one.
 std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
-                         std::vector<Result<Decision>>& answers,
-                         SharedGathering& gathering) {
+                         std::vector<Result<Decision>>& answers, SharedGathering& gathering) {
   std::vector<engine::Request> requests;
   for (const Ask& ask : asks.first(std::min(kChunk, asks.size()))) {
     if (!ask.is_plain()) break;

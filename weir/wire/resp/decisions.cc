@@ -95,14 +95,13 @@ void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, 
 void ask_elsewhere(Run& run, const engine::Request& request, const engine::AcquireOptions& options,
                    Duration wait) {
   const Service& service = run.session.service();
-  engine::WaitCallback callback = [deliver = run.session.deliver(),
-                                   place = run.session.defer(run.reply)](
-                                      const Result<Decision>& answer) {
-    deliver(
-        place,
-        [answer](Instant now, Reply& reply) { write_answer(answer, now, false, reply); },
-        answer ? answer->hold : HoldId{});
-  };
+  engine::WaitCallback callback =
+      [deliver = run.session.deliver(),
+       place = run.session.defer(run.reply)](const Result<Decision>& answer) {
+        deliver(
+            place, [answer](Instant now, Reply& reply) { write_answer(answer, now, false, reply); },
+            answer ? answer->hold : HoldId{});
+      };
   if (service.sink != nullptr) {
     callback = [sink = service.sink, now = run.now, options, wait,
                 owned = std::make_shared<engine::OwnedRequest>(request),
@@ -258,16 +257,13 @@ std::size_t run_peek(Run& run) {
       write_answer(answer, run.now, false, run.reply);
       return 1;
     }
-    engine.ask_peek(request, run.now,
-                    [deliver = run.session.deliver(),
-                     place = run.session.defer(run.reply)](const Result<Decision>& said) {
-                      deliver(
-                          place,
-                          [said](Instant now, Reply& reply) {
-                            write_answer(said, now, false, reply);
-                          },
-                          {});
-                    });
+    engine.ask_peek(
+        request, run.now,
+        [deliver = run.session.deliver(),
+         place = run.session.defer(run.reply)](const Result<Decision>& said) {
+          deliver(place,
+                  [said](Instant now, Reply& reply) { write_answer(said, now, false, reply); }, {});
+        });
   }
   return 1;
 }

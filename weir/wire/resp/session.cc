@@ -53,7 +53,8 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
     } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
 
     const std::size_t ran = run_items(now, scratch, out);
-    if (late_.missing > 0) [[unlikely]] hold_back(out);
+    if (late_.missing > 0) [[unlikely]]
+      hold_back(out);
     scratch.commands += ran;
     if (ran < scratch.items.size()) {
       // The rest comes again later, from the command after the one that stopped us.
