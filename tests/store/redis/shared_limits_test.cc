@@ -231,7 +231,7 @@ TEST(SharedKey, OfSomebodyElseIsANamedErrorAndNothingIsCharged) {
                           .shared = engine::SharedSpec{Outage::kAllow}});
   SharedEngine server(redis.url(), rules, clock, patient());
   const std::string key = "weir:1:{weir}:w:second";
-  for (const std::string foreign : {"SET " + key + " hello", "RPUSH " + key + " hello"}) {
+  for (const std::string& foreign : {"SET " + key + " hello", "RPUSH " + key + " hello"}) {
     redis.ask("DEL " + key);
     redis.ask(foreign);
     const Result<Decision> decision = server.acquire(kCall);
