@@ -115,7 +115,9 @@ TEST_F(SharedServers, AnswerOverHttpAsOverResp) {
                                    R"({"attributes":{"client":"other"}},{"attributes":{"x":"y"}},)"
                                    R"({"attributes":{"client":"acme"}}]})");
   EXPECT_EQ(batch.status, 200);
-  EXPECT_EQ(count_of(batch.body, R"("verdict":"allowed")"), 3u) << batch.body;
+  EXPECT_EQ(count_of(batch.body, R"({"verdict":"allowed")"), 3u) << batch.body;
+  EXPECT_EQ(count_of(batch.body, "},{\"verdict\"") + count_of(batch.body, "},{\"type\""), 3u)
+      << batch.body;
   EXPECT_EQ(count_of(batch.body, "not used by any limit"), 1u) << batch.body;
   EXPECT_THAT(post_to(*first, "/v1/peek", ask).body, HasSubstr(R"("remaining":7)"));
   Client client(resp(*first));

@@ -310,6 +310,29 @@ TEST(SharedOutage, OfASilentRedisCountsAsCharged) {
   }));
 }
 
+TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  RuleSetSpec rules = two_at_once();
+  std::get<engine::SlotsSpec>(rules.limits[0].meter).hold = 24h;
+  SharedEngine server(redis.url(), rules, here, {.timeout = 500ms}, true);
+  ASSERT_TRUE(server.acquire(kAny)->allowed());
+  redis.pause();
+  EXPECT_FALSE(server.acquire(kAny));
+  redis.resume();
+  // Both holds are remembered, beside the epoch, the servers and the slots; of the slots
+  // one is taken.
+  ASSERT_TRUE(eventually([&] {
+    return redis.ask("DBSIZE") == ":5" && redis.ask("ZCARD weir:1:{weir}:s:running") == ":2";
+  }));
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    return server.peek(kAny).ok();
+  }));
+  EXPECT_TRUE(server.acquire(kAny)->allowed());
+}
+
 TEST(SharedOutage, WithALossOfDataLeavesMetersFullyUsed) {
   RedisServer redis;
   testing::ManualClock clock(kStart);

@@ -22,6 +22,7 @@ using engine::SharedAsk;
 using engine::SharedItem;
 
 constexpr Duration kBeatEvery = std::chrono::seconds{1};
+constexpr std::size_t kEpochIdBytes = 16;
 constexpr std::int64_t kAliveUs = 5'000'000;  // after its last beat a server is gone
 
 // KEYS the servers; ARGV id, how long it counts as alive. Returns how many are.
@@ -90,8 +91,9 @@ struct SharedLimits::Asked {
   std::shared_ptr<const engine::RuleSet> rules;
   boost::container::small_vector<SharedItem, 4> items;
   boost::container::small_vector<std::string, 4> keys;
-  bool is_held = false;
+  HoldId hold{};
   bool is_peek = false;
+  bool is_started = true;  // false: it was refused because Redis did not answer in time
   Instant now{};
   engine::SharedCallback callback;
 };
@@ -114,6 +116,7 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       renew_("renew", renew_script()),
       beat_("beat", kBeat),
       breaker_(options_.breaker),
+      epoch_{{}, random_id()},
       timers_(std::make_shared<Timers>()) {
   ClientOptions client;
   client.address = options_.address;
@@ -149,7 +152,7 @@ std::string SharedLimits::now_argument() const {
   return fmt::format("{}", options_.redis_clock->now().ns / kNsPerUs);
 }
 
-std::string SharedLimits::epoch() const {
+SharedLimits::Epoch SharedLimits::epoch() const {
   const std::scoped_lock lock(lock_);
   return epoch_;
 }
@@ -157,17 +160,18 @@ std::string SharedLimits::epoch() const {
 void SharedLimits::learn_epoch(std::string_view epoch) {
   if (epoch.empty()) return;
   const std::scoped_lock lock(lock_);
-  if (!epoch_.empty() && !epoch.starts_with(std::string_view(epoch_).substr(0, 16))) {
+  if (!epoch_.seen.empty() && !epoch.starts_with(epoch_.seen.substr(0, kEpochIdBytes))) {
     losses_.fetch_add(1, std::memory_order_relaxed);
   }
-  epoch_ = epoch;
+  epoch_.seen = epoch;
+  if (epoch.starts_with(epoch_.fresh)) epoch_.fresh = random_id();
 }
 
 void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback) {
   auto asked = std::make_shared<Asked>();
   asked->rules = ask.rules;
   asked->items.assign(ask.items.begin(), ask.items.end());
-  asked->is_held = static_cast<bool>(ask.hold) && !ask.is_peek;
+  if (!ask.is_peek) asked->hold = ask.hold;
   asked->is_peek = ask.is_peek;
   asked->now = ask.now;
   asked->callback = std::move(callback);
@@ -182,7 +186,7 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
   std::string hold_ttl_us;
   std::string record;
   std::string hold_name;
-  if (asked->is_held) {
+  if (asked->hold) {
     hold_name = hold_key(prefix_, ask.hold);
     keys.push_back(hold_name);
     HoldId plain = ask.hold;
@@ -197,20 +201,22 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
     append_blob(blobs, item.rule->shape, item.cost, item.rule->shadow ? '1' : '0', ask.now);
   }
   const std::string now = now_argument();
-  const std::string seen = epoch();
-  const std::string fresh = seen.empty() ? id_ : random_id();
+  const Epoch known = epoch();
   boost::container::small_vector<std::string_view, 12> arguments = {
-      now, asked->is_peek ? "p" : "c", seen, fresh, hold, hold_ttl_us, record};
+      now, asked->is_peek ? "p" : "c", known.seen, known.fresh, hold, hold_ttl_us, record};
   const std::size_t blob_bytes = blobs.size() / ask.items.size();
   for (std::size_t i = 0; i < ask.items.size(); ++i) {
     arguments.push_back(std::string_view(blobs).substr(i * blob_bytes, blob_bytes));
   }
   asked_.fetch_add(1, std::memory_order_relaxed);
   client().call(decide_, keys, arguments,
-                [this, asked](const Answer& answer) { on_decided(*asked, answer); });
+                [this, asked](const Answer& answer) { on_decided(*asked, answer); },
+                {.timeout = std::nullopt, .late = [this, asked](const Answer& answer) {
+                   if (answer.ok()) on_late(*asked, answer.reply());
+                 }});
 }
 
-void SharedLimits::on_decided(const Asked& asked, const Answer& answer) {
+void SharedLimits::on_decided(Asked& asked, const Answer& answer) {
   if (answer.ok()) {
     answered_.fetch_add(1, std::memory_order_relaxed);
     note_success();
@@ -220,7 +226,17 @@ void SharedLimits::on_decided(const Asked& asked, const Answer& answer) {
   const Failure& failure = answer.failure();
   if (!is_outage(failure.kind)) return asked.callback(named(failure));
   note_failure(failure);
-  asked.callback(by_policy(asked, failure.message));
+  const Result<SharedAnswer> said = by_policy(asked, failure.message);
+  asked.is_started = said.ok();
+  asked.callback(said);
+}
+
+// What was charged stays charged, but a hold of work that never started is given back: its
+// slots would be taken until its time.
+void SharedLimits::on_late(const Asked& asked, const Reply& reply) {
+  if (!asked.hold || asked.is_started || reply.at(0).integer() != 1) return;
+  end(asked.hold, HoldState::kCancelled, {}, asked.rules, asked.now,
+      [](const Result<HoldState>&) {});
 }
 
 Result<SharedAnswer> SharedLimits::read_decision(const Asked& asked, const Reply& reply) {
@@ -245,7 +261,7 @@ Result<SharedAnswer> SharedLimits::read_decision(const Asked& asked, const Reply
   }
   // The script has compared what is worked out here again.
   if (passes != (*allowed == 1)) return odd_reply("a decision");
-  said.is_held = asked.is_held && passes;
+  said.is_held = asked.hold && passes;
   return said;
 }
 
@@ -360,9 +376,9 @@ void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> 
     plain.is_shared = false;
     const std::string id = hold_text(plain);
     const std::string at = now_argument();
-    const std::string seen = epoch();
+    const Epoch known = epoch();
     std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
-                                               seen, id};
+                                               known.seen, id};
     arguments.insert(arguments.end(), texts.begin(), texts.end());
     client().call(end_, keys, arguments, [ending](const Answer& answer) {
       if (!answer.ok()) return ending->callback(named(answer.failure()));

@@ -81,9 +81,16 @@ class SharedLimits final : public engine::SharedStore {
 
   Client& client();
   std::string now_argument() const;
-  std::string epoch() const;
+  // As last seen, and the id of a new one, should it be gone.
+  struct Epoch {
+    std::string seen;
+    std::string fresh;
+  };
+  Epoch epoch() const;
   void learn_epoch(std::string_view epoch);
-  void on_decided(const Asked& asked, const Answer& answer);
+  void on_decided(Asked& asked, const Answer& answer);
+  // The answer to a decision that had timed out.
+  void on_late(const Asked& asked, const Reply& reply);
   Result<engine::SharedAnswer> read_decision(const Asked& asked, const Reply& reply);
   Result<engine::SharedAnswer> by_policy(const Asked& asked, const std::string& why);
   void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
@@ -97,7 +104,7 @@ class SharedLimits final : public engine::SharedStore {
   const std::string prefix_;
   const std::string epoch_key_;
   const std::string servers_key_;
-  const std::string id_;  // of this server, for heartbeats and fresh epochs
+  const std::string id_;  // of this server, for heartbeats
   const Script decide_;
   const Script end_;
   const Script renew_;
@@ -106,7 +113,7 @@ class SharedLimits final : public engine::SharedStore {
   StandIn stand_in_;
 
   mutable std::mutex lock_;
-  std::string epoch_;    // as last seen
+  Epoch epoch_;
   std::string trouble_;  // of the last failure
 
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},

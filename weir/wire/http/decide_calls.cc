@@ -182,7 +182,7 @@ void gather_later(Exchange& exchange, const Ask& ask, SharedGathering& gathering
 void append_item(Exchange& exchange, const Ask& ask, const Result<Decision>& decision,
                  SharedGathering& gathering) {
   std::string& out = exchange.answer.body;
-  if (out.back() != '[') out += ',';
+  if (out.back() != '[' || gathering != nullptr) out += ',';
   if (is_elsewhere(decision)) {
     gather_later(exchange, ask, gathering);
   } else {
