@@ -66,7 +66,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "internal-*; shadow\n"
             "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
             "processing_units\n"
-            "limit daily: window 10000 every 1d; per client; unit requests\n"
+            "limit daily: window 10000 every 1d; per client; unit requests; in Redis, outage local\n"
             "limit monthly: window 5000000 every calendar month; per client; unit tokens\n"
             "limit hourly: log 6 in any 1h; per miner, env; unit requests; 50 may wait\n"
             "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
@@ -85,6 +85,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
             "sampling: tasks of one key in any 1h\n"
             "  LGC-v2: 6\n"
+            "redis: redis://localhost:6379, keys of weir, timeout 20ms, 1 connection\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
@@ -131,6 +132,14 @@ TEST(Examples, WithAServiceAndItsGuardLoad) {
   for (const auto& token : service.auth) {
     EXPECT_THAT(text, ::testing::HasSubstr("-H 'Authorization: Bearer " + token.token + "'"));
   }
+}
+
+TEST(Examples, WithSharedLimitsLoad) {
+  const Config config = config_of(contents("examples/shared/weir.yaml"), contents);
+  ASSERT_TRUE(config.redis.has_value());
+  EXPECT_EQ(config.redis->address.port, 6379);
+  EXPECT_TRUE(config.rules->find("per-client")->shared.has_value());
+  EXPECT_FALSE(config.rules->find("here")->shared.has_value());
 }
 
 TEST(Examples, WithComputeLoad) {

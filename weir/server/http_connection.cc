@@ -49,7 +49,7 @@ void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
       found->second->on_answer(late);
     } else if (late.hold) {
       // A client that has left has no use for a hold.
-      api.engine().cancel(late.hold, clock.now());
+      api.engine().abandon(late.hold, clock.now());
     }
   });
 }

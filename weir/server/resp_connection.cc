@@ -16,9 +16,12 @@ RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Serv
                                std::function<void()> on_close)
     : SocketConnection(loop, loop.resp_traffic, std::move(socket), bounds, clock,
                        std::move(on_close)),
-      session_(service, id,
-               [this](const engine::Request& request, const engine::WaitOptions& options,
-                      Instant now) { return start_wait(request, options, now); }) {}
+      session_(
+          service, id,
+          [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
+            return start_wait(request, options, now);
+          },
+          [this] { return deliver(); }) {}
 
 void RespConnection::on_input(std::string_view bytes, Instant now) {
   if (session_.is_waiting() || !unsent_.empty()) {
@@ -83,7 +86,7 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
           if (self != nullptr && self->is_open()) {
             self->on_answer(answer);
           } else if (answer && answer->hold) {
-            engine.cancel(answer->hold, clock.now());
+            engine.abandon(answer->hold, clock.now());
           }
         });
       });
@@ -101,6 +104,31 @@ void RespConnection::on_answer(const Result<Decision>& answer) {
   begun_at_ = now;
   needs_more_ = false;
   session_.resume(answer, now, loop_.output);
+  send(now);
+}
+
+wire::resp::Deliver RespConnection::deliver() {
+  return [weak = weak_from_this(), &loop = loop_, &engine = *session_.service().engine,
+          &clock = clock_](std::size_t place, wire::resp::WriteLate write, HoldId hold) {
+    loop.post([weak, &engine, &clock, place, write = std::move(write), hold,
+               pending = system::sampling::pending()] {
+      system::sampling::keep_pending(pending);
+      const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
+      if (self != nullptr && self->is_open()) {
+        self->on_late(place, write);
+      } else {
+        engine.abandon(hold, clock.now());
+      }
+    });
+  };
+}
+
+void RespConnection::on_late(std::size_t place, const wire::resp::WriteLate& write) {
+  const Instant now = clock_.now();
+  if (!session_.deliver(place, write, now, loop_.output)) return;
+  active_at_ = now;
+  begun_at_ = now;
+  needs_more_ = false;
   send(now);
 }
 

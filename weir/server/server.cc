@@ -20,6 +20,7 @@
 #include "weir/server/server_metrics.h"
 #include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
+#include "weir/store/redis/shared_limits.h"
 
 namespace weir::server {
 namespace {
@@ -160,6 +161,7 @@ struct Server::Impl {
       look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
+      if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -216,6 +218,9 @@ struct Server::Impl {
     }
     engine->set_wakeup(nullptr);
     for (auto& loop : loops) loop->stop();
+    // Answers what is still asked, for nobody to read.
+    shared.reset();
+    engine->set_shared_store(nullptr);
     listeners.remove_files();
     // After the last decision.
     Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
@@ -243,7 +248,8 @@ struct Server::Impl {
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning;  // as last said
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning,
+      redis_trouble;                 // as last said
   std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
   ConnectionBounds bounds;
@@ -261,6 +267,8 @@ struct Server::Impl {
   std::unique_ptr<asio::steady_timer> engine_timer;
   std::unique_ptr<asio::steady_timer> tick_timer;
   std::unique_ptr<HttpFront> http;
+  std::unique_ptr<store::redis::Loop> redis_loop;
+  std::unique_ptr<store::redis::SharedLimits> shared;  // nullptr: none are configured
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         welcome(protocol, loop, std::move(socket));
                       }};
@@ -294,6 +302,18 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
         Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
     if (!compute) return std::move(compute).error();
     impl.compute = std::move(*compute);
+  }
+  if (impl.config.redis) {
+    const config::RedisSettings& redis = *impl.config.redis;
+    impl.redis_loop = std::make_unique<store::redis::Loop>();
+    impl.shared = std::make_unique<store::redis::SharedLimits>(
+        *impl.redis_loop,
+        store::redis::SharedOptions{.address = redis.address,
+                                    .name = redis.name,
+                                    .timeout = redis.timeout,
+                                    .connections = redis.connections},
+        clock);
+    impl.engine->set_shared_store(impl.shared.get());
   }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
@@ -391,6 +411,7 @@ Status Server::Impl::reload() {
   if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = config::keep_sampling(config, *next); !status) return status;
+  if (Status status = config::keep_redis(config, *next); !status) return status;
   if (next->sampling && !config.sampling) {
     Status status = keeper.keep(*next->sampling->sampling, clock.now());
     if (!status) return status;
@@ -432,19 +453,21 @@ Role Server::role_of(std::string_view token) const { return impl_->tokens.role_o
 std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 
 std::string Server::metrics() const {
-  return server_metrics({.engine = *impl_->engine,
-                         .loops = impl_->loops,
-                         .http = *impl_->http,
-                         .readiness = impl_->readiness,
-                         .clock = impl_->clock,
-                         .keeper = impl_->keeper,
-                         .throttles = throttles(),
-                         .sampling = sampling(),
-                         .accounts = accounts(),
-                         .compute = compute(),
-                         .refused = impl_->refused.load(),
-                         .reloads = impl_->reloads.load(),
-                         .failed_reloads = impl_->failed_reloads.load()});
+  return server_metrics(
+      {.engine = *impl_->engine,
+       .loops = impl_->loops,
+       .http = *impl_->http,
+       .readiness = impl_->readiness,
+       .clock = impl_->clock,
+       .keeper = impl_->keeper,
+       .throttles = throttles(),
+       .sampling = sampling(),
+       .accounts = accounts(),
+       .compute = compute(),
+       .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .refused = impl_->refused.load(),
+       .reloads = impl_->reloads.load(),
+       .failed_reloads = impl_->failed_reloads.load()});
 }
 
 std::string Server::info() const {
