@@ -73,6 +73,7 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("threads", running.threads, next.threads);
   compare("record", running.record, next.record);
   compare("compute", running.compute, next.compute);
+  compare("pools", running.pools, next.pools);
   return keys;
 }
 
@@ -83,6 +84,7 @@ std::vector<KeyHelp> known_keys() {
   list_contract_keys(keys);
   list_compute_keys(keys);
   list_sampling_keys(keys);
+  list_pool_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

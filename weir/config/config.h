@@ -29,11 +29,14 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/store/redis/pool_coordinator.h"
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
+#include "weir/system/pool/held_jobs.h"
+#include "weir/system/pool/settings.h"
 #include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
 
@@ -172,6 +175,27 @@ struct SamplingSettings {
 };
 constexpr std::string_view kSamplingLimit = "sampling";
 
+// `pools:`, as it is written: nothing is made of it before the server starts.
+struct PoolRedisSettings {
+  store::redis::Address address{};
+  std::string prefix = "weir";
+  std::string instance{};  // empty: one is made up
+  Duration timeout = std::chrono::milliseconds{500};
+  Duration heartbeat = std::chrono::seconds{5};
+  Duration instance_timeout = std::chrono::seconds{15};
+  store::redis::Announce announce = store::redis::Announce::kBrief;
+
+  friend bool operator==(const PoolRedisSettings&, const PoolRedisSettings&) = default;
+};
+store::redis::PoolCoordinatorOptions pool_coordinator_options(const PoolRedisSettings& settings);
+struct PoolSettings {
+  system::pool::Settings settings{};
+  system::pool::HoldSettings hold{};
+  std::optional<PoolRedisSettings> redis{};  // none: this process alone
+
+  friend bool operator==(const PoolSettings& a, const PoolSettings& b);
+};
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -188,6 +212,7 @@ struct Config {
   std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   std::optional<ComputeSettings> compute{};
   std::optional<SamplingSettings> sampling{};
+  std::optional<PoolSettings> pools{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };

@@ -76,6 +76,10 @@ void read_sampling(const Entry& entry, Context& context, Draft& draft);
 void add_sampling_limit(Draft& draft);
 void list_sampling_keys(std::vector<KeyHelp>& out);
 
+// `pools:`.
+void read_pools(const Entry& entry, Context& context, Draft& draft);
+void list_pool_keys(std::vector<KeyHelp>& out);
+
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);
 void read_window(const Entry& entry, Context& context, engine::LimitSpec& limit);

@@ -41,10 +41,6 @@ std::string allocations_channel(std::string_view prefix);
 std::string limits_in_words(const system::pool::ModelLimits& limits,
                             const system::pool::Amounts& average, Duration minute, Duration day);
 
-// The published message: {"instanceId": ..., "allocation": {...}}.
-std::string allocation_message(std::string_view instance,
-                               const system::pool::Allocation& allocation);
-
 struct PoolTotals {
   std::int64_t now_us = 0;
   std::int64_t epoch = 0;

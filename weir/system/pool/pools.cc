@@ -208,6 +208,22 @@ Result<Settlement> Pools::reject(JobId job, const Used& used, Instant now) {
                      now);
 }
 
+Status Pools::cancel(JobId id, Instant now) {
+  Work work{now};
+  Lock lock(lock_);
+  Result<Job*> found = running(id);
+  if (!found) return std::move(found).error();
+  Job& job = **found;
+  turn_windows(work);
+  tally_.withdrawn += 1;
+  release(job.grant, job.model, {}, work);
+  undo(job, work);
+  remove(job, work);
+  drain(work);
+  conclude(lock, work);
+  return Done{};
+}
+
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {
   if (Status valid = validate_used(used); !valid) return valid;
   Work work{now};

@@ -86,6 +86,8 @@ class Pools final : private CoordinatorListener {
   // The model did not do it and no other shall. As finish(); the published rules count
   // it as a failure.
   Result<Settlement> reject(JobId job, const Used& used, Instant now);
+  // It was started and never ran: as if it had not been. Nothing is billed.
+  Status cancel(JobId job, Instant now);
 
   // --- Time.
   void advance(Instant now);
