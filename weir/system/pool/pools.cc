@@ -277,9 +277,10 @@ Instant Pools::next_instant() const {
 }
 
 void Pools::set_wakeup(std::function<void(Instant)> hook) {
-  const Lock lock(lock_);
+  Lock lock(lock_);
   wakeup_ = hook ? std::make_shared<const std::function<void(Instant)>>(std::move(hook)) : nullptr;
   told_ = kForever;
+  hook_returned_.wait(lock, [this] { return hook_calls_ == 0; });
 }
 
 void Pools::on_allocation(std::function<void(Instant, const Allocation&)> told) {
@@ -344,9 +345,8 @@ void Pools::reachable(Instant now, bool is_reachable) {
   Work work{now};
   Lock lock(lock_);
   is_reachable_ = is_reachable;
-  if (is_reachable) {
-    for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
-  }
+  // Without a coordinator the answers are others too.
+  for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   conclude(lock, work);
 }

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <bitset>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -92,7 +93,8 @@ class Pools final : private CoordinatorListener {
   // --- Time.
   void advance(Instant now);
   Instant next_instant() const;
-  // `hook` is told when next_instant() becomes earlier; none: forget it.
+  // `hook` is told when next_instant() becomes earlier; none: forget it. Returns when no call
+  // of the former one is running any more, so it must not be called from there.
   void set_wakeup(std::function<void(Instant)> hook);
 
   // --- What is told. To be set before start(); called as callbacks are.
@@ -218,6 +220,8 @@ class Pools final : private CoordinatorListener {
   JobTally tally_{};
   std::shared_ptr<const std::function<void(Instant)>> wakeup_;
   Instant told_ = kForever;  // the last instant that the hook knows of
+  int hook_calls_ = 0;       // that are running
+  std::condition_variable hook_returned_;
 
   std::unique_ptr<Coordinator> coordinator_;  // first to go: nothing is called after it
 };

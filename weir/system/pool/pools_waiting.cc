@@ -235,9 +235,14 @@ void Pools::conclude(Lock& lock, Work& work) {
   const bool is_earlier = next < told_;
   told_ = next;
   const auto hook = is_earlier ? wakeup_ : nullptr;
+  if (hook) hook_calls_ += 1;
   lock.unlock();
   for (const std::function<void()>& action : work.after) action();
-  if (hook) (*hook)(next);
+  if (!hook) return;
+  (*hook)(next);
+  const Lock again(lock_);
+  hook_calls_ -= 1;
+  if (hook_calls_ == 0) hook_returned_.notify_all();
 }
 
 }  // namespace weir::system::pool
