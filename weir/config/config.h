@@ -36,6 +36,7 @@
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
 #include "weir/system/pool/held_jobs.h"
+#include "weir/system/pool/outage.h"
 #include "weir/system/pool/settings.h"
 #include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
@@ -184,6 +185,7 @@ struct PoolRedisSettings {
   Duration heartbeat = std::chrono::seconds{5};
   Duration instance_timeout = std::chrono::seconds{15};
   store::redis::Announce announce = store::redis::Announce::kBrief;
+  system::pool::OutagePolicy outage = system::pool::OutagePolicy::kDeny;
 
   friend bool operator==(const PoolRedisSettings&, const PoolRedisSettings&) = default;
 };

@@ -242,6 +242,7 @@ constexpr Key<pool::MemorySettings> kMemoryKeys[] = {
 };
 
 constexpr std::string_view kAnnouncements[] = {"brief", "full"};
+constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
 
 constexpr Key<PoolRedisSettings> kRedisKeys[] = {
     {"prefix", text_at<&PoolRedisSettings::prefix, PoolRedisSettings>, "weir",
@@ -260,6 +261,9 @@ constexpr Key<PoolRedisSettings> kRedisKeys[] = {
      "brief",
      "What the channel carries: `brief`, that something changed, or `full`, the allocation of "
      "each instance as well. Default `brief`."},
+    {"outage", choice_at<&PoolRedisSettings::outage, kOutages, PoolRedisSettings>, "deny",
+     "While Redis cannot be asked: `deny` every job, `allow` what this instance alone may have, or "
+     "`local`, its last known share. Default `deny`."},
 };
 
 // --- the section

@@ -15,6 +15,7 @@
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
+#include "weir/server/pool.h"
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/server_metrics.h"
@@ -63,6 +64,7 @@ struct Server::Impl {
     for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
     engine_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
     tick_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
+    pool_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
     bounds.idle = config.bounds.idle;
     bounds.slow = config.bounds.slow;
   }
@@ -121,6 +123,16 @@ struct Server::Impl {
       arm_engine_timer(engine->next_instant());
     });
   }
+  void arm_pool_timer() {
+    const Instant at = pool->jobs().next_instant();
+    if (at == kForever) return;
+    pool_timer->expires_after(std::max(Duration{0}, at - clock.now()));
+    pool_timer->async_wait([this](const ErrorNumber& error) {
+      if (error) return;
+      pool->jobs().advance(clock.now());
+      arm_pool_timer();
+    });
+  }
   void look_after_sampling() {
     std::shared_ptr<system::sampling::Sampling> counters;
     Duration window{};
@@ -160,6 +172,10 @@ struct Server::Impl {
       look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
+      if (pool != nullptr) {
+        pool->jobs().advance(clock.now());
+        watch("pools", pool_trouble, pool->trouble());
+      }
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -177,13 +193,19 @@ struct Server::Impl {
                                                           : wire::resp::Seconds::kDragonfly,
                resp_bounds(config.bounds),
                bounds.output_bytes,
-               recorder.get()};
+               recorder.get(),
+               pool == nullptr ? nullptr : &pool->jobs()};
     http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
                                        recorder.get());
     // Two threads may post in another order than they were told in: what counts is the
     // engine's next instant when the timer is armed.
     engine->set_wakeup(
         [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
+    if (pool != nullptr) {
+      pool->jobs().pools().set_wakeup(
+          [this](Instant) { loops[0]->post([this] { arm_pool_timer(); }); });
+      loops[0]->post([this] { arm_pool_timer(); });
+    }
     loops[0]->post([this] { tick(); });
     // First: an account without policies waits for those of its service.
     followers.follow(config.contracts, log);
@@ -214,7 +236,9 @@ struct Server::Impl {
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
     engine->set_wakeup(nullptr);
+    if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
     for (auto& loop : loops) loop->stop();
+    if (pool != nullptr) pool->stop();
     listeners.remove_files();
     // After the last decision.
     Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
@@ -242,7 +266,8 @@ struct Server::Impl {
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning;  // as last said
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning,
+      pool_trouble;                  // as last said
   std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
   ConnectionBounds bounds;
@@ -259,7 +284,9 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Loop>> loops;
   std::unique_ptr<asio::steady_timer> engine_timer;
   std::unique_ptr<asio::steady_timer> tick_timer;
+  std::unique_ptr<asio::steady_timer> pool_timer;
   std::unique_ptr<HttpFront> http;
+  std::unique_ptr<Pool> pool;  // nullptr: none are configured
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         welcome(protocol, loop, std::move(socket));
                       }};
@@ -292,6 +319,11 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
     if (!compute) return std::move(compute).error();
     impl.compute = std::move(*compute);
+  }
+  if (impl.config.pools) {
+    Result<std::unique_ptr<Pool>> pool = Pool::start(*impl.config.pools, clock);
+    if (!pool) return std::move(pool).error();
+    impl.pool = std::move(*pool);
   }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
@@ -333,6 +365,10 @@ std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
 
 wire::http::ComputeParts Server::compute() const {
   return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
+}
+
+system::pool::HeldJobs* Server::pool() const {
+  return impl_->pool == nullptr ? nullptr : &impl_->pool->jobs();
 }
 
 std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
@@ -440,6 +476,7 @@ std::string Server::metrics() const {
                          .sampling = sampling(),
                          .accounts = accounts(),
                          .compute = compute(),
+                         .pool = impl_->pool.get(),
                          .refused = impl_->refused.load(),
                          .reloads = impl_->reloads.load(),
                          .failed_reloads = impl_->failed_reloads.load()});

@@ -20,6 +20,7 @@
 namespace weir::server {
 
 class HttpFront;
+class Pool;
 
 struct MetricSources {
   const engine::Engine& engine;
@@ -32,6 +33,7 @@ struct MetricSources {
   std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
   wire::http::ComputeParts compute{};
+  Pool* pool = nullptr;       // nullptr: none
   std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;

@@ -351,6 +351,11 @@ void Pools::reachable(Instant now, bool is_reachable) {
   conclude(lock, work);
 }
 
+bool Pools::is_reachable() const {
+  const Lock lock(lock_);
+  return is_reachable_;
+}
+
 Reading Pools::reading(Instant now) const {
   const Lock lock(lock_);
   Reading reading{.rule = settings_.rule,

@@ -102,6 +102,7 @@ class Pools final : private CoordinatorListener {
   void on_overage(std::function<void(Instant, std::string_view model, const Overage&)> told);
 
   const Settings& settings() const noexcept { return settings_; }
+  bool is_reachable() const;  // whether the coordinator can be asked
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
   void report(Instant now, ReportCallback reported) {

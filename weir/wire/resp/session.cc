@@ -24,8 +24,12 @@ bool are_views_of(std::string_view bytes, Words words) {
 
 }  // namespace
 
-Session::Session(const Service& service, std::uint64_t id, Waiter waiter)
-    : service_(&service), parser_(service.bounds), waiter_(std::move(waiter)), id_(id) {}
+Session::Session(const Service& service, std::uint64_t id, Waiter waiter, JobWaiter job_waiter)
+    : service_(&service),
+      parser_(service.bounds),
+      waiter_(std::move(waiter)),
+      job_waiter_(std::move(job_waiter)),
+      id_(id) {}
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
   std::size_t done = 0;
@@ -117,6 +121,22 @@ void Session::resume(const Result<Decision>& answer, Instant now, std::string& o
   } else {
     internal::write_error(answer.error(), reply);
   }
+}
+
+void Session::resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out) {
+  waiting_ = false;
+  job_ticket_ = 0;
+  Reply reply(out);
+  reply.set_version(version_);
+  internal::write_job_answer(answer, now, reply);
+}
+
+void Session::resume_job(const Error& error, std::string& out) {
+  waiting_ = false;
+  job_ticket_ = 0;
+  Reply reply(out);
+  reply.set_version(version_);
+  internal::write_error(error, reply);
 }
 
 void Session::look_up_role() {
