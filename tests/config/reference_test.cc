@@ -85,6 +85,10 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
             "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
             "sampling: tasks of one key in any 1h\n"
             "  LGC-v2: 6\n"
+            "pools: in this process alone, strict rule; held 10m, at most 1h\n"
+            "  model gpt-5: tokens_per_minute 500000, concurrent 50\n"
+            "  job type summary: 1 of each pool, about 10000 tokens and 1 requests\n"
+            "  escalation: gpt-5\n"
             "listen resp: 127.0.0.1:6380\n"
             "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
             "state: ./weir-state, flushed every 200ms\n"
@@ -106,6 +110,16 @@ TEST(Examples, WithSamplingLoad) {
   ASSERT_TRUE(config.sampling.has_value());
   EXPECT_EQ(config.sampling->spec.environments.size(), 4u);
   EXPECT_EQ(config.rules->rules().size(), 1u);
+}
+
+TEST(Examples, WithPoolsLoadAndMayShareTheirLimits) {
+  const Config one = config_of(contents("examples/pool/one.yaml"), contents);
+  const Config two = config_of(contents("examples/pool/two.yaml"), contents);
+  ASSERT_TRUE(one.pools && two.pools && one.pools->redis && two.pools->redis);
+  EXPECT_EQ(one.pools->redis->address, two.pools->redis->address);
+  EXPECT_EQ(one.pools->redis->prefix, two.pools->redis->prefix);
+  EXPECT_NE(one.pools->redis->instance, two.pools->redis->instance);
+  EXPECT_EQ(registration_of(one.pools->settings), registration_of(two.pools->settings));
 }
 
 TEST(Examples, WithContractsLoad) {

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <regex>
+#include <sstream>
 #include <string>
 
 #include "tests/app/support.h"
@@ -15,6 +18,7 @@ namespace weir::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What a member of a JSON answer is: its first one of that name, without quotes.
 std::string member(const std::string& body, const std::string& name) {
@@ -240,6 +244,60 @@ TEST_F(TwoInstances, ShareOneLimitThroughOneRedis) {
   two->wait();
   EXPECT_TRUE(shows_instances(addresses[0], "1"));
   EXPECT_FALSE(take(addresses[0], kAsk) && starts.size() == 1);
+}
+
+// --- examples/pool: two instances, a Redis, a stub of a model, and a worker for each
+
+struct Example : TwoInstances {
+  std::unique_ptr<Process> serve_example(const std::string& name) {
+    std::stringstream text;
+    text << std::ifstream(WEIR_SOURCE_DIR "/examples/pool/" + name).rdbuf();
+    std::string config =
+        std::regex_replace(text.str(), std::regex("127.0.0.1:(808.|638.)"), "127.0.0.1:0");
+    config = std::regex_replace(config, std::regex("resp: 127.0.0.1:0"), "resp: none");
+    config = std::regex_replace(config, std::regex("redis://127.0.0.1:6379"), redis.url());
+    std::ofstream(dir / name) << config;
+    return std::make_unique<Process>(weir({"serve", dir / name}));
+  }
+  static std::vector<std::string> python(std::vector<std::string> words) {
+    words[0] = WEIR_SOURCE_DIR "/examples/pool/" + words[0];
+    words.insert(words.begin(), "/usr/bin/python3");
+    return words;
+  }
+};
+
+TEST_F(Example, KeepsTheLimitsOfTheModelBehindIt) {
+  Process model(python({"model.py", "0"}));
+  std::string model_at;
+  ASSERT_TRUE(app::eventually([&] {
+    const std::string said = model.printed();
+    if (!said.ends_with('\n')) return false;
+    model_at = said.substr(said.find("127."), said.size() - said.find("127.") - 1);
+    return true;
+  }));
+  const auto one = serve_example("one.yaml");
+  const auto two = serve_example("two.yaml");
+  const std::string addresses[] = {address_of(*one), address_of(*two)};
+  for (const std::string& at : addresses) ASSERT_TRUE(shows_instances(at, "2"));
+  std::vector<std::unique_ptr<Process>> workers;
+  for (const std::string& at : addresses) {
+    workers.push_back(std::make_unique<Process>(
+        python({"worker.py", "http://" + at, "http://" + model_at, "chat", "6"})));
+  }
+  for (const auto& worker : workers) {
+    EXPECT_EQ(worker->wait(), 0) << worker->said();
+    EXPECT_THAT(worker->printed(), HasSubstr("job 5: "));
+    EXPECT_THAT(worker->printed(), Not(HasSubstr("exhausted")));
+  }
+  // {"large 2027-…": 4, "small 2027-…": 8}
+  const std::string counts = HttpClient(model_at).ask(get("/counts")).body;
+  int sum = 0;
+  const std::regex each("\"(large|small) [^\"]*\": ([0-9]+)");
+  for (std::sregex_iterator at(counts.begin(), counts.end(), each), end; at != end; ++at) {
+    EXPECT_LE(std::stoi((*at)[2]), (*at)[1] == "large" ? 10 : 20) << counts;
+    sum += std::stoi((*at)[2]);
+  }
+  EXPECT_EQ(sum, 12) << counts;
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ void read_max_wait(const Entry& entry, Context& context, JobType& type) {
   if (!check_names(entry.value, inner)) return;
   for (const Entry& wait : entry.value.entries) {
     Duration span{-1};
-    read_duration(wait, inner, span);
+    read_span(wait, inner, span);
     if (span > pool::kWaitMax) {
       inner.mistake(wait.value.place, fmt::format("{} is {}, but it must be at most 7d; write a "
                                                   "shorter wait",
@@ -221,7 +221,7 @@ constexpr Key<RatioSettings> kRatioKeys[] = {
      "The most that one type gives at a time. Default `0.2`."},
     {"min_ratio", part_at<&RatioSettings::min_ratio, RatioSettings>, "0.01",
      "What a type keeps. Default `0.01`."},
-    {"interval", duration_at<&RatioSettings::interval, RatioSettings>, "5s",
+    {"interval", zero_or_span_at<&RatioSettings::interval, RatioSettings>, "5s",
      "How often shares are adjusted. `0s`: not by time. Default `5s`."},
     {"releases", count_at<&RatioSettings::releases_per_adjustment, 0, 1'000'000, RatioSettings>,
      "10", "Adjusted after so many jobs, too. `0`: not by jobs. Default `10`."},
@@ -380,7 +380,7 @@ constexpr Key<PoolDraft> kPoolKeys[] = {
      "8", "How often one job may go on to another model. Default `8`."},
     {"pacing",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       duration_at<&pool::Settings::pacing>(entry, context, draft.pools.settings);
+       zero_or_span_at<&pool::Settings::pacing>(entry, context, draft.pools.settings);
      },
      "5s",
      "Over which those who waited for a window are spread when it turns, at most `1m`. Default "

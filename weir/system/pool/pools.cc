@@ -353,13 +353,13 @@ void Pools::reachable(Instant now, bool is_reachable) {
 
 bool Pools::is_reachable() const {
   const Lock lock(lock_);
-  return is_reachable_;
+  return is_reachable_.value_or(false);
 }
 
 Reading Pools::reading(Instant now) const {
   const Lock lock(lock_);
   Reading reading{.rule = settings_.rule,
-                  .is_reachable = is_reachable_,
+                  .is_reachable = is_reachable_.value_or(false),
                   .allocation = allocation_,
                   .capacity = shares_.capacity(),
                   .last_adjusted = last_adjusted_,

@@ -201,7 +201,7 @@ class Pools final : private CoordinatorListener {
   mutable std::mutex lock_;
   bool is_stopped_ = false;
   Allocation allocation_{};
-  bool is_reachable_ = false;
+  std::optional<bool> is_reachable_{};  // nothing: not known
   TypeShares shares_;
   std::optional<MemoryBudgets> memory_;
   std::vector<Model> models_;

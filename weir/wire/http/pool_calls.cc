@@ -161,7 +161,7 @@ void show_allocation(Exchange& exchange) {
                         Instant now, const Result<pool::CoordinatorReport>& fleet) {
         Answer answer{.content_type = kJsonType, .route = route};
         const pool::Allocation allocation = jobs->pools().reading(now).allocation;
-        if (allocation.epoch > 0) {
+        if (allocation.instance_count > 0) {
           answer.body = allocation_message(fleet ? fleet->instance : "", allocation);
         } else {
           write_problem(answer, Problem::kUnavailable,

@@ -39,7 +39,7 @@ Result<pool::JobAsk> read_ask(Words words) {
       return bad_argument(fmt::format("BADARG {} must be written once, with a duration such as 30s",
                                       is_wait ? "WAIT" : "HOLD"));
     }
-    const Result<Duration> span = engine::parse_duration(is_wait ? "WAIT" : "HOLD", left[1]);
+    const Result<Duration> span = engine::parse_span(is_wait ? "WAIT" : "HOLD", left[1]);
     if (!span) return span.error();
     into = *span;
   }
