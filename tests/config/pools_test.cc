@@ -132,10 +132,11 @@ TEST(PoolsMistakes, SayWhereWhatWasFoundAndWhatToWrite) {
   EXPECT_EQ(mistakes_of("pools: { models: [{ name: a }] }\n"),
             "f:1:8: pools: job_types is missing, but it is needed; write 'job_types: [{ name: "
             "summary, tokens: 10000, requests: 1 }]'");
-  EXPECT_EQ(mistakes_of("pools:\n  models:\n    - { name: a, tokens_per_minute: 0 }\n"
-                        "  job_types: [{ name: b }]\n"),
-            "f:3:35: pools: model 'a': tokens_per_minute is 0, but it must be 1 to "
-            "1000000000000000");
+  EXPECT_EQ(
+      mistakes_of("pools:\n  models:\n    - { name: a, tokens_per_minute: 0 }\n"
+                  "  job_types: [{ name: b }]\n"),
+      "f:3:37: pools: model 'a': tokens_per_minute is '0', but it must be a whole number from 1 "
+      "to 1000000000000000; write one of them");
   EXPECT_EQ(mistake_of("  coordinator: redis:/nowhere\n").substr(0, 28),
             "f:4:16: pools: coordinator R");
   EXPECT_THAT(mistake_of("  rule: strickt\n"), HasSubstr("write 'strict'"));
@@ -151,7 +152,7 @@ TEST(PoolsMistakes, NameModelsThatAreNotThere) {
             "f:2:3: pools: there are 2 models, but no escalation says which to try first; write "
             "'escalation: [a, b]'");
   EXPECT_EQ(mistakes_of(std::string("pools:\n  models: [{ name: a }, { name: a }]\n") + kTypes),
-            "f:2:24: pools: model 'a': its name is used before; write another one");
+            "f:2:25: pools: model 'a': its name is used before; write another one");
 }
 
 TEST(PoolsMistakes, AreRatiosThatDoNotAddUp) {

@@ -35,7 +35,7 @@ struct PoolCommands : ::testing::Test {
         {.name = "big", .limits = {{.tokens_per_minute = 1'000}}, .pricing = {1, 1, 1}},
         {.name = "small", .limits = {{}, 1}}};
     settings.escalation = {"big", "small"};
-    settings.types = {{.name = "chat", .tokens = 1'000, .requests = 1}};
+    settings.types = {{.name = "chat", .tokens = 1'000, .requests = 1, .max_wait = {{"big", 0s}}}};
     auto pools = pool::Pools::create(
         settings, std::make_unique<pool::LocalCoordinator>(std::make_shared<pool::LocalFleet>()));
     EXPECT_TRUE(pools.ok()) << (pools ? "" : pools.error().message);
@@ -75,6 +75,7 @@ TEST_F(PoolCommands, StartAJobAndSettleIt) {
 
 TEST_F(PoolCommands, RefuseAsAnOrdinaryReply) {
   say("WEIR.POOL.ACQUIRE chat");
+  say("WEIR.POOL.RELEASE 0000000000c0ffee-1 INPUT 1000");
   say("WEIR.POOL.ACQUIRE chat");
   const std::string refused = say("WEIR.POOL.ACQUIRE chat WAIT 0s", kMorning + 30s);
   EXPECT_THAT(refused, HasSubstr("$7\r\nverdict\r\n$6\r\ndenied\r\n$6\r\nreason\r\n$20\r\n"
@@ -89,11 +90,11 @@ TEST_F(PoolCommands, WaitAndAreAnsweredWhenAPlaceIsFree) {
   EXPECT_TRUE(session.is_waiting());
   EXPECT_NE(session.job_ticket(), 0u);
   ASSERT_TRUE(jobs->finish({0xc0ffee, 2}, {.requests = 1}, kMorning + 1s).ok());
-  jobs->advance(kMorning + 60s);
   ASSERT_TRUE(told.has_value());
   std::string out;
-  session.resume_job(*told, kMorning + 60s, out);
-  EXPECT_THAT(out, HasSubstr("$18\r\n0000000000c0ffee-3\r\n"));
+  session.resume_job(*told, kMorning + 1s, out);
+  EXPECT_THAT(out, HasSubstr("$18\r\n0000000000c0ffee-3\r\n$5\r\nmodel\r\n$5\r\nsmall\r\n"));
+  EXPECT_THAT(out, HasSubstr("expires_in_ms\r\n:5000\r\n"));
   EXPECT_FALSE(session.is_waiting());
 }
 
