@@ -75,6 +75,7 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("record", running.record, next.record);
   compare("compute", running.compute, next.compute);
   compare("redis", running.redis, next.redis);
+  compare("pools", running.pools, next.pools);
   return keys;
 }
 
@@ -86,6 +87,7 @@ std::vector<KeyHelp> known_keys() {
   list_compute_keys(keys);
   list_sampling_keys(keys);
   list_redis_keys(keys);
+  list_pool_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
   return keys;

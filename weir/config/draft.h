@@ -85,6 +85,10 @@ void read_outage(const Entry& entry, Context& context, engine::LimitSpec& limit)
 void check_shared(Mistakes& mistakes, const Draft& draft);
 void list_redis_keys(std::vector<KeyHelp>& out);
 
+// `pools:`.
+void read_pools(const Entry& entry, Context& context, Draft& draft);
+void list_pool_keys(std::vector<KeyHelp>& out);
+
 // The parameters of one meter, into limit.meter. The entry's key is the meter's name.
 void read_bucket(const Entry& entry, Context& context, engine::LimitSpec& limit);
 void read_window(const Entry& entry, Context& context, engine::LimitSpec& limit);

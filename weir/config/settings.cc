@@ -223,6 +223,9 @@ constexpr Key<Draft> kTopKeys[] = {
      "none."},
     {"redis", read_redis, "map",
      "Where limits with `store: redis` are kept, one for all servers. Left out: none."},
+    {"pools", read_pools, "map",
+     "Models whose limits are shared by job types, and by instances over one Redis. Left out: "
+     "none."},
     {"limits", read_limits, "list", "The limits, at most 1024."},
 };
 

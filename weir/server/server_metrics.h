@@ -21,6 +21,7 @@
 namespace weir::server {
 
 class HttpFront;
+class Pool;
 
 struct MetricSources {
   const engine::Engine& engine;
@@ -34,7 +35,8 @@ struct MetricSources {
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
   wire::http::ComputeParts compute{};
   std::optional<store::redis::SharedCounts> shared{};  // none: no limit can be shared
-  std::uint64_t refused = 0;  // connections
+  Pool* pool = nullptr;                                // nullptr: none
+  std::uint64_t refused = 0;                           // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

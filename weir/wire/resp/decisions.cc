@@ -33,14 +33,6 @@ std::string_view code_of(ErrorCode code) {
   return "ERR";
 }
 
-// Whole milliseconds until `at`, rounded up; -1: unknown.
-std::int64_t ms_until(Instant at, Instant now) {
-  if (at == kForever) return -1;
-  if (at <= now) return 0;
-  const std::int64_t ns = (at - now).count();
-  return ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
-}
-
 // All of a decision up to what remains of its limits.
 void write_beginning(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
   reply.begin_map(with_grant ? 7 : 6);
@@ -199,6 +191,13 @@ std::optional<HoldId> hold_argument(Run& run) {
 }
 
 }  // namespace
+
+std::int64_t ms_until(Instant at, Instant now) {
+  if (at == kForever) return -1;
+  if (at <= now) return 0;
+  const std::int64_t ns = (at - now).count();
+  return ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
+}
 
 void write_error(const Error& error, Reply& reply) {
   // Errors of the words themselves already have their code.

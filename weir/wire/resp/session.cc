@@ -25,11 +25,12 @@ bool are_views_of(std::string_view bytes, Words words) {
 }  // namespace
 
 Session::Session(const Service& service, std::uint64_t id, Waiter waiter,
-                 std::function<Deliver()> make_deliver)
+                 std::function<Deliver()> make_deliver, JobWaiter job_waiter)
     : service_(&service),
       parser_(service.bounds),
       waiter_(std::move(waiter)),
       make_deliver_(std::move(make_deliver)),
+      job_waiter_(std::move(job_waiter)),
       id_(id) {}
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
@@ -156,6 +157,22 @@ bool Session::deliver(std::size_t place, const WriteLate& write, Instant now, st
   out.append(late_.held, done);
   late_ = {};
   return true;
+}
+
+void Session::resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out) {
+  waiting_ = false;
+  job_ticket_ = 0;
+  Reply reply(out);
+  reply.set_version(version_);
+  internal::write_job_answer(answer, now, reply);
+}
+
+void Session::resume_job(const Error& error, std::string& out) {
+  waiting_ = false;
+  job_ticket_ = 0;
+  Reply reply(out);
+  reply.set_version(version_);
+  internal::write_error(error, reply);
 }
 
 void Session::look_up_role() {
