@@ -499,8 +499,8 @@ std::string Server::metrics() const {
        .sampling = sampling(),
        .accounts = accounts(),
        .compute = compute(),
-       .pool = impl_->pool.get(),
        .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .pool = impl_->pool.get(),
        .refused = impl_->refused.load(),
        .reloads = impl_->reloads.load(),
        .failed_reloads = impl_->failed_reloads.load()});
