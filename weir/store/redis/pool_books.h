@@ -44,10 +44,6 @@ std::string allocations_channel(std::string_view prefix);
 std::string limits_in_words(const system::pool::ModelLimits& limits,
                             const system::pool::Amounts& average, Duration minute, Duration day);
 
-// The published message: {"instanceId": ..., "allocation": {...}}.
-std::string allocation_message(std::string_view instance,
-                               const system::pool::Allocation& allocation);
-
 // Whole numbers as the scripts read them. Each lies below 2^53, so it is exact as a double.
 template <typename... Numbers>
 std::string packed(Numbers... numbers) {
@@ -70,6 +66,7 @@ struct PoolTotals {
   std::int64_t day_us = 0;
   system::pool::Usage used{};
   std::int64_t in_flight = 0;
+  std::int64_t recover_at_us = 0;  // 0: no recovery
 };
 
 // The answer of a script.
@@ -83,6 +80,8 @@ struct PoolReply {
   // The number at this place behind the digits, if it is there, and whole and exact.
   std::optional<std::int64_t> number(std::size_t place) const;
   std::optional<PoolTotals> totals() const;
+  // Of `work`: the code and one more digit of the request at this place.
+  PoolReply of_request(std::size_t place) const;
 };
 // Valid for as long as the reply.
 PoolReply read_reply(const Reply& reply);

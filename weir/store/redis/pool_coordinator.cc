@@ -12,6 +12,7 @@
 #include "weir/store/redis/pool_model.h"
 #include "weir/store/redis/pool_scripts.h"
 #include "weir/store/redis/subscriber.h"
+#include "weir/system/pool/allocation_message.h"
 
 namespace weir::store::redis {
 namespace {
@@ -69,6 +70,9 @@ class Core final : public PoolHost, public std::enable_shared_from_this<Core> {
   Client& client() override { return *client_; }
   const PoolCoordinatorOptions& options() const override { return options_; }
   std::uint64_t next_grant() override { return ++last_grant_; }
+  void post(std::function<void()> work) override {
+    loop_.post([self = shared_from_this(), work = std::move(work)] { work(); });
+  }
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
 
@@ -136,8 +140,8 @@ void Core::connect() {
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
   const PoolScripts& scripts = pool_scripts();
-  options.scripts = {&scripts.acquire, &scripts.release,   &scripts.tell,   &scripts.replay,
-                     &scripts.enrol,   &scripts.heartbeat, &scripts.report, &scripts.unregister};
+  options.scripts = {&scripts.work,      &scripts.tell,   &scripts.replay,    &scripts.enrol,
+                     &scripts.heartbeat, &scripts.report, &scripts.unregister};
   options.on_up = [this] {
     if (options_.on_up) options_.on_up();
     for (const auto& [name, model] : models_) model->enrol();
@@ -451,7 +455,9 @@ std::string made_up_instance() {
   return fmt::format("weir-{:08x}{:08x}", random(), random());
 }
 
-Status validate(const PoolCoordinatorOptions& options) {
+}  // namespace
+
+Status validate_options(const PoolCoordinatorOptions& options) {
   const auto mistake = [](std::string_view what) {
     return bad_argument(fmt::format("Redis coordinator: {}", what));
   };
@@ -460,7 +466,9 @@ Status validate(const PoolCoordinatorOptions& options) {
     return mistake(fmt::format("prefix {} must have 1 to {} bytes and no braces",
                                in_quotes(options.prefix), kPrefixBytesMax));
   }
-  if (const Status valid = validate_name("instance", options.instance); !valid) return valid;
+  if (!options.instance.empty()) {
+    if (const Status valid = validate_name("instance", options.instance); !valid) return valid;
+  }
   if (options.timeout <= Duration{0}) return mistake("timeout must be longer than 0");
   if (options.heartbeat < std::chrono::milliseconds{1}) {
     return mistake("heartbeat must be at least 1ms");
@@ -477,12 +485,10 @@ Status validate(const PoolCoordinatorOptions& options) {
   return Done{};
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Coordinator>> make_pool_coordinator(Loop& loop, Clock& clock,
                                                            PoolCoordinatorOptions options) {
   if (options.instance.empty()) options.instance = made_up_instance();
-  if (const Status valid = validate(options); !valid) return valid.error();
+  if (const Status valid = validate_options(options); !valid) return valid.error();
   return std::unique_ptr<Coordinator>(
       std::make_unique<RedisCoordinator>(loop, clock, std::move(options)));
 }

@@ -16,7 +16,7 @@
 // ones counted at their full share.
 //
 // Mechanism and an example in numbers: docs/design/redis.md. Keys, scripts and messages:
-// docs/reference/redis.md.
+// docs/reference/pool-redis.md.
 //
 // Thread safety: every function may be called from any thread; callbacks run on the loop's.
 // It must be destroyed on another one, before the loop.
@@ -60,6 +60,9 @@ struct PoolCoordinatorOptions : LinkOptions {
 };
 
 // Refused, with a message, unless every option can be used.
+Status validate_options(const PoolCoordinatorOptions& options);
+
+// Requires nothing: options that cannot be used are refused.
 Result<std::unique_ptr<system::pool::Coordinator>> make_pool_coordinator(
     Loop& loop, Clock& clock, PoolCoordinatorOptions options);
 

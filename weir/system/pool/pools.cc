@@ -239,6 +239,22 @@ Result<Instant> Pools::renew(JobId id, Duration hold, Instant now) {
   return expires_at;
 }
 
+Status Pools::cancel(JobId id, Instant now) {
+  Work work = work_at(now);
+  Lock lock(lock_);
+  Result<Job*> found = running(id);
+  if (!found) return std::move(found).error();
+  Job& job = **found;
+  turn_windows(work);
+  tally_.withdrawn += 1;
+  release(job.grant, job.model, {}, work);
+  undo(job, work);
+  remove(job, work);
+  drain(work);
+  conclude(lock, work);
+  return Done{};
+}
+
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {
   if (Status valid = validate_used(used); !valid) return valid;
   Lock lock(lock_);
@@ -365,6 +381,11 @@ void Pools::reachable(Instant now, bool is_reachable) {
   for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   conclude(lock, work);
+}
+
+bool Pools::is_reachable() const {
+  const Lock lock(lock_);
+  return is_reachable_.value_or(false);
 }
 
 }  // namespace weir::system::pool

@@ -95,6 +95,8 @@ class Pools final : private CoordinatorListener {
   // A change of limits or estimates needs a higher version, and the coordinator's consent. An
   // error changes nothing.
   void change(Settings settings, Instant now, StatusCallback changed);
+  // It was started and never ran: as if it had not been. Nothing is billed.
+  Status cancel(JobId job, Instant now);
 
   // --- Time.
   void advance(Instant now);
@@ -108,6 +110,7 @@ class Pools final : private CoordinatorListener {
   void on_overage(std::function<void(Instant, std::string_view model, const Overage&)> told);
 
   Settings settings() const;
+  bool is_reachable() const;  // whether the coordinator can be asked
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
   void report(Instant now, ReportCallback reported) {
@@ -213,7 +216,7 @@ class Pools final : private CoordinatorListener {
   bool is_stopped_ = false;
   std::optional<std::string> start_error_{};  // the coordinator will not have this instance
   Allocation allocation_{};
-  bool is_reachable_ = false;
+  std::optional<bool> is_reachable_{};  // nothing: not known
   TypeShares shares_;
   std::optional<MemoryBudgets> memory_;
   std::vector<Model> models_;

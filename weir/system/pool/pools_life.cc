@@ -23,6 +23,11 @@ Duration Pools::max_wait(std::size_t type, std::size_t model, Instant now) const
 }
 
 void Pools::begin(Job& job, Work& work) {
+  if (allocation_.instance_count == 0 && !is_reachable_.value_or(true)) {
+    job.why = "the coordinator does not answer, and never has";
+    refuse(job, JobRefused::kUnavailable, work);
+    return;
+  }
   if (slot_waiting_[job.type].empty() && shares_.has_slot(job.type)) {
     shares_.take(job.type);
     job.has_slot = true;
@@ -238,6 +243,9 @@ void Pools::refuse(Job& job, JobRefused reason, Work& work) {
     case JobRefused::kTypeSlots:
       refusal.message = fmt::format("{}: job type {} has {} slots, and no one became free in time",
                                     to_string(reason), type, shares_.slots(job.type));
+      break;
+    case JobRefused::kUnavailable:
+      refusal.message = fmt::format("{}: job type {}: {}", to_string(reason), type, job.why);
       break;
     case JobRefused::kStopped:
       refusal.message = fmt::format("{}: the pools are stopping", to_string(reason));

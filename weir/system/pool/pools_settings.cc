@@ -103,7 +103,7 @@ Settings Pools::settings() const {
 Reading Pools::reading(Instant now) const {
   const Lock lock(lock_);
   Reading reading{.rule = settings_.rule,
-                  .is_reachable = is_reachable_,
+                  .is_reachable = is_reachable_.value_or(false),
                   .allocation = allocation_,
                   .capacity = shares_.capacity(),
                   .last_adjusted = last_adjusted_,
