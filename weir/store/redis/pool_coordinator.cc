@@ -176,7 +176,7 @@ void Core::listen() {
 void Core::hear(std::string_view channel, std::string_view news) {
   for (const auto& [name, model] : models_) {
     if (model->keys().channel != channel) continue;
-    if (news == "fleet" && model->is_in()) model->heartbeat();
+    if (news == "fleet") model->look_later();
     if (is_running_) listener_->freed(now(), name);
     return;
   }
