@@ -24,15 +24,21 @@ std::string contents(const std::filesystem::path& path) {
 
 // Without which some metrics are not there.
 constexpr const char* kSystems =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n";
+    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n"
+    "redis: { url: 'unix:///nobody/listens/here' }\n";
 
 constexpr const char* kSampling =
     "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n";
 
+// Nobody listens there: what is told of outages is there all the same.
+constexpr const char* kPools =
+    "pools: { models: [ { name: m, concurrent: 1 } ], job_types: [ { name: t } ], coordinator: "
+    "'redis://127.0.0.1:1' }\n";
+
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell; `sync` is of an account.
   std::string everything(const std::string& sync = "") const {
-    return kSystems + std::string(kSampling) +
+    return kSystems + std::string(kSampling) + kPools +
            std::string(
                "contracts: [ { name: provider, policies: [ { type: REQUESTS, capacity: 5, period: "
                "PT1M } ]") +

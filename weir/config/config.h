@@ -29,11 +29,16 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/store/redis/address.h"
+#include "weir/store/redis/pool_coordinator.h"
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
+#include "weir/system/pool/held_jobs.h"
+#include "weir/system/pool/outage.h"
+#include "weir/system/pool/settings.h"
 #include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
 
@@ -172,6 +177,39 @@ struct SamplingSettings {
 };
 constexpr std::string_view kSamplingLimit = "sampling";
 
+// `redis:`, where shared limits are kept.
+struct RedisSettings {
+  std::string url{};  // as written; may hold a password
+  store::redis::Address address{};
+  std::string name = "weir";  // of the keys
+  Duration timeout = std::chrono::milliseconds{20};
+  unsigned connections = 1;
+
+  friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
+};
+
+// `pools:`, as it is written: nothing is made of it before the server starts.
+struct PoolRedisSettings {
+  store::redis::Address address{};
+  std::string prefix = "weir";
+  std::string instance{};  // empty: one is made up
+  Duration timeout = std::chrono::milliseconds{500};
+  Duration heartbeat = std::chrono::seconds{5};
+  Duration instance_timeout = std::chrono::seconds{15};
+  store::redis::Announce announce = store::redis::Announce::kBrief;
+  system::pool::OutagePolicy outage = system::pool::OutagePolicy::kDeny;
+
+  friend bool operator==(const PoolRedisSettings&, const PoolRedisSettings&) = default;
+};
+store::redis::PoolCoordinatorOptions pool_coordinator_options(const PoolRedisSettings& settings);
+struct PoolSettings {
+  system::pool::Settings settings{};
+  system::pool::HoldSettings hold{};
+  std::optional<PoolRedisSettings> redis{};  // none: this process alone
+
+  friend bool operator==(const PoolSettings& a, const PoolSettings& b);
+};
+
 struct Config {
   std::string path{};           // the name the file was read under
   std::vector<Address> resp{};  // none: RESP is not served
@@ -188,6 +226,8 @@ struct Config {
   std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   std::optional<ComputeSettings> compute{};
   std::optional<SamplingSettings> sampling{};
+  std::optional<RedisSettings> redis{};  // not none if any limit is shared
+  std::optional<PoolSettings> pools{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
 };
@@ -223,6 +263,9 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
 Status keep_compute(const Config& running, Config& next);
 // The same for sampling: whoever puts `next` in force gives its rules to the counters.
 Status keep_sampling(const Config& running, Config& next);
+
+// The connection to Redis stays that of the start: a file that begins to use it is refused.
+Status keep_redis(const Config& running, const Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

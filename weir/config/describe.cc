@@ -86,6 +86,11 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
     parts.push_back("exempt if " + conditions(group));
   }
   if (limit.shadow) parts.emplace_back("shadow");
+  if (limit.shared) {
+    constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
+    parts.push_back(fmt::format("in Redis, outage {}",
+                                kOutages[static_cast<std::size_t>(limit.shared->outage)]));
+  }
   if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
   if (limit.queue_max != LimitSpec{}.queue_max) {
     parts.push_back(fmt::format("{} may wait", limit.queue_max));
@@ -164,6 +169,45 @@ std::string sampling_lines(const SamplingSettings& sampling) {
   return text;
 }
 
+std::string pool_lines(const PoolSettings& pools) {
+  namespace pool = system::pool;
+  const pool::Settings& settings = pools.settings;
+  constexpr std::string_view kRules[] = {"strict", "published", "refund"};
+  std::string text = fmt::format(
+      "pools: {}, {} rule; held {}, at most {}\n",
+      pools.redis
+          ? fmt::format("shared over {} as {}", describe(pools.redis->address), pools.redis->prefix)
+          : "in this process alone",
+      kRules[static_cast<std::size_t>(settings.rule)], engine::duration_text(pools.hold.hold),
+      engine::duration_text(pools.hold.hold_max));
+  for (const pool::ModelSpec& model : settings.models) {
+    std::vector<std::string> limits;
+    for (const pool::Dimension rate : pool::kRates) {
+      if (const auto& limit = model.limits.rates.of(rate)) {
+        limits.push_back(fmt::format("{} {}", to_string(rate), *limit));
+      }
+    }
+    if (model.limits.concurrent) {
+      limits.push_back(
+          fmt::format("{} {}", to_string(pool::Dimension::kConcurrency), *model.limits.concurrent));
+    }
+    text += fmt::format("  model {}: {}\n", model.name,
+                        limits.empty() ? "unlimited" : joined(limits, ", "));
+  }
+  // Valid, as the file was read.
+  const std::vector<double> ratios = pool::initial_ratios(settings.types).value();
+  for (std::size_t i = 0; i < settings.types.size(); ++i) {
+    const pool::JobType& type = settings.types[i];
+    text += fmt::format("  job type {}: {:.4g} of each pool{}, about {} tokens and {} requests\n",
+                        type.name, ratios[i], type.is_flexible ? "" : " (fixed)",
+                        type.tokens.value_or(0), type.requests.value_or(0));
+  }
+  text += fmt::format("  escalation: {}\n", settings.escalation.empty()
+                                                ? settings.models.front().name
+                                                : joined(settings.escalation, ", "));
+  return text;
+}
+
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
   texts.reserve(addresses.size());
@@ -194,6 +238,13 @@ std::string describe(const Config& config) {
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
   if (config.compute) text += compute_lines(*config.compute);
   if (config.sampling) text += sampling_lines(*config.sampling);
+  if (config.redis) {
+    text += fmt::format("redis: {}, keys of {}, timeout {}, {} connection{}\n",
+                        store::redis::describe(config.redis->address), config.redis->name,
+                        engine::duration_text(config.redis->timeout), config.redis->connections,
+                        config.redis->connections == 1 ? "" : "s");
+  }
+  if (config.pools) text += pool_lines(*config.pools);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,

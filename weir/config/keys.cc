@@ -115,6 +115,11 @@ void read_duration(const Entry& entry, Context& context, Duration& out) {
              [&](std::string_view text) { return engine::parse_duration(entry.key, text); });
 }
 
+void read_span(const Entry& entry, Context& context, Duration& out) {
+  read_value(entry, context, out,
+             [&](std::string_view text) { return engine::parse_span(entry.key, text); });
+}
+
 void read_amount(const Entry& entry, Context& context, std::int64_t& out) {
   read_value(entry, context, out, [&](std::string_view text) {
     return engine::parse_amount(entry.key, text, context.scale);

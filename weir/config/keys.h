@@ -50,6 +50,7 @@ struct Key {
 void read_text(const Entry& entry, Context& context, std::string& out);
 void read_flag(const Entry& entry, Context& context, bool& out);
 void read_duration(const Entry& entry, Context& context, Duration& out);
+void read_span(const Entry& entry, Context& context, Duration& out);  // the same from 0 on
 void read_amount(const Entry& entry, Context& context, std::int64_t& out);
 void read_count(const Entry& entry, Context& context, std::int64_t least, std::int64_t most,
                 std::int64_t& out);
@@ -87,6 +88,10 @@ void flag_at(const Entry& entry, Context& context, Target& target) {
 template <auto Member, typename Target>
 void duration_at(const Entry& entry, Context& context, Target& target) {
   read_duration(entry, context, target.*Member);
+}
+template <auto Member, typename Target>
+void zero_or_span_at(const Entry& entry, Context& context, Target& target) {
+  read_span(entry, context, target.*Member);
 }
 template <auto Member, typename Target>
 void amount_at(const Entry& entry, Context& context, Target& target) {

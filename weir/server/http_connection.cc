@@ -47,9 +47,9 @@ void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
     const auto found = waiting.find(connection);
     if (found != waiting.end()) {
       found->second->on_answer(late);
-    } else if (late.hold) {
-      // A client that has left has no use for a hold.
-      api.engine().cancel(late.hold, clock.now());
+    } else {
+      // A client that has left has no use for what it was given.
+      api.discard(late, clock.now());
     }
   });
 }

@@ -33,6 +33,7 @@ class HttpHost final : public wire::http::Host {
     return server_.accounts();
   }
   wire::http::ComputeParts compute() noexcept override { return server_.compute(); }
+  system::pool::HeldJobs* pool() noexcept override { return server_.pool(); }
   std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }
 
  private:

@@ -54,7 +54,8 @@ constexpr std::array kRows = {
     MetricRow{"weir_sampling_allowance", "gauge", "environment",
               "Tasks a key may be granted in any window; not there if unlimited."},
     MetricRow{"weir_sampling_keys", "gauge", "", "Keys that sampling counts."},
-    MetricRow{"weir_sampling_bytes", "gauge", "", "Memory of their counters."},
+    MetricRow{"weir_sampling_bytes", "gauge", "",
+              "Memory of their counters and of the reservations."},
     MetricRow{"weir_sampling_reservations", "gauge", "",
               "Grants that may still be committed or released."},
     MetricRow{"weir_sampling_journal_records_total", "counter", "",
@@ -101,6 +102,41 @@ constexpr std::array kRows = {
               "Times allocations were fetched: done, or failed with the last good ones kept."},
     MetricRow{"weir_compute_allocations_age_seconds", "gauge", "",
               "How long ago the ledger was last heard."},
+    MetricRow{"weir_shared_decisions_total", "counter", "result",
+              "Decisions asked of Redis: answered, or failed, by a timeout or an error."},
+    MetricRow{"weir_shared_policy_total", "counter", "",
+              "Decisions that outage policies made, or refused to make, instead of Redis."},
+    MetricRow{"weir_shared_out", "gauge", "", "Whether Redis counts as out of reach: 1 or 0."},
+    MetricRow{"weir_shared_turns_total", "counter", "", "Times that has changed."},
+    MetricRow{"weir_shared_losses_total", "counter", "",
+              "Times Redis was found to have lost its data."},
+    MetricRow{"weir_shared_servers", "gauge", "", "Servers that share the limits, as last heard."},
+    MetricRow{"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
+    MetricRow{"weir_pool_jobs_total", "counter", "outcome",
+              "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "
+              "nobody ended them in time."},
+    MetricRow{"weir_pool_starts_total", "counter", "model", "Jobs that were started."},
+    MetricRow{"weir_pool_ends_total", "counter", "model, outcome",
+              "How they ended: finished, failed, or delegated to the next model."},
+    MetricRow{"weir_pool_refusals_total", "counter", "model", "Refusals by the coordinator."},
+    MetricRow{"weir_pool_tokens_total", "counter", "model", "Tokens that jobs used."},
+    MetricRow{"weir_pool_requests_total", "counter", "model", "Requests that jobs made."},
+    MetricRow{"weir_pool_cost_dollars_total", "counter", "model", "What that cost."},
+    MetricRow{"weir_pool_in_flight", "gauge", "model", "Jobs that run here."},
+    MetricRow{"weir_pool_waiting", "gauge", "model", "Jobs that wait for the model here."},
+    MetricRow{"weir_pool_slots", "gauge", "model",
+              "Jobs of average size that this instance's share holds."},
+    MetricRow{"weir_pool_type_ratio", "gauge", "type", "Share of a job type."},
+    MetricRow{"weir_pool_type_slots", "gauge", "type", "Jobs it may have at once."},
+    MetricRow{"weir_pool_type_in_flight", "gauge", "type",
+              "Jobs it has, those that wait for a model included."},
+    MetricRow{"weir_pool_adjustments_total", "counter", "", "Times shares were adjusted."},
+    MetricRow{"weir_pool_instances", "gauge", "", "Instances that share the limits."},
+    MetricRow{"weir_pool_reachable", "gauge", "", "Whether the coordinator answers: 1 or 0."},
+    MetricRow{"weir_pool_outage_jobs_total", "counter", "outcome",
+              "Jobs while Redis could not be asked: admitted or refused."},
+    MetricRow{"weir_pool_outage_unsent", "gauge", "",
+              "Usage and ends of jobs that Redis has not been told yet."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -179,6 +215,12 @@ void MetricsText::micro_value(std::string_view label, std::string_view is,
   std::string labels;
   append_label(labels, label, is);
   append_label(labels, second_label, second_is);
+  line("", labels, decimal_text(micro, 1'000'000, 6));
+}
+
+void MetricsText::micro_value(std::string_view label, std::string_view is, std::int64_t micro) {
+  std::string labels;
+  append_label(labels, label, is);
   line("", labels, decimal_text(micro, 1'000'000, 6));
 }
 

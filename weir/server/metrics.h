@@ -61,6 +61,7 @@ class MetricsText {
   // Of millionths.
   void micro_value(std::string_view label, std::string_view is, std::string_view second_label,
                    std::string_view second_is, std::int64_t micro);
+  void micro_value(std::string_view label, std::string_view is, std::int64_t micro);
   void seconds(Duration value);
   // Nothing: infinitely many.
   void seconds(std::string_view label, std::string_view is, std::string_view second_label,

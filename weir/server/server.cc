@@ -15,11 +15,13 @@
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
+#include "weir/server/pool.h"
 #include "weir/server/recorder.h"
 #include "weir/server/resp_connection.h"
 #include "weir/server/server_metrics.h"
 #include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
+#include "weir/store/redis/shared_limits.h"
 
 namespace weir::server {
 namespace {
@@ -63,6 +65,7 @@ struct Server::Impl {
     for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
     engine_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
     tick_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
+    pool_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
     bounds.idle = config.bounds.idle;
     bounds.slow = config.bounds.slow;
   }
@@ -121,6 +124,16 @@ struct Server::Impl {
       arm_engine_timer(engine->next_instant());
     });
   }
+  void arm_pool_timer() {
+    const Instant at = pool->jobs().next_instant();
+    if (at == kForever) return;
+    pool_timer->expires_after(std::max(Duration{0}, at - clock.now()));
+    pool_timer->async_wait([this](const ErrorNumber& error) {
+      if (error) return;
+      pool->jobs().advance(clock.now());
+      arm_pool_timer();
+    });
+  }
   void look_after_sampling() {
     std::shared_ptr<system::sampling::Sampling> counters;
     Duration window{};
@@ -160,6 +173,11 @@ struct Server::Impl {
       look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
+      if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
+      if (pool != nullptr) {
+        pool->jobs().advance(clock.now());
+        watch("pools", pool_trouble, pool->trouble());
+      }
       for (auto& loop : loops) {
         loop->post([this, &loop = *loop] {
           loop.for_each(
@@ -177,13 +195,19 @@ struct Server::Impl {
                                                           : wire::resp::Seconds::kDragonfly,
                resp_bounds(config.bounds),
                bounds.output_bytes,
-               recorder.get()};
+               recorder.get(),
+               pool == nullptr ? nullptr : &pool->jobs()};
     http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
                                        recorder.get());
     // Two threads may post in another order than they were told in: what counts is the
     // engine's next instant when the timer is armed.
     engine->set_wakeup(
         [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
+    if (pool != nullptr) {
+      pool->jobs().pools().set_wakeup(
+          [this](Instant) { loops[0]->post([this] { arm_pool_timer(); }); });
+      loops[0]->post([this] { arm_pool_timer(); });
+    }
     loops[0]->post([this] { tick(); });
     // First: an account without policies waits for those of its service.
     followers.follow(config.contracts, log);
@@ -202,6 +226,7 @@ struct Server::Impl {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
     followers.stop();
+    if (compute != nullptr) compute->rest();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -214,7 +239,12 @@ struct Server::Impl {
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
     engine->set_wakeup(nullptr);
+    if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
     for (auto& loop : loops) loop->stop();
+    // Answers what is still asked, for nobody to read.
+    shared.reset();
+    engine->set_shared_store(nullptr);
+    if (pool != nullptr) pool->stop();
     listeners.remove_files();
     // After the last decision.
     Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
@@ -242,7 +272,8 @@ struct Server::Impl {
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning;  // as last said
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning, redis_trouble,
+      pool_trouble;                  // as last said
   std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
   ConnectionBounds bounds;
@@ -259,7 +290,11 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Loop>> loops;
   std::unique_ptr<asio::steady_timer> engine_timer;
   std::unique_ptr<asio::steady_timer> tick_timer;
+  std::unique_ptr<asio::steady_timer> pool_timer;
   std::unique_ptr<HttpFront> http;
+  std::unique_ptr<store::redis::Loop> redis_loop;
+  std::unique_ptr<store::redis::SharedLimits> shared;  // nullptr: none are configured
+  std::unique_ptr<Pool> pool;                          // nullptr: none are configured
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         welcome(protocol, loop, std::move(socket));
                       }};
@@ -289,9 +324,27 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     impl.recorder = std::move(*recorder);
   }
   if (impl.config.compute) {
-    Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
+    Result<std::unique_ptr<Compute>> compute =
+        Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
     if (!compute) return std::move(compute).error();
     impl.compute = std::move(*compute);
+  }
+  if (impl.config.redis) {
+    const config::RedisSettings& redis = *impl.config.redis;
+    impl.redis_loop = std::make_unique<store::redis::Loop>();
+    impl.shared = std::make_unique<store::redis::SharedLimits>(
+        *impl.redis_loop,
+        store::redis::SharedOptions{.address = redis.address,
+                                    .name = redis.name,
+                                    .timeout = redis.timeout,
+                                    .connections = redis.connections},
+        clock);
+    impl.engine->set_shared_store(impl.shared.get());
+  }
+  if (impl.config.pools) {
+    Result<std::unique_ptr<Pool>> pool = Pool::start(*impl.config.pools, clock);
+    if (!pool) return std::move(pool).error();
+    impl.pool = std::move(*pool);
   }
   Listeners& listeners = impl.listeners;
   for (const config::Address& address : impl.config.resp) {
@@ -333,6 +386,10 @@ std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
 
 wire::http::ComputeParts Server::compute() const {
   return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
+}
+
+system::pool::HeldJobs* Server::pool() const {
+  return impl_->pool == nullptr ? nullptr : &impl_->pool->jobs();
 }
 
 std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
@@ -389,6 +446,7 @@ Status Server::Impl::reload() {
   if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = config::keep_sampling(config, *next); !status) return status;
+  if (Status status = config::keep_redis(config, *next); !status) return status;
   if (next->sampling && !config.sampling) {
     Status status = keeper.keep(*next->sampling->sampling, clock.now());
     if (!status) return status;
@@ -401,7 +459,6 @@ Status Server::Impl::reload() {
   }
   // keep_contracts() and the reader of the file have judged them.
   if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
-  engine->try_waiters(clock.now());
   if (!keys.empty()) {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
@@ -411,6 +468,7 @@ Status Server::Impl::reload() {
     if (!rules) return std::move(rules).error();
     next->sampling->sampling->set_rules(std::move(*rules));
   }
+  engine->try_waiters(clock.now());
   {
     const std::scoped_lock lock(config_lock);
     config.sampling = std::move(next->sampling);
@@ -430,19 +488,22 @@ Role Server::role_of(std::string_view token) const { return impl_->tokens.role_o
 std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 
 std::string Server::metrics() const {
-  return server_metrics({.engine = *impl_->engine,
-                         .loops = impl_->loops,
-                         .http = *impl_->http,
-                         .readiness = impl_->readiness,
-                         .clock = impl_->clock,
-                         .keeper = impl_->keeper,
-                         .throttles = throttles(),
-                         .sampling = sampling(),
-                         .accounts = accounts(),
-                         .compute = compute(),
-                         .refused = impl_->refused.load(),
-                         .reloads = impl_->reloads.load(),
-                         .failed_reloads = impl_->failed_reloads.load()});
+  return server_metrics(
+      {.engine = *impl_->engine,
+       .loops = impl_->loops,
+       .http = *impl_->http,
+       .readiness = impl_->readiness,
+       .clock = impl_->clock,
+       .keeper = impl_->keeper,
+       .throttles = throttles(),
+       .sampling = sampling(),
+       .accounts = accounts(),
+       .compute = compute(),
+       .pool = impl_->pool.get(),
+       .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .refused = impl_->refused.load(),
+       .reloads = impl_->reloads.load(),
+       .failed_reloads = impl_->failed_reloads.load()});
 }
 
 std::string Server::info() const {

@@ -29,6 +29,9 @@
 namespace weir::wire::http {
 struct ComputeParts;
 }
+namespace weir::system::pool {
+class HeldJobs;
+}
 
 namespace weir::server {
 
@@ -62,6 +65,9 @@ class Server final : public wire::resp::Host {
 
   // The ledger and the worker; neither: none are configured.
   wire::http::ComputeParts compute() const;
+
+  // The pools; nullptr: none are configured.
+  system::pool::HeldJobs* pool() const;
 
   // What a token is called; empty: it is not known, or has no name.
   std::string name_of(std::string_view token) const;

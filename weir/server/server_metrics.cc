@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <mutex>
 #include <set>
 
 #include "weir/server/http_front.h"
+#include "weir/server/pool.h"
 #include "weir/wire/http/routes.h"
 
 namespace weir::server {
@@ -223,6 +225,95 @@ void write_compute(MetricsText& out, const wire::http::ComputeParts& parts, Inst
   out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
 }
 
+void write_shared(MetricsText& out, const store::redis::SharedCounts& counts) {
+  out.begin("weir_shared_decisions_total");
+  out.value("result", "answered", counts.answered);
+  out.value("result", "failed", counts.failed);
+  out.begin("weir_shared_policy_total");
+  out.value(counts.by_policy);
+  out.begin("weir_shared_out");
+  out.value(counts.is_out ? 1 : 0);
+  out.begin("weir_shared_turns_total");
+  out.value(counts.turns);
+  out.begin("weir_shared_losses_total");
+  out.value(counts.losses);
+  out.begin("weir_shared_servers");
+  out.value(counts.servers);
+}
+
+std::uint64_t count_of(std::int64_t number) { return static_cast<std::uint64_t>(number); }
+
+void write_models(MetricsText& out, std::string_view name, const system::pool::Reading& reading,
+                  std::uint64_t (*count)(const system::pool::ModelReading&)) {
+  out.begin(name);
+  for (const auto& model : reading.models) out.value("model", model.name, count(model));
+}
+
+// Dollars and ratios to millionths, to the nearest.
+std::int64_t micro_of(double number) { return std::llround(number * 1e6); }
+
+void write_pool(MetricsText& out, Pool& pool, Instant now) {
+  using system::pool::ModelReading;
+  using system::pool::TypeReading;
+  const system::pool::Reading reading = pool.jobs().pools().reading(now);
+  out.begin("weir_pool_jobs");
+  out.value("state", "waiting", reading.waiting);
+  out.value("state", "running", pool.jobs().held());
+  out.begin("weir_pool_jobs_total");
+  out.value("outcome", "submitted", reading.tally.submitted);
+  out.value("outcome", "refused", reading.tally.refused);
+  out.value("outcome", "withdrawn", reading.tally.withdrawn);
+  out.value("outcome", "expired", pool.jobs().expired());
+  write_models(out, "weir_pool_starts_total", reading,
+               [](const ModelReading& model) { return model.tally.started; });
+  out.begin("weir_pool_ends_total");
+  for (const ModelReading& model : reading.models) {
+    out.value("model", model.name, "outcome", "finished", model.tally.finished);
+    out.value("model", model.name, "outcome", "failed", model.tally.failed);
+    out.value("model", model.name, "outcome", "delegated", model.tally.delegated);
+  }
+  write_models(out, "weir_pool_refusals_total", reading,
+               [](const ModelReading& model) { return model.tally.refused; });
+  write_models(out, "weir_pool_tokens_total", reading,
+               [](const ModelReading& model) { return model.tally.tokens; });
+  write_models(out, "weir_pool_requests_total", reading,
+               [](const ModelReading& model) { return model.tally.requests; });
+  out.begin("weir_pool_cost_dollars_total");
+  for (const ModelReading& model : reading.models) {
+    out.micro_value("model", model.name, micro_of(model.tally.cost));
+  }
+  write_models(out, "weir_pool_in_flight", reading,
+               [](const ModelReading& model) { return count_of(model.in_flight); });
+  write_models(out, "weir_pool_waiting", reading,
+               [](const ModelReading& model) { return count_of(model.waiting); });
+  write_models(out, "weir_pool_slots", reading, [](const ModelReading& model) {
+    return count_of(model.pool ? model.pool->total_slots : 0);
+  });
+  out.begin("weir_pool_type_ratio");
+  for (const TypeReading& type : reading.types) {
+    out.micro_value("type", type.name, micro_of(type.ratio));
+  }
+  out.begin("weir_pool_type_slots");
+  for (const TypeReading& type : reading.types) out.value("type", type.name, count_of(type.slots));
+  out.begin("weir_pool_type_in_flight");
+  for (const TypeReading& type : reading.types) {
+    out.value("type", type.name, count_of(type.in_flight));
+  }
+  out.begin("weir_pool_adjustments_total");
+  out.value(reading.tally.adjustments);
+  out.begin("weir_pool_instances");
+  out.value(count_of(reading.allocation.instance_count));
+  out.begin("weir_pool_reachable");
+  out.value(reading.is_reachable ? 1 : 0);
+  const std::optional<system::pool::OutageReading> outage = pool.outage();
+  if (!outage) return;
+  out.begin("weir_pool_outage_jobs_total");
+  out.value("outcome", "admitted", outage->admitted);
+  out.value("outcome", "refused", outage->refused);
+  out.begin("weir_pool_outage_unsent");
+  out.value(outage->unsent);
+}
+
 }  // namespace
 
 std::string server_metrics(const MetricSources& from) {
@@ -281,6 +372,8 @@ std::string server_metrics(const MetricSources& from) {
   if (from.sampling != nullptr) {
     write_sampling(out, from.sampling->reading(), from.keeper.stats());
   }
+  if (from.shared) write_shared(out, *from.shared);
+  if (from.pool != nullptr) write_pool(out, *from.pool, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");
   out.value(clock != nullptr ? clock->steps() : 0);

@@ -23,33 +23,12 @@ std::string escaped_tag(std::string_view model) {
   return text;
 }
 
-void append_json(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out.append({'\\', c});
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out.append(fmt::format("\\u{:04x}", static_cast<unsigned>(c)));
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
 PoolReply read_text(std::string_view text) {
   const auto digit = [&](std::size_t place) {
     return place < text.size() && text[place] >= '0' && text[place] <= '9' ? text[place] - '0' : -1;
   };
   return {digit(0), digit(1), text.substr(std::min<std::size_t>(2, text.size()))};
 }
-
-constexpr std::array<std::pair<Dimension, std::string_view>, system::pool::kRateCount> kNames = {{
-    {Dimension::kTokensPerMinute, "tokensPerMinute"},
-    {Dimension::kRequestsPerMinute, "requestsPerMinute"},
-    {Dimension::kTokensPerDay, "tokensPerDay"},
-    {Dimension::kRequestsPerDay, "requestsPerDay"},
-}};
 
 }  // namespace
 
@@ -79,39 +58,6 @@ std::string limits_in_words(const system::pool::ModelLimits& limits,
   add("day_us", us_of(day));
   text.pop_back();
   return text;
-}
-
-std::string allocation_message(std::string_view instance,
-                               const system::pool::Allocation& allocation) {
-  std::string out = "{\"instanceId\":";
-  append_json(out, instance);
-  out.append(fmt::format(",\"allocation\":{{\"instanceCount\":{},\"pools\":{{",
-                         allocation.instance_count));
-  const char* comma = "";
-  for (const auto& [model, pool] : allocation.pools) {
-    out.append(std::exchange(comma, ","));
-    append_json(out, model);
-    out.append(fmt::format(":{{\"totalSlots\":{}", pool.total_slots));
-    for (const auto& [rate, name] : kNames) {
-      out.append(fmt::format(",\"{}\":{}", name, pool.left.of(rate).value_or(0)));
-    }
-    out += '}';
-  }
-  out.append("},\"dynamicLimits\":{");
-  comma = "";
-  for (const auto& [model, pool] : allocation.pools) {
-    out.append(std::exchange(comma, ","));
-    append_json(out, model);
-    out.append(":{");
-    const char* inner = "";
-    for (const auto& [rate, name] : kNames) {
-      if (!pool.left.of(rate)) continue;
-      out.append(fmt::format("{}\"{}\":{}", std::exchange(inner, ","), name, *pool.left.of(rate)));
-    }
-    out += '}';
-  }
-  out.append("}}}");
-  return out;
 }
 
 std::optional<std::int64_t> PoolReply::number(std::size_t place) const {

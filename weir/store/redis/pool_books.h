@@ -44,10 +44,6 @@ std::string allocations_channel(std::string_view prefix);
 std::string limits_in_words(const system::pool::ModelLimits& limits,
                             const system::pool::Amounts& average, Duration minute, Duration day);
 
-// The published message: {"instanceId": ..., "allocation": {...}}.
-std::string allocation_message(std::string_view instance,
-                               const system::pool::Allocation& allocation);
-
 // Whole numbers as the scripts read them. Each lies below 2^53, so it is exact as a double.
 template <typename... Numbers>
 std::string packed(Numbers... numbers) {

@@ -74,7 +74,9 @@ std::string made_up_instance() {
   return fmt::format("weir-{:08x}{:08x}", random(), random());
 }
 
-Status validate(const PoolCoordinatorOptions& options) {
+}  // namespace
+
+Status validate_options(const PoolCoordinatorOptions& options) {
   const auto mistake = [](std::string_view what) {
     return bad_argument(fmt::format("Redis coordinator: {}", what));
   };
@@ -83,7 +85,9 @@ Status validate(const PoolCoordinatorOptions& options) {
     return mistake(fmt::format("prefix {} must have 1 to {} bytes and no braces",
                                in_quotes(options.prefix), kPrefixBytesMax));
   }
-  if (const Status valid = validate_name("instance", options.instance); !valid) return valid;
+  if (!options.instance.empty()) {
+    if (const Status valid = validate_name("instance", options.instance); !valid) return valid;
+  }
   if (options.timeout <= Duration{0}) return mistake("timeout must be longer than 0");
   if (options.heartbeat < std::chrono::milliseconds{1}) {
     return mistake("heartbeat must be at least 1ms");
@@ -100,12 +104,10 @@ Status validate(const PoolCoordinatorOptions& options) {
   return Done{};
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Coordinator>> make_pool_coordinator(Loop& loop, Clock& clock,
                                                            PoolCoordinatorOptions options) {
   if (options.instance.empty()) options.instance = made_up_instance();
-  if (const Status valid = validate(options); !valid) return valid.error();
+  if (const Status valid = validate_options(options); !valid) return valid.error();
   return std::unique_ptr<Coordinator>(
       std::make_unique<RedisCoordinator>(loop, clock, std::move(options)));
 }

@@ -60,6 +60,9 @@ struct PoolCoordinatorOptions : LinkOptions {
 };
 
 // Refused, with a message, unless every option can be used.
+Status validate_options(const PoolCoordinatorOptions& options);
+
+// Requires nothing: options that cannot be used are refused.
 Result<std::unique_ptr<system::pool::Coordinator>> make_pool_coordinator(
     Loop& loop, Clock& clock, PoolCoordinatorOptions options);
 

@@ -8,6 +8,7 @@
 
 #include "weir/base/in_quotes.h"
 #include "weir/store/redis/pool_scripts.h"
+#include "weir/system/pool/allocation_message.h"
 
 namespace weir::store::redis {
 

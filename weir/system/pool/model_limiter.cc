@@ -33,10 +33,8 @@ bool ModelLimiter::has_capacity(Instant now) noexcept {
 
 std::optional<Reservation> ModelLimiter::try_reserve(const Amounts& estimate, Instant now,
                                                      Shortage& shortage) {
-  Reservation reservation{.estimate = estimate};
   for (const Dimension rate : kRates) {
     const Counter& counter = advance(rate, now);
-    reservation.windows[static_cast<std::size_t>(rate)] = counter.begin;
     const std::int64_t least = rule_ == LimiterRule::kPublished ? 1 : 0;
     const std::int64_t wanted = std::max(estimate.of(rate), least);
     // Counts stay below 2^62 (see finish()) and an estimate is at most kAmountMax.
@@ -44,13 +42,21 @@ std::optional<Reservation> ModelLimiter::try_reserve(const Amounts& estimate, In
     shortage = {rate, counter.begin + window_of(rate), wanted > *counter.limit};
     return std::nullopt;
   }
-  if (permits_ && !permits_->take(1)) {
+  if (permits_ && permits_->available() < 1) {
     shortage = {Dimension::kConcurrency, kForever, false};
     return std::nullopt;
   }
+  return reserve_anyway(estimate, now);
+}
+
+Reservation ModelLimiter::reserve_anyway(const Amounts& estimate, Instant now) noexcept {
+  Reservation reservation{.estimate = estimate};
   for (const Dimension rate : kRates) {
-    counters_[static_cast<std::size_t>(rate)].count += estimate.of(rate);
+    Counter& counter = advance(rate, now);
+    reservation.windows[static_cast<std::size_t>(rate)] = counter.begin;
+    counter.count = std::min(counter.count + estimate.of(rate), kTermMax);
   }
+  if (permits_) permits_->take_anyway(1);
   in_flight_ += 1;
   return reservation;
 }

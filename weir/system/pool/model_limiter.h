@@ -63,6 +63,8 @@ class ModelLimiter {
   bool has_capacity(Instant now) noexcept;
   // Nothing, with the reason in `shortage`, if it does not fit.
   std::optional<Reservation> try_reserve(const Amounts& estimate, Instant now, Shortage& shortage);
+  // Whatever is left: somebody else decided.
+  Reservation reserve_anyway(const Amounts& estimate, Instant now) noexcept;
   // It did not start: everything is given back where the window is the same.
   void cancel(const Reservation& reservation, Instant now) noexcept;
   Overage finish(const Reservation& reservation, const Amounts& actual, Instant now) noexcept;

@@ -141,12 +141,16 @@ void Pools::unblock(Work& work) {
   }
 }
 
-// One last try for those whose time is up, then the next model.
+// One last try for those whose time is up, then the next model. What runs too long has failed.
 void Pools::expire(Work& work) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= work.now) {
     Job& job = *jobs_.at(deadlines_.begin()->second);
     const JobState state = job.state;
     dequeue(job);
+    if (state == JobState::kRunning) {
+      end(job, Ending::kExpired, std::nullopt, std::nullopt, work);
+      continue;
+    }
     if (state == JobState::kWaitingForSlot) {
       refuse(job, JobRefused::kTypeSlots, work);
       continue;
@@ -235,9 +239,14 @@ void Pools::conclude(Lock& lock, Work& work) {
   const bool is_earlier = next < told_;
   told_ = next;
   const auto hook = is_earlier ? wakeup_ : nullptr;
+  if (hook) hook_calls_ += 1;
   lock.unlock();
   for (const std::function<void()>& action : work.after) action();
-  if (hook) (*hook)(next);
+  if (!hook) return;
+  (*hook)(next);
+  const Lock again(lock_);
+  hook_calls_ -= 1;
+  if (hook_calls_ == 0) hook_returned_.notify_all();
 }
 
 }  // namespace weir::system::pool

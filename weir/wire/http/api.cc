@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/system/pool/held_jobs.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
@@ -132,6 +133,7 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
   answer.ticket = 0;
   answer.route = routes().size();
   answer.hold = {};
+  answer.job = {};
   Exchange exchange{*this, call, now, answer, later};
   dispatch(exchange);
   if (call.method == "HEAD") {
@@ -142,7 +144,14 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
 }
 
 bool Api::give_up(std::uint64_t ticket, Instant now) noexcept {
-  return ticket != 0 && engine_.cancel_wait(ticket, now);
+  if (ticket == 0) return false;
+  if ((ticket & kJobTicket) == 0) return engine_.cancel_wait(ticket, now);
+  return host_.pool()->give_up(ticket & ~kJobTicket, now);
+}
+
+void Api::discard(const Answer& answer, Instant now) noexcept {
+  if (answer.hold) engine_.abandon(answer.hold, now);
+  if (answer.job) host_.pool()->discard(answer.job, now);
 }
 
 std::string Api::event(Instant now) noexcept {

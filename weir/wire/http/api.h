@@ -43,6 +43,9 @@ class Sampling;
 namespace weir::system::contract {
 class Accounts;
 }
+namespace weir::system::pool {
+class HeldJobs;
+}
 namespace weir::system::throttle {
 class Throttles;
 }
@@ -77,8 +80,12 @@ struct Answer {
   bool is_stream = false;    // server-sent events: keep sending Api::event()
   std::uint64_t ticket = 0;  // of a request that waits, for give_up()
   std::size_t route = 0;     // its place in routes(); their number: none
-  HoldId hold{};             // that a wait ended with, to be cancelled if the client is gone
+  HoldId hold{};             // that a wait ended with; see discard()
+  HoldId job{};              // the same of a job of the pools
 };
+
+// In the ticket of a job of the pools that waits; no engine comes so far.
+constexpr std::uint64_t kJobTicket = std::uint64_t{1} << 63;
 
 using Later = std::function<void(Answer)>;
 
@@ -107,6 +114,8 @@ class Host {
   virtual std::shared_ptr<const system::contract::Accounts> accounts() noexcept { return nullptr; }
   // What /v1/compute speaks to; by default nothing is configured.
   virtual ComputeParts compute() noexcept;
+  // What /v1/pool speaks to; nullptr: none are configured. It must outlive the Api.
+  virtual system::pool::HeldJobs* pool() noexcept { return nullptr; }
   // Who presents this token, for histories; empty: it has no name.
   virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
   // What /v1/sampling speaks to; nullptr: none is configured.
@@ -124,6 +133,9 @@ class Api {
 
   // Gives up a wait. True: `later` will not be called. False: it has been, or will be.
   bool give_up(std::uint64_t ticket, Instant now) noexcept;
+
+  // Of an answer to a request that waited, whose client has gone: ends what it was given.
+  void discard(const Answer& answer, Instant now) noexcept;
 
   // One server-sent event with the state of the engine, for any number of streams: each
   // puts a line `id: N` of its own in front.

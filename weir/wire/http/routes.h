@@ -72,6 +72,10 @@ void grant_tasks(Exchange& exchange);  // sampling_calls.cc
 void commit_tasks(Exchange& exchange);
 void release_tasks(Exchange& exchange);
 void show_sampling(Exchange& exchange);
+void acquire_job(Exchange& exchange);  // pool_calls.cc
+void release_job(Exchange& exchange);
+void show_pools(Exchange& exchange);
+void show_allocation(Exchange& exchange);
 void submit_transaction(Exchange& exchange);  // throttle_calls.cc
 void settle_claim(Exchange& exchange);
 void cancel_claim(Exchange& exchange);

@@ -73,6 +73,14 @@ std::size_t run_heaviest(Run& run);
 std::size_t run_reset(Run& run);
 std::size_t run_reload(Run& run);
 
+// pool.cc
+std::size_t run_pool_acquire(Run& run);
+std::size_t run_pool_release(Run& run);
+// A start or a refusal as a map; the absence of an answer as an error.
+void write_job_answer(const system::pool::JobAnswer& answer, Instant now, Reply& reply);
+
+// Whole milliseconds until `at`, rounded up; -1: unknown.
+std::int64_t ms_until(Instant at, Instant now);
 // A decision as a map. `now`: when it was asked for.
 void write_decision(const Decision& decision, Instant now, bool with_grant, Reply& reply);
 // An error of the engine, with its code as first word.

@@ -1,0 +1,114 @@
+#include "weir/system/pool/outage.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/system/pool/support.h"
+
+namespace weir::system::pool {
+namespace {
+
+using ::testing::ElementsAre;
+using Script = ScriptedCoordinator::Script;
+
+struct Outage {
+  explicit Outage(OutagePolicy policy, Settings settings)
+      : script(std::make_shared<Script>()),
+        coordinator(new OutageCoordinator(std::make_unique<ScriptedCoordinator>(script), policy)),
+        instance(std::move(settings), std::unique_ptr<Coordinator>(coordinator)) {}
+
+  std::shared_ptr<Script> script;
+  OutageCoordinator* coordinator;
+  Instance instance;
+};
+
+TEST(Outage, IsRefusedAtOnceIfDenied) {
+  Outage outage(OutagePolicy::kDeny, places_of(4));
+  outage.script->allocate(kStart);
+  outage.script->listener->reachable(kStart, false);
+  const JobId job = outage.instance.submit("a", kStart);
+  ASSERT_NE(outage.instance.refusal_of(job), nullptr);
+  EXPECT_EQ(outage.instance.refusal_of(job)->reason, JobRefused::kUnavailable);
+  EXPECT_TRUE(outage.script->asks.empty()) << "nobody waits for a time-out that is known";
+  outage.script->listener->reachable(kStart + 1s, true);
+  outage.instance.submit("a", kStart + 1s);
+  EXPECT_EQ(outage.script->asks.size(), 1u);
+}
+
+TEST(Outage, IsLivedThroughOnTheLastShare) {
+  Outage outage(OutagePolicy::kLocal, tokens_per_minute_of(6'000, 1'000));
+  outage.script->allocate(kStart, /*instances=*/2);
+  // One of the three that this instance may start was granted before.
+  const JobId before = outage.instance.submit("a", kStart);
+  outage.script->grant(kStart);
+  outage.instance.finish(before, kStart, 1'000);
+  outage.script->listener->reachable(kStart + 1s, false);
+  EXPECT_EQ(outage.instance.model_of(outage.instance.submit("a", kStart + 1s)), "m");
+  EXPECT_EQ(outage.instance.model_of(outage.instance.submit("a", kStart + 1s)), "m");
+  const JobId beyond = outage.instance.submit("a", kStart + 1s);
+  EXPECT_EQ(outage.instance.start_of(beyond), nullptr);
+  outage.instance.run_until(kStart + 1min - 1ns);
+  EXPECT_EQ(outage.coordinator->reading().admitted, 2u);
+  outage.instance.run_until(kStart + 1min);
+  EXPECT_EQ(outage.coordinator->reading().admitted, 3u);
+  EXPECT_TRUE(outage.coordinator->reading().is_out);
+}
+
+TEST(Outage, IsReportedWhenItIsOver) {
+  Outage outage(OutagePolicy::kLocal, tokens_per_minute_of(9'000, 1'000));
+  outage.script->allocate(kStart);
+  outage.script->listener->reachable(kStart, false);
+  const JobId ended = outage.instance.submit("a", kStart + 1s);
+  const JobId runs = outage.instance.submit("a", kStart + 1s);
+  outage.instance.finish(ended, kStart + 2s, 400);
+  EXPECT_EQ(outage.coordinator->reading().unsent, 1u);
+  EXPECT_TRUE(outage.script->replays.empty());
+  outage.script->listener->reachable(kStart + 3s, true);
+  // What ended with what it used, what runs with its estimate.
+  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{1'400, 2}, kStart)));
+  EXPECT_EQ(outage.coordinator->reading().unsent, 0u);
+  outage.instance.finish(runs, kStart + 4s, 1'500);
+  ASSERT_EQ(outage.script->replays.size(), 2u);
+  EXPECT_EQ(std::get<1>(outage.script->replays[1]), (Amounts{500, 0})) << "what came on top";
+}
+
+TEST(Outage, SendsReleasesAgain) {
+  Outage outage(OutagePolicy::kLocal, places_of(4));
+  outage.script->allocate(kStart);
+  const JobId job = outage.instance.submit("a", kStart);
+  outage.script->grant(kStart);
+  outage.script->release_result = Released::kUnreachable;
+  outage.instance.finish(job, kStart + 1s);
+  ASSERT_EQ(outage.script->releases.size(), 1u);
+  outage.script->release_result = Released::kSettled;
+  outage.script->listener->reachable(kStart + 2s, true);
+  ASSERT_EQ(outage.script->releases.size(), 2u);
+  EXPECT_EQ(outage.script->releases[0].first.id, outage.script->releases[1].first.id);
+  outage.script->listener->reachable(kStart + 3s, true);
+  EXPECT_EQ(outage.script->releases.size(), 2u) << "once";
+}
+
+TEST(Outage, OfOneAnswerIsReportedAtOnce) {
+  Outage outage(OutagePolicy::kLocal, places_of(4));
+  outage.script->allocate(kStart);
+  const JobId job = outage.instance.submit("a", kStart);
+  outage.script->refuse(kStart + 1s, Refused::kUnreachable);
+  EXPECT_EQ(outage.instance.model_of(job), "m");
+  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{100, 1}, kStart)));
+}
+
+TEST(Outage, FromTheStartIsLivedThroughOnlyIfAllowed) {
+  for (const OutagePolicy policy : {OutagePolicy::kAllow, OutagePolicy::kLocal}) {
+    const auto script = std::make_shared<Script>();
+    script->start_status = Error{ErrorCode::kUnavailable, "nobody there"};
+    Settings settings = places_of(4);
+    settings.types[0].max_wait = {{"m", 0s}};
+    Instance instance(settings, std::make_unique<OutageCoordinator>(
+                                    std::make_unique<ScriptedCoordinator>(script), policy));
+    EXPECT_FALSE(instance.started());
+    const JobId job = instance.submit("a", kStart);
+    EXPECT_EQ(instance.start_of(job) != nullptr, policy == OutagePolicy::kAllow);
+  }
+}
+
+}  // namespace
+}  // namespace weir::system::pool

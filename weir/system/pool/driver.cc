@@ -1,0 +1,129 @@
+#include "weir/system/pool/driver.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+namespace weir::system::pool {
+namespace {
+
+constexpr Duration kIdleInterval = std::chrono::seconds{1};
+
+// Turns a callback into an answer to wait for.
+class Answer {
+ public:
+  JobCallback callback() {
+    return
+        [promise = promise_](Instant, const JobOutcome& outcome) { promise->set_value(outcome); };
+  }
+  Result<Start> wait() {
+    JobOutcome outcome = promise_->get_future().get();
+    if (Start* const start = std::get_if<Start>(&outcome)) return std::move(*start);
+    JobRefusal& refusal = std::get<JobRefusal>(outcome);
+    const bool is_unavailable =
+        refusal.reason == JobRefused::kUnavailable || refusal.reason == JobRefused::kStopped;
+    return Error{is_unavailable ? ErrorCode::kUnavailable : ErrorCode::kExhausted,
+                 std::move(refusal.message)};
+  }
+
+ private:
+  std::shared_ptr<std::promise<JobOutcome>> promise_ = std::make_shared<std::promise<JobOutcome>>();
+};
+
+}  // namespace
+
+RunningJob::RunningJob(RunningJob&& other) noexcept
+    : pools_(std::exchange(other.pools_, nullptr)),
+      clock_(other.clock_),
+      start_(std::move(other.start_)) {}
+
+RunningJob& RunningJob::operator=(RunningJob&& other) noexcept {
+  if (this == &other) return *this;
+  drop();
+  pools_ = std::exchange(other.pools_, nullptr);
+  clock_ = other.clock_;
+  start_ = std::move(other.start_);
+  return *this;
+}
+
+void RunningJob::drop() noexcept {
+  if (pools_ != nullptr) static_cast<void>(fail());
+}
+
+Result<Settlement> RunningJob::ended(Result<Settlement> settlement) {
+  if (settlement) pools_ = nullptr;
+  return settlement;
+}
+
+Result<Settlement> RunningJob::finish(const Used& used) {
+  WEIR_ASSERT(pools_ != nullptr);
+  return ended(pools_->finish(start_.job, used, clock_->now()));
+}
+
+Result<Settlement> RunningJob::fail(const std::optional<Used>& used) {
+  WEIR_ASSERT(pools_ != nullptr);
+  return ended(pools_->fail(start_.job, used, clock_->now()));
+}
+
+Result<Settlement> RunningJob::reject(const Used& used) {
+  WEIR_ASSERT(pools_ != nullptr);
+  return ended(pools_->reject(start_.job, used, clock_->now()));
+}
+
+Status RunningJob::delegate(const Used& used) {
+  WEIR_ASSERT(pools_ != nullptr);
+  Answer answer;
+  Status delegated = pools_->delegate(start_.job, used, clock_->now(), answer.callback());
+  if (!delegated) return delegated;
+  Result<Start> next = answer.wait();
+  if (!next) {
+    pools_ = nullptr;
+    return std::move(next).error();
+  }
+  start_ = *std::move(next);
+  return Done{};
+}
+
+Driver::Driver(Pools& pools, Clock& clock) : pools_(pools), clock_(clock) {
+  pools_.set_wakeup([this](Instant) {
+    const std::scoped_lock lock(lock_);
+    earlier_ = true;
+    woken_.notify_one();
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+Driver::~Driver() {
+  pools_.set_wakeup(nullptr);
+  {
+    const std::scoped_lock lock(lock_);
+    stopping_ = true;
+  }
+  woken_.notify_one();
+  thread_.join();
+}
+
+void Driver::run() {
+  std::unique_lock lock(lock_);
+  while (!stopping_) {
+    lock.unlock();
+    const Instant now = clock_.now();
+    pools_.advance(now);
+    const Instant next = pools_.next_instant();
+    lock.lock();
+    const Duration nap = std::min(later_of(next, now) - now, kIdleInterval);
+    woken_.wait_for(lock, nap, [this] { return earlier_ || stopping_; });
+    earlier_ = false;
+  }
+}
+
+Result<RunningJob> Driver::acquire(std::string_view type, std::optional<Duration> patience) {
+  Answer answer;
+  Result<JobId> job = pools_.submit({type, patience}, clock_.now(), answer.callback());
+  if (!job) return std::move(job).error();
+  Result<Start> start = answer.wait();
+  if (!start) return std::move(start).error();
+  return RunningJob(pools_, clock_, *std::move(start));
+}
+
+}  // namespace weir::system::pool

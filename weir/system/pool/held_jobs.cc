@@ -1,0 +1,180 @@
+#include "weir/system/pool/held_jobs.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <vector>
+
+#include "weir/base/hold_text.h"
+
+namespace weir::system::pool {
+namespace {
+
+enum Side : std::uint8_t { kNeither, kAsker, kCallback };
+
+std::int64_t ms_of(Duration span) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+}
+
+}  // namespace
+
+// Between who asks and who is called back: the second of the two to come tells the answer.
+struct HeldJobs::Turn {
+  explicit Turn(JobAnswered to_tell) : told(std::move(to_tell)) {}
+
+  std::atomic<Side> first{kNeither};
+  std::optional<JobAnswer> answer{};  // written by the callback before it comes
+  JobAnswered told;
+};
+
+Status validate_hold_settings(const HoldSettings& settings) {
+  const auto is_valid = [](Duration span) { return span >= kHoldLeast && span <= kHoldMost; };
+  if (!is_valid(settings.hold) || !is_valid(settings.hold_max)) {
+    return bad_argument("hold and hold_max must be 1s to 7d; write 10m and 1h");
+  }
+  if (settings.hold > settings.hold_max) {
+    return bad_argument("hold is longer than hold_max; write a shorter hold, or a longer hold_max");
+  }
+  return Done{};
+}
+
+HeldJobs::HeldJobs(std::unique_ptr<Pools> pools, const HoldSettings& settings, std::uint64_t owner)
+    : settings_(settings), owner_(owner), pools_(std::move(pools)) {
+  WEIR_ASSERT(validate_hold_settings(settings).ok());
+}
+
+JobCallback HeldJobs::callback_of(const std::shared_ptr<Turn>& turn, Duration hold) {
+  return [this, turn, hold](Instant now, const JobOutcome& outcome) {
+    if (const auto* start = std::get_if<Start>(&outcome)) {
+      const Held held{now + hold, hold};
+      keep(start->job, held);
+      turn->answer = HeldStart{{owner_, start->job}, held.expires, *start};
+    } else {
+      turn->answer = std::get<JobRefusal>(outcome);
+    }
+    if (turn->first.exchange(kCallback) == kAsker) turn->told(now, *turn->answer);
+  };
+}
+
+JobTurn HeldJobs::begin(const std::shared_ptr<Turn>& turn, JobId job) {
+  if (turn->first.exchange(kAsker) == kCallback) return {.answer = std::move(turn->answer)};
+  return {.ticket = job};
+}
+
+Result<JobTurn> HeldJobs::acquire(const JobAsk& ask, Instant now, JobAnswered answered) {
+  const Duration hold = ask.hold.value_or(settings_.hold);
+  if (hold < kHoldLeast || hold > settings_.hold_max) {
+    return bad_argument(
+        fmt::format("hold is {} ms, but it must be {} to {} ms; ask for less, or "
+                    "raise hold_max of the pools",
+                    ms_of(hold), ms_of(kHoldLeast), ms_of(settings_.hold_max)));
+  }
+  const auto turn = std::make_shared<Turn>(std::move(answered));
+  const Result<JobId> job =
+      pools_->submit({.type = ask.type, .patience = ask.wait}, now, callback_of(turn, hold));
+  if (!job) return job.error();
+  return begin(turn, *job);
+}
+
+Result<JobTurn> HeldJobs::delegate(HoldId id, const Used& used, Instant now, JobAnswered answered) {
+  if (Status held = check(id); !held) return std::move(held).error();
+  // Before: the callback of the next start may come at once.
+  const std::optional<Held> before = forget(id.number);
+  const Duration hold = before ? before->hold : settings_.hold;
+  const auto turn = std::make_shared<Turn>(std::move(answered));
+  Status status = pools_->delegate(id.number, used, now, callback_of(turn, hold));
+  if (!status) {
+    if (before) keep(id.number, *before);
+    return std::move(status).error();
+  }
+  return begin(turn, id.number);
+}
+
+bool HeldJobs::give_up(std::uint64_t ticket, Instant now) { return pools_->withdraw(ticket, now); }
+
+void HeldJobs::discard(HoldId job, Instant now) {
+  if (!check(job)) return;
+  forget(job.number);
+  static_cast<void>(pools_->cancel(job.number, now).ok());
+}
+
+template <typename End>
+Result<Settlement> HeldJobs::end(HoldId job, End end) {
+  if (Status held = check(job); !held) return std::move(held).error();
+  Result<Settlement> settlement = end(job.number);
+  if (settlement) forget(job.number);
+  return settlement;
+}
+
+Result<Settlement> HeldJobs::finish(HoldId job, const Used& used, Instant now) {
+  return end(job, [&](JobId id) { return pools_->finish(id, used, now); });
+}
+
+Result<Settlement> HeldJobs::fail(HoldId job, const std::optional<Used>& used, Instant now) {
+  return end(job, [&](JobId id) { return pools_->fail(id, used, now); });
+}
+
+Result<Settlement> HeldJobs::reject(HoldId job, const Used& used, Instant now) {
+  return end(job, [&](JobId id) { return pools_->reject(id, used, now); });
+}
+
+void HeldJobs::advance(Instant now) {
+  std::vector<JobId> over;
+  {
+    const std::scoped_lock lock(lock_);
+    while (!expiries_.empty() && expiries_.begin()->first <= now) {
+      over.push_back(expiries_.begin()->second);
+      held_.erase(expiries_.begin()->second);
+      expiries_.erase(expiries_.begin());
+    }
+  }
+  for (const JobId job : over) {
+    // Somebody may have ended it meanwhile.
+    if (!pools_->fail(job, std::nullopt, now)) continue;
+    const std::scoped_lock lock(lock_);
+    expired_ += 1;
+  }
+  pools_->advance(now);
+}
+
+Instant HeldJobs::next_instant() const {
+  const Instant pools = pools_->next_instant();
+  const std::scoped_lock lock(lock_);
+  return expiries_.empty() ? pools : std::min(pools, expiries_.begin()->first);
+}
+
+std::size_t HeldJobs::held() const {
+  const std::scoped_lock lock(lock_);
+  return held_.size();
+}
+
+std::uint64_t HeldJobs::expired() const {
+  const std::scoped_lock lock(lock_);
+  return expired_;
+}
+
+void HeldJobs::keep(JobId job, const Held& held) {
+  const std::scoped_lock lock(lock_);
+  held_[job] = held;
+  expiries_.emplace(held.expires, job);
+}
+
+std::optional<HeldJobs::Held> HeldJobs::forget(JobId job) {
+  const std::scoped_lock lock(lock_);
+  const auto found = held_.find(job);
+  if (found == held_.end()) return std::nullopt;
+  const Held held = found->second;
+  expiries_.erase({held.expires, job});
+  held_.erase(found);
+  return held;
+}
+
+Status HeldJobs::check(HoldId job) const {
+  if (job.owner == owner_) return Done{};
+  return Error{ErrorCode::kNotFound,
+               fmt::format("job {} is not held here: another instance gave it, or this one before "
+                           "it was started again",
+                           hold_text(job))};
+}
+
+}  // namespace weir::system::pool

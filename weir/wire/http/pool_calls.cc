@@ -1,0 +1,175 @@
+// Pools: a place at a model, its end, and what there is of both.
+
+#include <utility>
+
+#include "weir/system/pool/allocation_message.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/headers.h"
+#include "weir/wire/http/pool_json.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/http/write.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace pool = system::pool;
+using pool::HeldJobs;
+
+// nullptr: there are none, and the problem is written.
+HeldJobs* pools_of(Exchange& exchange) {
+  HeldJobs* const found = exchange.api.host().pool();
+  if (found == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "pools: none are configured; write 'pools: { models: [...], job_types: [...] }' "
+                  "in weir.yaml, and start the server again");
+  }
+  return found;
+}
+
+void write_problem(Answer& answer, Problem problem, std::string_view detail) {
+  answer.status = status_of(problem);
+  answer.content_type = kProblemType;
+  append_problem(answer.body, problem, detail);
+}
+
+void write_refusal(HeldJobs& jobs, const pool::JobRefusal& refusal, Instant now, Answer& answer) {
+  Decision decision;
+  switch (refusal.reason) {
+    case pool::JobRefused::kUnavailable:
+    case pool::JobRefused::kStopped:
+      return write_problem(answer, Problem::kUnavailable, refusal.message);
+    case pool::JobRefused::kNever:
+    case pool::JobRefused::kDelegations:
+      decision.verdict = Verdict::kNever;
+      break;
+    case pool::JobRefused::kExhausted:
+    case pool::JobRefused::kRejected:
+    case pool::JobRefused::kTypeSlots:
+      decision.verdict = Verdict::kDenied;
+      break;
+  }
+  decision.earliest = refusal.retry_at;
+  answer.status = status_of(decision.verdict);
+  answer.content_type = kJsonType;
+  append_job_refusal(answer.body, refusal, now);
+  if (decision.verdict == Verdict::kDenied) {
+    append_retry_after(answer.headers, decision, now);
+    append_model_headers(answer.headers, left_of(refusal, jobs.pools().reading(now)), now);
+  }
+}
+
+void write_answer(HeldJobs& jobs, const pool::JobAnswer& said, Instant now, Answer& answer) {
+  if (const auto* held = std::get_if<pool::HeldStart>(&said)) {
+    answer.job = held->id;
+    answer.content_type = kJsonType;
+    append_job_start(answer.body, *held, now);
+    append_model_headers(answer.headers, left_of(held->start), now);
+  } else {
+    write_refusal(jobs, std::get<pool::JobRefusal>(said), now, answer);
+  }
+}
+
+// Runs `begin`, which asks for a place, and answers now or later.
+template <typename Begin>
+void answer_turn(Exchange& exchange, HeldJobs& jobs, Begin begin) {
+  const Result<pool::JobTurn> turn =
+      begin([&jobs, later = exchange.later, route = exchange.answer.route](
+                Instant now, const pool::JobAnswer& said) {
+        Answer answer;
+        answer.route = route;
+        write_answer(jobs, said, now, answer);
+        later(std::move(answer));
+      });
+  if (!turn) {
+    exchange.fail(turn.error());
+  } else if (turn->answer) {
+    write_answer(jobs, *turn->answer, exchange.now, exchange.answer);
+  } else {
+    exchange.waits = true;
+    exchange.answer.ticket = turn->ticket | kJobTicket;
+  }
+}
+
+}  // namespace
+
+void acquire_job(Exchange& exchange) {
+  HeldJobs* const jobs = pools_of(exchange);
+  if (jobs == nullptr) return;
+  Texts texts;
+  const Result<pool::JobAsk> ask = read_job_ask(exchange.call.body, texts);
+  if (!ask) {
+    exchange.fail(ask.error());
+    return;
+  }
+  answer_turn(exchange, *jobs, [&](pool::JobAnswered answered) {
+    return jobs->acquire(*ask, exchange.now, std::move(answered));
+  });
+}
+
+void release_job(Exchange& exchange) {
+  HeldJobs* const jobs = pools_of(exchange);
+  if (jobs == nullptr) return;
+  Texts texts;
+  const Result<JobRelease> release = read_job_release(exchange.call.body, texts);
+  if (!release) {
+    exchange.fail(release.error());
+    return;
+  }
+  const Instant now = exchange.now;
+  if (release->delegate.value_or(false)) {
+    answer_turn(exchange, *jobs, [&](pool::JobAnswered answered) {
+      return jobs->delegate(release->job, *release->used, now, std::move(answered));
+    });
+    return;
+  }
+  const bool is_rejected = release->delegate.has_value();
+  const Result<pool::Settlement> settlement =
+      release->failed ? jobs->fail(release->job, release->used, now)
+      : is_rejected   ? jobs->reject(release->job, *release->used, now)
+                      : jobs->finish(release->job, *release->used, now);
+  if (!settlement) {
+    exchange.fail(settlement.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_settlement(exchange.answer.body,
+                    release->failed ? "failed"
+                    : is_rejected   ? "rejected"
+                                    : "settled",
+                    *settlement);
+}
+
+void show_pools(Exchange& exchange) {
+  HeldJobs* const jobs = pools_of(exchange);
+  if (jobs == nullptr) return;
+  exchange.waits = true;
+  jobs->pools().report(exchange.now,
+                       [jobs, later = exchange.later, route = exchange.answer.route](
+                           Instant now, const Result<pool::CoordinatorReport>& fleet) {
+                         Answer answer{.content_type = kJsonType, .route = route};
+                         append_pools(answer.body, *jobs, fleet, now);
+                         later(std::move(answer));
+                       });
+}
+
+void show_allocation(Exchange& exchange) {
+  HeldJobs* const jobs = pools_of(exchange);
+  if (jobs == nullptr) return;
+  exchange.waits = true;
+  jobs->pools().report(
+      exchange.now, [jobs, later = exchange.later, route = exchange.answer.route](
+                        Instant now, const Result<pool::CoordinatorReport>& fleet) {
+        Answer answer{.content_type = kJsonType, .route = route};
+        const pool::Allocation allocation = jobs->pools().reading(now).allocation;
+        if (allocation.instance_count > 0) {
+          answer.body = allocation_message(fleet ? fleet->instance : "", allocation);
+        } else {
+          write_problem(answer, Problem::kUnavailable,
+                        "allocation: there is none yet, since the coordinator has not answered; "
+                        "ask again");
+        }
+        later(std::move(answer));
+      });
+}
+
+}  // namespace weir::wire::http

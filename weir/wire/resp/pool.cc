@@ -1,0 +1,233 @@
+// Commands about jobs of the pools.
+//
+//   WEIR.POOL.ACQUIRE summary WAIT 30s
+//   WEIR.POOL.RELEASE 00c0ffee00c0ffee-42 REQUESTS 1 INPUT 4100 OUTPUT 900
+
+#include <fmt/format.h>
+
+#include "weir/base/hold_text.h"
+#include "weir/base/in_quotes.h"
+#include "weir/engine/quantity.h"
+#include "weir/wire/resp/command.h"
+
+namespace weir::wire::resp::internal {
+namespace {
+
+namespace pool = system::pool;
+
+// nullptr: there are none, and the error is written.
+pool::HeldJobs* pools_of(Run& run) {
+  pool::HeldJobs* const found = run.session.service().pool;
+  if (found == nullptr) {
+    run.reply.write_error(
+        "NOTFOUND no pools are configured; write 'pools: { models: [...], job_types: [...] }' in "
+        "weir.yaml, and start the server again");
+  }
+  return found;
+}
+
+Result<pool::JobAsk> read_ask(Words words) {
+  pool::JobAsk ask{.type = words[0]};
+  for (Words left = words.subspan(1); !left.empty(); left = left.subspan(2)) {
+    const bool is_wait = is_word(left[0], "WAIT");
+    if (!is_wait && !is_word(left[0], "HOLD")) {
+      return bad_argument(fmt::format("BADARG {} is no option; write WAIT or HOLD and a duration",
+                                      in_quotes(left[0])));
+    }
+    std::optional<Duration>& into = is_wait ? ask.wait : ask.hold;
+    if (left.size() < 2 || into) {
+      return bad_argument(fmt::format("BADARG {} must be written once, with a duration such as 30s",
+                                      is_wait ? "WAIT" : "HOLD"));
+    }
+    const Result<Duration> span = engine::parse_span(is_wait ? "WAIT" : "HOLD", left[1]);
+    if (!span) return span.error();
+    into = *span;
+  }
+  return ask;
+}
+
+enum class Ending : std::uint8_t { kSettled, kFailed, kRejected, kDelegated };
+
+struct Release {
+  std::optional<pool::Used> used{};
+  Ending ending = Ending::kSettled;
+};
+
+// The number that a word is for; nullptr: none.
+std::int64_t* count_for(std::string_view word, pool::Used& used) {
+  if (is_word(word, "REQUESTS")) return &used.requests;
+  if (is_word(word, "INPUT")) return &used.input_tokens;
+  if (is_word(word, "OUTPUT")) return &used.output_tokens;
+  if (is_word(word, "CACHED")) return &used.cached_tokens;
+  return nullptr;
+}
+
+Result<Release> read_release(Words words) {
+  Release release;
+  // Whoever leaves out the requests made one.
+  pool::Used used{.requests = 1};
+  while (!words.empty()) {
+    if (std::int64_t* const count = count_for(words[0], used)) {
+      if (words.size() < 2) {
+        return bad_argument(
+            fmt::format("BADARG {} is the last word; write a number behind it", words[0]));
+      }
+      const Result<std::int64_t> number =
+          engine::parse_count(words[0], words[1], 0, pool::kAmountMax);
+      if (!number) return number.error();
+      *count = *number;
+      release.used = used;
+      words = words.subspan(2);
+      continue;
+    }
+    Ending ending = Ending::kFailed;
+    if (is_word(words[0], "REJECTED")) {
+      ending = Ending::kRejected;
+    } else if (is_word(words[0], "DELEGATE")) {
+      ending = Ending::kDelegated;
+    } else if (!is_word(words[0], "FAILED")) {
+      return bad_argument(fmt::format(
+          "BADARG {} is no option; write REQUESTS, INPUT, OUTPUT or CACHED and a number, or one of "
+          "FAILED, REJECTED and DELEGATE",
+          in_quotes(words[0])));
+    }
+    if (release.ending != Ending::kSettled) {
+      return bad_argument("BADARG a job ends once; write one of FAILED, REJECTED and DELEGATE");
+    }
+    release.ending = ending;
+    words = words.subspan(1);
+  }
+  if (!release.used && release.ending != Ending::kFailed) {
+    return bad_argument(
+        "BADARG it does not say what was used; write REQUESTS, INPUT, OUTPUT and CACHED with "
+        "numbers, or FAILED");
+  }
+  return release;
+}
+
+void write_start(const pool::HeldStart& held, Instant now, Reply& reply) {
+  const pool::Start& start = held.start;
+  reply.begin_map(8);
+  reply.write_bulk("verdict");
+  reply.write_bulk("allowed");
+  reply.write_bulk("job");
+  reply.write_bulk(hold_text(held.id));
+  reply.write_bulk("model");
+  reply.write_bulk(start.model);
+  reply.write_entry("attempt", start.attempt);
+  reply.write_entry("expires_in_ms", ms_until(held.expires, now));
+  reply.write_entry("minute", start.minute.ns / 1'000'000'000);
+  reply.write_entry("day", start.day.ns / 1'000'000'000);
+  reply.write_bulk("remaining");
+  std::size_t limited = 0;
+  for (const pool::Dimension rate : pool::kRates) limited += start.limits.rates.of(rate) ? 1 : 0;
+  reply.begin_map(limited);
+  for (const pool::Dimension rate : pool::kRates) {
+    if (const std::optional<std::int64_t>& limit = start.limits.rates.of(rate)) {
+      reply.write_entry(to_string(rate), std::max<std::int64_t>(0, *limit - start.used.of(rate)));
+    }
+  }
+}
+
+void write_refusal(const pool::JobRefusal& refusal, Instant now, Reply& reply) {
+  const bool is_final = refusal.reason == pool::JobRefused::kNever ||
+                        refusal.reason == pool::JobRefused::kDelegations;
+  reply.begin_map(6);
+  reply.write_bulk("verdict");
+  reply.write_bulk(is_final ? "never" : "denied");
+  reply.write_bulk("reason");
+  reply.write_bulk(to_string(refusal.reason));
+  reply.write_bulk("model");
+  if (refusal.model.empty()) {
+    reply.write_null();
+  } else {
+    reply.write_bulk(refusal.model);
+  }
+  reply.write_bulk("dimension");
+  reply.write_bulk(to_string(refusal.dimension));
+  reply.write_entry("retry_after_ms", is_final ? -1 : ms_until(refusal.retry_at, now));
+  reply.write_bulk("message");
+  reply.write_bulk(refusal.message);
+}
+
+void write_turn(Run& run, const Result<pool::JobTurn>& turn) {
+  if (!turn) {
+    write_error(turn.error(), run.reply);
+  } else if (turn->answer) {
+    write_job_answer(*turn->answer, run.now, run.reply);
+  } else {
+    run.session.wait_for_job(turn->ticket);
+  }
+}
+
+std::string_view word_of(Ending ending) {
+  if (ending == Ending::kFailed) return "failed";
+  return ending == Ending::kRejected ? "rejected" : "settled";
+}
+
+}  // namespace
+
+void write_job_answer(const pool::JobAnswer& answer, Instant now, Reply& reply) {
+  if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
+    return write_start(*held, now, reply);
+  }
+  const auto& refusal = std::get<pool::JobRefusal>(answer);
+  if (refusal.reason == pool::JobRefused::kUnavailable ||
+      refusal.reason == pool::JobRefused::kStopped) {
+    return write_error({ErrorCode::kUnavailable, refusal.message}, reply);
+  }
+  write_refusal(refusal, now, reply);
+}
+
+std::size_t run_pool_acquire(Run& run) {
+  pool::HeldJobs* const jobs = pools_of(run);
+  if (jobs == nullptr) return 1;
+  const Result<pool::JobAsk> ask = read_ask(run.arguments(0));
+  if (!ask) {
+    write_error(ask.error(), run.reply);
+  } else {
+    write_turn(run, jobs->acquire(*ask, run.now, run.session.job_waiter()));
+  }
+  return 1;
+}
+
+std::size_t run_pool_release(Run& run) {
+  pool::HeldJobs* const jobs = pools_of(run);
+  if (jobs == nullptr) return 1;
+  const Words words = run.arguments(0);
+  const std::optional<HoldId> job = read_hold(words[0]);
+  if (!job) {
+    run.reply.write_error(fmt::format(
+        "BADARG '{}' is not a job, which looks like 00c0ffee00c0ffee-42; write the one that "
+        "WEIR.POOL.ACQUIRE named",
+        words[0].substr(0, kHoldTextBytesMax)));
+    return 1;
+  }
+  const Result<Release> release = read_release(words.subspan(1));
+  if (!release) {
+    write_error(release.error(), run.reply);
+    return 1;
+  }
+  if (release->ending == Ending::kDelegated) {
+    write_turn(run, jobs->delegate(*job, *release->used, run.now, run.session.job_waiter()));
+    return 1;
+  }
+  const Result<pool::Settlement> settlement =
+      release->ending == Ending::kFailed     ? jobs->fail(*job, release->used, run.now)
+      : release->ending == Ending::kRejected ? jobs->reject(*job, *release->used, run.now)
+                                             : jobs->finish(*job, *release->used, run.now);
+  if (!settlement) {
+    write_error(settlement.error(), run.reply);
+    return 1;
+  }
+  run.reply.begin_map(4);
+  run.reply.write_bulk("state");
+  run.reply.write_bulk(word_of(release->ending));
+  run.reply.write_bulk("cost");
+  run.reply.write_bulk(fmt::format("{}", settlement->total_cost));
+  run.reply.write_entry("overage_tokens", settlement->overage.tokens);
+  run.reply.write_entry("overage_requests", settlement->overage.requests);
+  return 1;
+}
+
+}  // namespace weir::wire::resp::internal
