@@ -25,6 +25,7 @@ class RedisClient : public ::testing::Test {
     ClientOptions options;
     options.address = address_of(redis_);
     options.scripts = std::move(scripts);
+    options.silence = kPatience;
     return make_client(loop_, std::move(options));
   }
 
@@ -157,6 +158,7 @@ TEST_F(RedisClient, TellsAnErrorOfTheServer) {
 
 TEST_F(RedisClient, RefusesWhatIsBeyondItsBound) {
   const auto client = this->client();
+  ask(*client, {"PING"});
   redis_.pause();
   Answers answers;
   const std::vector<std::string_view> words = {"PING"};

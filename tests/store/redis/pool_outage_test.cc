@@ -119,7 +119,7 @@ TEST_F(RedisPoolOutage, SettlesOnceWhatItReleasedWhileRedisWasGone) {
 
 TEST_F(RedisPoolOutage, ForgetsTheSlotsOfAnswersThatNeverCame) {
   PoolCoordinatorOptions brittle = options();
-  brittle.silence = 200ms;
+  brittle.silence = 600ms;
   brittle.timeout = 5s;
   Instance one(brittle, registration_of(kTwoJobs));
   const Grant held = one.granted("gpt", {0, 1});

@@ -119,7 +119,8 @@ void Link::greet() {
   std::vector<std::string_view> hello = {"HELLO", "2"};
   const Address& to = options_.address;
   if (!to.password.empty()) {
-    hello.insert(hello.end(), {"AUTH", to.user.empty() ? "default" : to.user, to.password});
+    const std::string_view user = to.user.empty() ? std::string_view("default") : to.user;
+    hello.insert(hello.end(), {"AUTH", user, to.password});
   }
   write(format(hello));
   const std::string database = std::to_string(to.database);

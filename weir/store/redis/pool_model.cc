@@ -28,7 +28,8 @@ PoolModel::PoolModel(PoolHost& host, std::string name, const PoolRules& rules)
       name_(std::move(name)),
       keys_(pool_keys(host.options().prefix, name_)),
       rules_(rules),
-      tell_(host.loop()) {}
+      tell_(host.loop()),
+      look_(host.loop()) {}
 
 Duration PoolModel::left_until(SteadyInstant deadline) const {
   return std::max(Duration{0}, Duration{deadline - std::chrono::steady_clock::now()});

@@ -88,6 +88,8 @@ class PoolModel {
   // The connection is lost: the registration has to be stated again.
   void on_down();
   void heartbeat();
+  // Somebody joined or left: looks once for all who do so together.
+  void look_later();
   // Something was freed for which somebody was refused.
   void tell_later();
 
@@ -184,6 +186,8 @@ class PoolModel {
   Batch batch_;                   // to be sent when the loop comes round
   Timer tell_;
   bool is_telling_ = false;
+  Timer look_;
+  bool is_looking_ = false;
 };
 
 }  // namespace weir::store::redis

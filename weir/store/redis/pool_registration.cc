@@ -150,6 +150,15 @@ void PoolModel::heartbeat() {
   send_unsent();
 }
 
+void PoolModel::look_later() {
+  if (is_looking_ || phase_ == Phase::kClosed) return;
+  is_looking_ = true;
+  look_.start(host_.options().announce_every, [this] {
+    is_looking_ = false;
+    if (phase_ == Phase::kIn) send_heartbeat(false);
+  });
+}
+
 void PoolModel::send_heartbeat(bool states_in_flight) {
   const PoolCoordinatorOptions& options = host_.options();
   const std::string numbers =
@@ -206,6 +215,7 @@ void PoolModel::unregister(std::function<void(Status)> done) {
 void PoolModel::close() {
   phase_ = Phase::kClosed;
   tell_.stop();
+  look_.stop();
   send_batch();  // which is not sent any more
   fail_waiting(Refused::kStopped, "stopped: the coordinator is not running");
   settling_.clear();
