@@ -238,7 +238,9 @@ TEST_F(TwoInstances, ShareOneLimitThroughOneRedis) {
   ASSERT_FALSE(starts.empty());
   // One day, unless it turned meanwhile.
   for (const auto& [day, count] : starts) EXPECT_LE(count, 20) << day;
-  if (starts.size() == 1) EXPECT_EQ(starts.begin()->second, 20);
+  if (starts.size() == 1) {
+    EXPECT_EQ(starts.begin()->second, 20);
+  }
 
   two->signal(SIGKILL);
   two->wait();
