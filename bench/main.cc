@@ -41,6 +41,7 @@ const std::vector<Comparison> kComparisons = {
      1},
     {"one four-bucket claim / one bucket take", "throttle_four_buckets", "throttle_one_bucket", 4,
      3},
+    {"one start of a job type / one window take", "pool_layer2", "window_take", 5, 3},
     {"one query asked and ended / two limits", "compute_admission", "two_limits", 2, 1},
     {"100,000 allocations / 100,000 divisions", "compute_allocations", "plain_divisions", 30, 10},
 };

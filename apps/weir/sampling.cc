@@ -22,12 +22,6 @@ constexpr std::array<const char*, 7> kColumns = {"environment", "rotates",   "ev
                                                  "allowance",   "published", "all revisions"};
 using Line = std::array<std::string, kColumns.size()>;
 
-std::string decimal(std::int64_t micro) {
-  const bool is_negative = micro < 0;
-  return (is_negative ? "-" : "") +
-         engine::amount_text(is_negative ? -micro : micro, engine::UnitScale::kMicro);
-}
-
 std::string limit_text(std::optional<std::int64_t> limit) {
   return limit ? fmt::format("{}", *limit) : "unlimited";
 }
@@ -37,9 +31,9 @@ Line line_of(const sampling::Environment& environment, const sampling::Formula& 
   published.arithmetic = sampling::Arithmetic::kDouble;
   const auto in_doubles = sampling::allowance(published, environment.rotation);
   return {environment.name,
-          decimal(environment.rotation.rotation_count_micro),
-          decimal(environment.rotation.rotation_interval_micro),
-          decimal(environment.rotation.sampling_count_micro),
+          sampling::decimal_text(environment.rotation.rotation_count_micro),
+          sampling::decimal_text(environment.rotation.rotation_interval_micro),
+          sampling::decimal_text(environment.rotation.sampling_count_micro),
           limit_text(environment.allowed),
           in_doubles ? limit_text(*in_doubles) : "too large",
           environment.parent ? fmt::format("{}", *environment.parent) : "-"};

@@ -141,9 +141,37 @@ TEST_F(Commands, ThrottleReportShowsWhatIfForARangeOfNodes) {
   EXPECT_EQ(one.code, kExitOk) << one.err;
   EXPECT_THAT(one.out, HasSubstr("ThroughputLimits"));
   EXPECT_THAT(one.out, HasSubstr("ContractCall"));
-  const Ran range = run_words(weir({"throttle", "report", file, "--nodes", "1-3"}));
+  EXPECT_THAT(one.out, StartsWith("31 nodes\n"));
+  EXPECT_THAT(one.out, HasSubstr("\nPriorityReservations               3106           1000 "));
+  std::string all;
+  for (const char* size : {"30", "31", "32"}) {
+    all += (all.empty() ? "" : "\n") +
+           run_words(weir({"throttle", "report", file, "--nodes", size})).out;
+  }
+  const Ran range = run_words(weir({"throttle", "report", file, "--nodes", "30-32"}));
   EXPECT_EQ(range.code, kExitOk) << range.err;
-  EXPECT_NE(range.out, one.out);
+  EXPECT_EQ(range.out, all);
+  for (const char* wrong : {"0", "3-1", "1-", "-", "1-2-3", "1-1001", "1000001", "many"}) {
+    EXPECT_EQ(run_words(weir({"throttle", "report", file, "--nodes", wrong})).code, kExitUsage)
+        << wrong;
+  }
+}
+
+TEST_F(Commands, ThrottleReportSaysWhichBucketsWouldBeDropped) {
+  const std::string file = dir / "throttles.json";
+  std::ofstream(file) << R"({"buckets": [
+    {"name": "Uneven", "burstPeriod": 1,
+     "throttleGroups": [{"opsPerSec": 10000, "operations": ["Often", "Both"]},
+                        {"milliOpsPerSec": 1, "operations": ["Seldom"]}]},
+    {"name": "Even", "burstPeriod": 1,
+     "throttleGroups": [{"opsPerSec": 1, "operations": ["Both"]}]}]})";
+  const Ran ran = run_words(weir({"throttle", "report", file, "--nodes", "2"}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_THAT(ran.out, StartsWith("2 nodes\n"));
+  EXPECT_THAT(ran.out, HasSubstr("\nUneven                   dropped: "
+                                 "NODE_CAPACITY_NOT_SUFFICIENT_FOR_OPERATION\n"));
+  EXPECT_THAT(ran.out, HasSubstr("\nBoth                                            0.5"));
+  EXPECT_THAT(ran.out, HasSubstr("\nalways refused, their buckets dropped: Often, Seldom\n"));
 }
 
 TEST_F(Commands, ThrottleReportNamesThePlaceOfAMistake) {
@@ -155,6 +183,55 @@ TEST_F(Commands, ThrottleReportNamesThePlaceOfAMistake) {
   const Ran missing = run_words(weir({"throttle", "report", dir / "none.json", "--nodes", "3"}));
   EXPECT_EQ(missing.code, kExitFailed);
   EXPECT_THAT(missing.err, HasSubstr("none.json"));
+}
+
+// --- sampling allowance
+
+TEST_F(Commands, SamplingAllowanceShowsTheTableOfTheReference) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/sampling.md");
+  const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
+  const auto block = [&](std::string_view opening) {
+    const std::size_t begin = page.find(opening) + opening.size();
+    return page.substr(begin, page.find("```", begin) - begin);
+  };
+  write("sampling:\n" + block("```yaml\nsampling:\n"));
+  const Ran ran = run_words(weir({"sampling", "allowance", path()}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out, block("$ weir sampling allowance weir.yaml\n"));
+}
+
+TEST_F(Commands, SamplingAllowanceShowsPublishedDoors) {
+  write(
+      "sampling:\n  mode: published\n  environments:\n"
+      "    - { name: E, rotation_count: -1.5, sampling_count: -2 }\n"
+      "    - { name: F, rotation_count: 7, rotation_interval: 1080, parent: 30 }\n");
+  const Ran ran = run_words(weir({"sampling", "allowance", path()}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out,
+            "environment  rotates  every s  list  allowance  published  all revisions\n"
+            "E               -1.5        0    -2  unlimited  unlimited              -\n"
+            "F                  7     1080     0         29         29             30\n"
+            "Tasks of one revision in any 1h; 'published' as the published scheduler rounds.\n");
+}
+
+TEST_F(Commands, SamplingAllowanceSaysWhatIsWrongWithTheFile) {
+  const auto said = [&](const std::string& text) {
+    write(text);
+    const Ran ran = run_words(weir({"sampling", "allowance", path()}));
+    EXPECT_EQ(ran.code, kExitFailed);
+    EXPECT_EQ(ran.out, "");
+    return ran.err;
+  };
+  EXPECT_THAT(said("listen: { http: 127.0.0.1:0 }\n"),
+              HasSubstr("weir.yaml: there is no 'sampling'; write one with its environments"));
+  EXPECT_THAT(said("sampling: { environments: [] }\n"), HasSubstr("environments is empty"));
+  EXPECT_THAT(said("sampling: { margin: 0, environments: [ { name: E, rotation_count: 5, "
+                   "rotation_interval: 1, sampling_count: 0 } ] }\n"),
+              HasSubstr("weir.yaml:1:21: sampling: margin is '0'"));
+  const Ran missing = run_words(weir({"sampling", "allowance", dir / "none.yaml"}));
+  EXPECT_EQ(missing.code, kExitFailed);
+  EXPECT_THAT(missing.err, HasSubstr("none.yaml"));
+  EXPECT_EQ(run_words(weir({"sampling", "allowance"})).code, kExitUsage);
 }
 
 // --- the rest

@@ -96,7 +96,18 @@ TEST(Sampling, SaysWhereWhatIsWrong) {
   EXPECT_THAT(mistakes_of("sampling: yes"), HasSubstr("sampling"));
   EXPECT_THAT(mistakes_in("", std::string(kFive) + std::string(kFive)),
               HasSubstr("environment 'E': it is there twice"));
-  EXPECT_THAT(mistakes_in("  margin: -1\n"), HasSubstr("margin in millionths is -1000000"));
+  for (const char* margin : {"-1", "0", "0.000000"}) {
+    EXPECT_EQ(mistakes_in("  margin: " + std::string(margin) + "\n",
+                          std::string(kFive) + "    - { name: F, rotation_count: 1, "
+                                               "rotation_interval: 1, sampling_count: 1 }\n"),
+              "f:2:11: sampling: margin is '" + std::string(margin) +
+                  "', but it must be above 0, or a list that rotates would be unlimited; write one "
+                  "such as 1.2");
+  }
+  EXPECT_THAT(mistakes_in("",
+                          "    - { name: E, rotation_count: 0, sampling_count: 0, parent: "
+                          "4294967296 }\n"),
+              HasSubstr("parent is '4294967296', but it must be"));
   EXPECT_THAT(mistakes_in("  margin: 1001\n"), HasSubstr("margin is '1001'"));
   EXPECT_THAT(mistakes_in("  window: 1500ms\n"), HasSubstr("whole seconds"));
   EXPECT_THAT(mistakes_in("  window: 367d\n"), HasSubstr("at most 366 days"));

@@ -49,12 +49,26 @@ TEST(Throttles, AreALimitWithTheAttributesAndUnitsItReads) {
   EXPECT_EQ(config.throttles->file, "t.json");
 }
 
+TEST(Throttles, TakeLimitsOfDuration) {
+  const auto settings =
+      throttled(", by_duration: false, duration_capacity: 7, duration_per_second: 8")
+          .throttles->spec.settings;
+  EXPECT_FALSE(settings.throttle_by_duration);
+  EXPECT_EQ(settings.duration_capacity, 7);
+  EXPECT_EQ(settings.duration_per_second, 8);
+  EXPECT_THAT(mistakes_in("file: t.json, duration_capacity: -1", std::string(kTwoCalls)),
+              HasSubstr("duration_capacity is '-1'"));
+}
+
 TEST(Throttles, HaveThePublishedDefaults) {
   const system::throttle::ThrottlesSpec spec = throttled().throttles->spec;
   EXPECT_EQ(spec.nodes, 1);
   EXPECT_EQ(spec.settings.front_end_gas_per_second, 15'000'000);
   EXPECT_EQ(spec.settings.consensus_gas_per_second, 15'000'000);
   EXPECT_FALSE(spec.settings.throttle_by_gas);
+  EXPECT_TRUE(spec.settings.throttle_by_duration);
+  EXPECT_EQ(spec.settings.duration_capacity, 500'000'000);
+  EXPECT_EQ(spec.settings.duration_per_second, 500'000'000);
   EXPECT_EQ(spec.settings.exempt_payer_max, 100);
   EXPECT_EQ(spec.congestion_period_s, 60);
   EXPECT_EQ(spec.tiers, (std::vector<Tier>{{90, 10}, {95, 25}, {99, 100}}));

@@ -72,7 +72,9 @@ Failure run_sampling_window(const boost::json::object& recorded) {
     Log& log = logs[key_of(op)];
     if (op.at("op").as_string() == "record") {
       const auto units = op.at("n").to_number<std::int64_t>();
-      log.state = meter::charge(log.shape, log.state, log.ring, at, units);
+      meter::LogShape untrimmed = log.shape;
+      untrimmed.window_ns = kTermMax / 2;
+      log.state = meter::charge(untrimmed, log.state, log.ring, at, units);
       continue;
     }
     log.state = meter::forget(log.shape, log.state, log.ring, at);

@@ -104,7 +104,7 @@ TEST_F(PoolServer, TakesThePlaceOfAClientThatLeaves) {
   also.leave();
   ASSERT_TRUE(nobody_waits());
   EXPECT_EQ(ask(release_of(first)).status, 200);
-  EXPECT_EQ(server->pool()->held(), 0u);
+  EXPECT_EQ(server->pool()->pools().reading(clock.now()).jobs, 0u);
   EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 200);
 }
 

@@ -1,21 +1,15 @@
-// Sampling over sockets: grants over HTTP and RESP, reload, metrics; and with the real
-// program: several schedulers, kill -9.
+// Sampling over sockets: grants over HTTP and RESP, reload, metrics, the disk.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <atomic>
-#include <csignal>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/server/http_client.h"
-#include "tests/support/process.h"
+#include "tests/server/sampling_support.h"
 #include "tests/support/small_disk.h"
-#include "tests/support/temporary_directory.h"
 #include "weir/system/sampling/sampling.h"
 
 namespace weir::server {
@@ -23,20 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string number_text(const std::string& body, const std::string& name) {
-  const std::size_t at = body.find("\"" + name + "\":");
-  if (at == std::string::npos) return "(missing)";
-  const std::size_t begin = at + name.size() + 3;
-  return body.substr(begin, body.find_first_of(",}", begin) - begin);
-}
-
-std::string grant_body(std::string_view hotkey, int want, std::string_view revision = "r1",
-                       std::string_view environment = "E") {
-  return R"({"hotkey":")" + std::string(hotkey) + R"(","revision":")" + std::string(revision) +
-         R"(","environment":")" + std::string(environment) + R"(","uid":7,"want":)" +
-         std::to_string(want) + "}";
-}
 
 // Windows of a day, so that nothing comes back while a test runs.
 constexpr std::string_view kSix =
@@ -138,6 +118,42 @@ TEST_F(SamplingServer, TakesTheHoldOfAnAcquireForAReservation) {
   EXPECT_EQ(granted("a", 6), "1");
 }
 
+TEST_F(SamplingServer, CountsWhatASettledHoldCreatedBeyondItsGrant) {
+  begin();
+  const std::string held =
+      resp("WEIR.ACQUIRE hotkey=a revision=r1 environment=E uid=7 want=2 HOLD 60s");
+  const std::size_t at = held.find("hold\r\n$");
+  const std::size_t begin = held.find("\r\n", at + 7) + 2;
+  const std::string hold = held.substr(begin, held.find("\r\n", begin) - begin);
+  EXPECT_THAT(resp("WEIR.SETTLE " + hold + " requests=5"), HasSubstr("settled"));
+  EXPECT_EQ(granted("a", 6), "1");
+}
+
+// --- waiting
+
+TEST_F(SamplingServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
+  begin();
+  const std::string patient = post(
+      "/v1/acquire", R"({"attributes":{"hotkey":"a","revision":"r1","environment":"E","uid":"7"},)"
+                     R"("wait":"30h"})");
+  const auto lets_in = [&](const std::string& request) {
+    HttpClient waiting(server->addresses()[1]);
+    waiting.send(patient);
+    ASSERT_TRUE(someone_waits());
+    EXPECT_EQ(http(request).status, 200) << request;
+    EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")")) << request;
+  };
+  const std::string first = number_text(grant("a", 3).body, "reservation");
+  const std::string second = number_text(grant("a", 3).body, "reservation");
+  lets_in(post("/v1/sampling/commit", R"({"reservation":)" + first + R"(,"created":2})"));
+  lets_in(post("/v1/sampling/release", R"({"reservation":)" + second + "}"));
+  EXPECT_EQ(granted("a", 20), "2");
+  std::string more(kSix);
+  more.replace(more.find("sampling_count: 6"), 17, "sampling_count: 9");
+  write(kBoth + more);
+  lets_in(post("/v1/reload", ""));
+}
+
 TEST_F(SamplingServer, IsNoOpenDoorForBadInput) {
   begin();
   const auto refused = [&](std::string_view body, std::string_view says) {
@@ -202,6 +218,8 @@ TEST_F(SamplingServer, IsAskedWithoutBeingCharged) {
   const HttpAnswer said =
       http(post("/v1/sampling/grant", body.substr(0, body.size() - 1) + R"(,"dry_run":true})"));
   EXPECT_EQ(number_text(said.body, "granted"), "4");
+  EXPECT_EQ(number_text(said.body, "count"), "4");
+  EXPECT_EQ(number_text(said.body, "remaining"), "2");
   EXPECT_EQ(number_text(said.body, "reservation"), "null");
   EXPECT_EQ(granted("a", 20), "6");
 }
@@ -254,6 +272,30 @@ TEST_F(SamplingServer, ComesAndGoesWithItsSection) {
   EXPECT_EQ(granted("a", 20), "2") << "what was granted before is on the disk";
 }
 
+// While others look at the state.
+TEST_F(SamplingServer, MayComeWithAReload) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  start(kBoth + state, "");
+  std::atomic<bool> is_over{false};
+  std::atomic<int> looked{0};
+  std::thread observer([&] {
+    HttpClient client(server->addresses()[1]);
+    while (!is_over) {
+      EXPECT_EQ(client.ask(get("/metrics")).status, 200);
+      looked += 1;
+    }
+  });
+  while (looked < 3) std::this_thread::yield();
+  write(kBoth + state + std::string(kSix));
+  EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
+  EXPECT_EQ(granted("a", 4), "4");
+  const int before = looked;
+  while (looked < before + 3) std::this_thread::yield();
+  is_over = true;
+  observer.join();
+  EXPECT_THAT(http(get("/metrics")).body, HasSubstr("weir_sampling_journal_records_total 1\n"));
+}
+
 // --- metrics
 
 TEST_F(SamplingServer, ShowsItsCountersAsMetrics) {
@@ -266,6 +308,9 @@ TEST_F(SamplingServer, ShowsItsCountersAsMetrics) {
   EXPECT_THAT(text, Not(HasSubstr("weir_sampling_allowance{environment=\"U\"}")));
   EXPECT_THAT(text, HasSubstr("weir_sampling_keys 1\n"));
   EXPECT_THAT(text, HasSubstr("weir_sampling_journal_records_total 1\n"));
+  resp("WEIR.ACQUIRE hotkey=a revision=r1 environment=E uid=7 want=5");
+  EXPECT_THAT(http(get("/metrics")).body,
+              HasSubstr("weir_sampling_refused_total{environment=\"E\"} 19\n"));
 }
 
 // --- the disk
@@ -310,108 +355,6 @@ TEST_F(SamplingServer, AnswersNoGrantThatItCannotWrite) {
   EXPECT_TRUE(eventually([&] { return grant("another", 1).status == 200; }));
   EXPECT_EQ(granted("miner-" + std::to_string(answered), 20), "5")
       << "what was not answered counts all the same";
-}
-
-// --- the real program
-
-struct SamplingProgram : ::testing::Test {
-  SamplingProgram() {
-    std::ofstream(dir / "weir.yaml")
-        << "listen: { resp: none, http: '" << socket() << "' }\nstate: { dir: '"
-        << (dir / "state").string()
-        << "' }\n"
-           "sampling:\n"
-           "  window: 1d\n"
-           "  horizon: 1d\n"
-           "  environments:\n"
-           "    - { name: E, rotation_count: 0, sampling_count: 60 }\n";
-  }
-  std::string socket() const { return "unix:" + (dir / "http").string(); }
-
-  void start() {
-    process = std::make_unique<Process>(
-        std::vector<std::string>{WEIR_PROGRAM, "serve", (dir / "weir.yaml").string()});
-    for (int i = 0; i < 6000 && !Client(socket()).is_connected(); ++i) {
-      std::this_thread::sleep_for(5ms);
-    }
-    ASSERT_TRUE(Client(socket()).is_connected()) << process->said();
-  }
-  std::int64_t count(std::string_view hotkey) const {
-    const HttpAnswer said = HttpClient(socket()).ask(
-        get("/v1/sampling?revision=r1&environment=E&uid=7&hotkey=" + std::string(hotkey)));
-    const std::size_t key = said.body.find("\"key\":");
-    EXPECT_NE(key, std::string::npos) << said.body;
-    return std::atoll(number_text(said.body.substr(key), "count").c_str());
-  }
-
-  TemporaryDirectory dir_;
-  std::filesystem::path dir = dir_ / "";
-  std::unique_ptr<Process> process;
-};
-
-TEST_F(SamplingProgram, LetsSeveralSchedulersShareOneAllowance) {
-  start();
-  std::vector<pid_t> schedulers;
-  for (int i = 0; i < 4; ++i) {
-    const pid_t child = ::fork();
-    if (child != 0) {
-      schedulers.push_back(child);
-      continue;
-    }
-    // A scheduler of its own, which wants all it can get; its exit code tells how much.
-    int total = 0;
-    HttpClient client(socket());
-    for (int n = 0; n < 60; ++n) {
-      const HttpAnswer said = client.ask(post("/v1/sampling/grant", grant_body("a", 1 + n % 3)));
-      if (said.status != 200 && said.status != 429) ::_exit(255);
-      total += std::atoi(number_text(said.body, "granted").c_str());
-    }
-    ::_exit(total);
-  }
-  int total = 0;
-  for (const pid_t scheduler : schedulers) {
-    int how = 0;
-    ASSERT_EQ(::waitpid(scheduler, &how, 0), scheduler);
-    ASSERT_TRUE(WIFEXITED(how));
-    ASSERT_NE(WEXITSTATUS(how), 255);
-    total += WEXITSTATUS(how);
-  }
-  EXPECT_EQ(total, 60);
-  EXPECT_EQ(count("a"), 60);
-}
-
-TEST_F(SamplingProgram, ForgetsNoGrantThatWasAnsweredBeforeAKill) {
-  constexpr int kMiners = 8;
-  std::array<std::int64_t, kMiners> told{};
-  for (int round = 0; round < 3; ++round) {
-    start();
-    for (int i = 0; i < kMiners; ++i) {
-      const std::int64_t now = count(std::to_string(i));
-      EXPECT_GE(now, told[static_cast<std::size_t>(i)]) << "round " << round << ", miner " << i;
-      EXPECT_LE(now, 60);
-      told[static_cast<std::size_t>(i)] = now;
-    }
-    std::atomic<int> answers{0};
-    std::thread scheduler([&] {
-      HttpClient client(socket());
-      for (int n = 0;; ++n) {
-        const auto miner = static_cast<std::size_t>(n % kMiners);
-        const HttpAnswer said =
-            client.ask(post("/v1/sampling/grant", grant_body(std::to_string(miner), 1)));
-        if (said.status == 0) return;  // killed
-        told[miner] += std::atoi(number_text(said.body, "granted").c_str());
-        answers += 1;
-      }
-    });
-    while (answers < 30) std::this_thread::yield();
-    process->signal(SIGKILL);
-    process->wait();
-    scheduler.join();
-  }
-  start();
-  for (int i = 0; i < kMiners; ++i) {
-    EXPECT_GE(count(std::to_string(i)), told[static_cast<std::size_t>(i)]) << "miner " << i;
-  }
 }
 
 }  // namespace

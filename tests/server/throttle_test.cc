@@ -162,6 +162,44 @@ TEST_F(ThrottleServer, TakesUploadedDefinitionsWholeOrNotAtAll) {
   EXPECT_EQ(used(), 0);
 }
 
+TEST_F(ThrottleServer, KeepsItsDefinitionsWhenItIsSentNonsense) {
+  begin("", "bounds: { request_bytes: 1MiB }\n" + std::string(kLimits));
+  acquire(kCall);
+  const std::int64_t before = used();
+  const auto levels = [&] {
+    return server->throttles()->snapshot(system::throttle::Role::kFrontEnd);
+  };
+  const std::string snapshot = levels();
+  // As much as is read: not JSON, or no end of it.
+  for (const std::string& nonsense :
+       {std::string(1 << 20, 'x'), std::string(1 << 20, '['),
+        R"({"buckets":[{"name":")" + std::string((1 << 20) - 22, 'x')}) {
+    const HttpAnswer answer = http(with_body("PUT", "/v1/throttle/definitions", nonsense));
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(answer.body, HasSubstr("body:1:"));
+    EXPECT_THAT(answer.body, HasSubstr("UNPARSEABLE_THROTTLE_DEFINITIONS"));
+  }
+  // Ten times that: refused by its length, whether it says it or not.
+  HttpClient announced(server->addresses()[1]);
+  announced.send(
+      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: w\r\n"
+      "Content-Type: application/json\r\nContent-Length: 10485760\r\n\r\nxxx");
+  const HttpAnswer refused = announced.read();
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_THAT(refused.body, HasSubstr("urn:weir:"));
+  HttpClient chunked(server->addresses()[1]);
+  chunked.send(
+      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: w\r\n"
+      "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+      false);
+  const std::string piece = "100000\r\n" + std::string(1 << 20, 'x') + "\r\n";
+  for (int i = 0; i < 10 && chunked.send(piece, false); ++i) {
+  }
+  EXPECT_EQ(used(), before);
+  EXPECT_EQ(levels(), snapshot);
+  EXPECT_EQ(acquire(kCall).status, 200);
+}
+
 // --- reload
 
 TEST_F(ThrottleServer, KeepsLevelsAndHoldsWhenAReloadChangesNothing) {

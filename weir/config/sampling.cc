@@ -67,7 +67,7 @@ void read_parent(const Entry& entry, Context& context, EnvironmentSpec& environm
   sampling::ParentSpec parent;
   if (entry.value.text != "allowance") {
     const Result<std::int64_t> limit =
-        engine::parse_count(entry.key, entry.value.text, 1, kTermMax);
+        engine::parse_count(entry.key, entry.value.text, 1, sampling::kAllowanceMax);
     if (!limit) {
       context.mistake(entry.value.place, limit.error().message + ", or 'allowance'");
       return;
@@ -120,7 +120,18 @@ void read_granting(const Entry& entry, Context& context, SamplingDraft& draft) {
 }
 
 void read_margin(const Entry& entry, Context& context, SamplingDraft& draft) {
-  read_decimal(entry, context, sampling::kMarginMicroMax, draft.spec.formula.margin_micro);
+  std::int64_t micro = 0;
+  const std::size_t before = context.mistakes.count();
+  read_decimal(entry, context, sampling::kMarginMicroMax, micro);
+  if (context.mistakes.count() > before) return;
+  if (micro < sampling::kMarginMicroMin) {
+    context.mistake(entry.value.place,
+                    fmt::format("{} is {}, but it must be above 0, or a list that rotates would "
+                                "be unlimited; write one such as 1.2",
+                                entry.key, in_quotes(entry.value.text)));
+    return;
+  }
+  draft.spec.formula.margin_micro = micro;
 }
 
 template <auto Member>

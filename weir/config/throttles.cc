@@ -71,6 +71,15 @@ void read_excess_bytes(const Entry& entry, Context& context, ThrottlesDraft& dra
   read_count(entry, context, 0, kAmountMax, draft.spec().settings.jumbo_bytes_per_second);
 }
 
+void read_by_duration(const Entry& entry, Context& context, ThrottlesDraft& draft) {
+  read_flag(entry, context, draft.spec().settings.throttle_by_duration);
+}
+
+template <auto Member>
+void duration_at(const Entry& entry, Context& context, ThrottlesDraft& draft) {
+  read_count(entry, context, 0, kAmountMax, draft.spec().settings.*Member);
+}
+
 // --- congestion
 
 void read_tiers(const Entry& entry, Context& context, ThrottlesSpec& spec) {
@@ -129,6 +138,13 @@ constexpr Key<ThrottlesDraft> kThrottleKeys[] = {
      "The network's name of `consensus_gas`."},
     {"by_gas", read_by_gas, "true",
      "Whether contract calls are throttled by gas too. Default: whether a gas limit is written."},
+    {"by_duration", read_by_duration, "true",
+     "Whether contracts wait at consensus until the work of those before has leaked. Default "
+     "`true`."},
+    {"duration_capacity", duration_at<&Settings::duration_capacity>, "500000000",
+     "Units of that work before they wait. Default `500000000`."},
+    {"duration_per_second", duration_at<&Settings::duration_per_second>, "500000000",
+     "Units that leak in a second. Default `500000000`."},
     {"excess_bytes", read_excess_bytes, "133120",
      "Bytes per second that large transactions may have beyond 6,144 each. Default `133120`."},
     {"exempt_payers", read_exempt_payers, "100",

@@ -5,7 +5,6 @@
 namespace weir::server {
 
 using store::sqlite::Flusher;
-using store::sqlite::SamplingJournal;
 using store::sqlite::Store;
 
 Result<Keeper> Keeper::open(const config::Config& config, StartEmpty start_empty) {
@@ -34,40 +33,51 @@ Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, store::sqlit
   return report;
 }
 
+std::shared_ptr<Keeper::SamplingJournal> Keeper::journal() const {
+  const std::scoped_lock lock(grants_->lock);
+  return grants_->journal;
+}
+
 Status Keeper::keep(system::sampling::Sampling& sampling, Instant now) {
   if (!store_) return Done{};
-  if (!journal_) {
-    Result<std::unique_ptr<SamplingJournal>> journal =
+  std::shared_ptr<SamplingJournal> journal = this->journal();
+  if (!journal) {
+    Result<std::unique_ptr<SamplingJournal>> opened =
         SamplingJournal::open(store_->directory(), start_empty_);
-    if (!journal) return std::move(journal).error();
-    journal_ = std::move(*journal);
+    if (!opened) return std::move(opened).error();
+    journal = std::move(*opened);
+    const std::scoped_lock lock(grants_->lock);
+    grants_->journal = journal;
   }
   sampling.set_secret(store_->secret());
-  const Result<std::uint64_t> restored = journal_->restore(sampling, now);
+  const Result<std::uint64_t> restored = journal->restore(sampling, now);
   if (!restored) return restored.error();
-  sampling.set_journal(journal_.get());
+  sampling.set_journal(journal.get());
   return Done{};
 }
 
 void Keeper::forget_grants_before(Instant at) noexcept {
-  if (journal_) journal_->forget_before(at);
+  if (const auto journal = this->journal()) journal->forget_before(at);
 }
 
 Status Keeper::end() {
-  Status written = journal_ ? journal_->stop() : Status{Done{}};
+  const auto journal = this->journal();
+  Status written = journal ? journal->stop() : Status{Done{}};
   Status flushed = flusher_ ? flusher_->stop() : Status{Done{}};
   return flushed ? std::move(written) : std::move(flushed);
 }
 
 std::string Keeper::trouble() const {
   std::string flushing = flusher_ ? flusher_->stats().last_error : "";
-  return flushing.empty() && journal_ ? journal_->stats().last_error : flushing;
+  if (!flushing.empty()) return flushing;
+  const auto journal = this->journal();
+  return journal ? journal->stats().last_error : "";
 }
 
 std::optional<KeeperStats> Keeper::stats() const {
   if (!flusher_) return std::nullopt;
   KeeperStats stats{store_->stats(), flusher_->stats()};
-  if (journal_) stats.sampling = journal_->stats();
+  if (const auto journal = this->journal()) stats.sampling = journal->stats();
   return stats;
 }
 

@@ -9,11 +9,13 @@
 // Without `state` in the configuration every function does nothing. A flush that fails
 // does not stop decisions: trouble() says why until one succeeds again.
 //
-// Thread safety: trouble() and stats() from any thread, everything else from one.
+// Thread safety: trouble(), stats() and forget_grants_before() from any thread, also while
+// another calls keep(); everything else from one.
 
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -55,9 +57,18 @@ class Keeper {
   std::optional<KeeperStats> stats() const;
 
  private:
+  using SamplingJournal = store::sqlite::SamplingJournal;
+
+  // It may come with a reload, while others ask.
+  struct Grants {
+    std::mutex lock;
+    std::shared_ptr<SamplingJournal> journal;
+  };
+  std::shared_ptr<SamplingJournal> journal() const;
+
   std::unique_ptr<store::sqlite::Store> store_;
   std::unique_ptr<store::sqlite::Flusher> flusher_;  // after the store: it ends first
-  std::unique_ptr<store::sqlite::SamplingJournal> journal_;
+  std::unique_ptr<Grants> grants_ = std::make_unique<Grants>();
   StartEmpty start_empty_ = StartEmpty::kNo;
   Duration interval_{};
 };

@@ -124,12 +124,12 @@ struct Server::Impl {
     });
   }
   void arm_pool_timer() {
-    const Instant at = pool->jobs().next_instant();
+    const Instant at = pool->jobs().pools().next_instant();
     if (at == kForever) return;
     pool_timer->expires_after(std::max(Duration{0}, at - clock.now()));
     pool_timer->async_wait([this](const ErrorNumber& error) {
       if (error) return;
-      pool->jobs().advance(clock.now());
+      pool->jobs().pools().advance(clock.now());
       arm_pool_timer();
     });
   }
@@ -173,7 +173,7 @@ struct Server::Impl {
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
       if (pool != nullptr) {
-        pool->jobs().advance(clock.now());
+        pool->jobs().pools().advance(clock.now());
         watch("pools", pool_trouble, pool->trouble());
       }
       for (auto& loop : loops) {
@@ -437,7 +437,6 @@ Status Server::Impl::reload() {
   }
   // keep_contracts() and the reader of the file have judged them.
   if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
-  engine->try_waiters(clock.now());
   if (!keys.empty()) {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
@@ -447,6 +446,7 @@ Status Server::Impl::reload() {
     if (!rules) return std::move(rules).error();
     next->sampling->sampling->set_rules(std::move(*rules));
   }
+  engine->try_waiters(clock.now());
   {
     const std::scoped_lock lock(config_lock);
     config.sampling = std::move(next->sampling);

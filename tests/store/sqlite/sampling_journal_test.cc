@@ -152,6 +152,43 @@ TEST(SamplingJournal, ForgetsRecordsThatAreOfNoUseButNoReservationNumber) {
       << "though the clock was set back";
 }
 
+// Of a clock that was a day ahead when they were granted.
+TEST(SamplingJournal, ForgetsOtherRecordsThoughSomeAreOfAClockThatWasAhead) {
+  TemporaryDirectory dir;
+  const auto grant = [](const Running& running, std::string_view hotkey, int count, Instant at) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(running.counters->grant(miner(hotkey), 1, at, sampling::Keep::kFinal));
+    }
+    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+  };
+  grant(Running(dir.path()), "ahead", 3, kStart + 24h);
+  {
+    const Running running(dir.path());
+    EXPECT_EQ(running.count("ahead"), 3);
+    grant(running, "a", 5, kStart);
+    running.journal->forget_before(kStart + 1h);
+    grant(running, "b", 1, kStart + 2h);
+    running.journal->forget_before(kStart + 3h);
+    grant(running, "c", 1, kStart + 4h);
+  }
+  {
+    const Running after(dir.path(), 1000, kStart + 4h);
+    EXPECT_EQ(after.restored, 4u) << "three, and the last one";
+    EXPECT_EQ(after.count("ahead", kStart + 4h), 3);
+    EXPECT_EQ(after.count("c", kStart + 4h), 1);
+    after.journal->forget_before(kStart + 4h);
+    grant(after, "d", 1, kStart + 5h);
+  }
+  {
+    const Running on_time(dir.path(), 1000, kStart + 25h);
+    EXPECT_EQ(on_time.restored, 4u);
+    EXPECT_EQ(on_time.count("ahead", kStart + 25h), 0);
+    on_time.journal->forget_before(kStart + 24h);
+    grant(on_time, "e", 1, kStart + 25h);
+  }
+  EXPECT_EQ(Running(dir.path(), 1000, kStart + 25h).restored, 1u) << "their time has passed";
+}
+
 TEST(SamplingJournal, RefusesAFileThatIsNotItsOwn) {
   TemporaryDirectory dir;
   { const Running made(dir.path()); }

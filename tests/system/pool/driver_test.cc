@@ -44,8 +44,8 @@ TEST(PoolDriver, WaitsForAnotherThreadsEnd) {
   ASSERT_TRUE(first);
   std::thread other([&] {
     Result<RunningJob> second = driver.acquire("a");
-    EXPECT_TRUE(second);
-    if (second) EXPECT_TRUE(second->finish({.requests = 1}));
+    ASSERT_TRUE(second);
+    EXPECT_TRUE(second->finish({.requests = 1}));
   });
   while (pools->reading(clock.now()).waiting == 0) std::this_thread::yield();
   EXPECT_TRUE(first->finish({.requests = 1}));

@@ -194,11 +194,12 @@ TEST(LocalCoordinator, NeverExceedsALimitWhateverTheInstancesDo) {
     JobId job;
     Amounts estimate;
   };
-  std::map<std::size_t, std::unique_ptr<Instance>> instances;
-  std::size_t next_instance = 0;
   std::vector<Running> running;
   std::map<Instant, Amounts> by_minute;
   std::map<Instant, Amounts> by_day;
+  // The last to be made: when one of them goes, jobs of the others start.
+  std::map<std::size_t, std::unique_ptr<Instance>> instances;
+  std::size_t next_instance = 0;
   Instant now = kStart;
   // Grants are seen by the callbacks of all instances, at the instant of the grant.
   const auto submit = [&](std::size_t number, Instance& instance, const std::string& type) {

@@ -46,8 +46,10 @@ TEST(Outage, IsLivedThroughOnTheLastShare) {
   EXPECT_EQ(outage.instance.model_of(outage.instance.submit("a", kStart + 1s)), "m");
   const JobId beyond = outage.instance.submit("a", kStart + 1s);
   EXPECT_EQ(outage.instance.start_of(beyond), nullptr);
-  outage.instance.run_until(kStart + 1min);
+  outage.instance.run_until(kStart + 1min - 1ns);
   EXPECT_EQ(outage.coordinator->reading().admitted, 2u);
+  outage.instance.run_until(kStart + 1min);
+  EXPECT_EQ(outage.coordinator->reading().admitted, 3u);
   EXPECT_TRUE(outage.coordinator->reading().is_out);
 }
 

@@ -91,7 +91,7 @@ TEST(Allowance, RefusesWhatItsProductsCouldNotHold) {
   EXPECT_TRUE(allowance({}, {kParameterMicroMax, kParameterMicroMax, kParameterMicroMax}));
   EXPECT_FALSE(allowance({}, {kParameterMicroMax + 1, kMicro, 0}));
   EXPECT_FALSE(allowance({.margin_micro = kMarginMicroMax + 1}, {}));
-  EXPECT_FALSE(allowance({.margin_micro = -1}, {}));
+  EXPECT_FALSE(allowance({.margin_micro = kMarginMicroMin - 1}, {}));
   EXPECT_FALSE(allowance({.window_s = 0}, {}));
   EXPECT_FALSE(allowance({.window_s = kSpanSecondsMax + 1}, {}));
   EXPECT_FALSE(allowance({.horizon_s = 0}, {}));
@@ -102,9 +102,44 @@ TEST(Allowance, RefusesWhatItsProductsCouldNotHold) {
   }
 }
 
+TEST(Allowance, IsAtMostWhatOneStampCanCount) {
+  for (const Arithmetic arithmetic : {Arithmetic::kExact, Arithmetic::kDouble}) {
+    const Formula each_second{.horizon_s = 1, .window_s = 5, .arithmetic = arithmetic};
+    const std::int64_t fifth = kAllowanceMax / 5;  // without a remainder
+    EXPECT_EQ(*allowance(each_second, {0, 0, fifth * kMicro}), kAllowanceMax);
+    const auto more = allowance(each_second, {0, 0, (fifth + 1) * kMicro});
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().message,
+              "the allowance is more than 4294967295, which is as many as are counted; write a "
+              "longer rotation_interval or smaller counts");
+  }
+}
+
+// With a margin of 0 a list that rotates would be unlimited.
+TEST(Allowance, HasALimitWithTheLeastMargin) {
+  for (const Arithmetic arithmetic : {Arithmetic::kExact, Arithmetic::kDouble}) {
+    const Formula least{.margin_micro = kMarginMicroMin, .arithmetic = arithmetic};
+    EXPECT_EQ(*allowance(least, {1, kParameterMicroMax, 0}), 1);
+  }
+}
+
+TEST(Allowance, SaysWhatIsWrongInTheUnitsItIsWrittenIn) {
+  const auto message = [](const Formula& formula, const Rotation& rotation) {
+    const auto said = allowance(formula, rotation);
+    return said ? "none" : said.error().message;
+  };
+  EXPECT_EQ(message({.margin_micro = -1'500'000}, {}),
+            "margin is -1.5, but it must be between 0.000001 and 1000; write one within it");
+  EXPECT_EQ(message({}, {0, 0, kParameterMicroMax + 1}),
+            "sampling_count is 1000000000.000001, but it must be at most 10^9; write one within "
+            "it");
+  EXPECT_EQ(message({.window_s = 0}, {}),
+            "window is 0s, but it must be between 1s and 366 days; write one within it");
+}
+
 TEST(AllowanceProperty, IsTheLeastWholeNumberThatIsNotBelowBothTerms) {
   for_all([] {
-    const Formula formula{.margin_micro = *between(0, kMarginMicroMax),
+    const Formula formula{.margin_micro = *between(kMarginMicroMin, kMarginMicroMax),
                           .horizon_s = *between(1, kSpanSecondsMax),
                           .window_s = *between(1, kSpanSecondsMax)};
     const Rotation rotation{*between(0, 1'000 * kMicro), *between(1, 1'000'000 * kMicro),

@@ -8,8 +8,22 @@ namespace {
 
 using engine::Attribute;
 
+// Ready as often as it is told, and then failing.
+class FailingJournal final : public MemoryJournal {
+ public:
+  Status ready() const override {
+    if (ready_times == 0) return Error{ErrorCode::kUnavailable, "the disk is full"};
+    ready_times -= 1;
+    return Done{};
+  }
+  mutable int ready_times = 1'000'000;
+};
+
 struct SamplingGateTest : ::testing::Test {
-  SamplingGateTest() {
+  SamplingGateTest() { use(spec_of({six_an_hour()})); }
+
+  void use(RulesSpec spec, Options options = {}) {
+    sampling = sampling_of(std::move(spec), options);
     auto rules = engine::compile(
         {.limits = {{.name = "sampling", .meter = std::make_shared<SamplingGate>(sampling)}},
          .attributes = {"hotkey", "revision", "environment", "uid", "client"}});
@@ -30,7 +44,9 @@ struct SamplingGateTest : ::testing::Test {
     return engine->decide({who}, now)->verdict;
   }
 
-  std::shared_ptr<Sampling> sampling = sampling_of(spec_of({six_an_hour()}));
+  std::int64_t count(Instant now = kStart) const { return sampling->peek(miner(), 0, now)->count; }
+
+  std::shared_ptr<Sampling> sampling;
   std::unique_ptr<engine::Engine> engine;
 };
 
@@ -98,6 +114,114 @@ TEST_F(SamplingGateTest, GivesBackWhatAHoldDidNotUse) {
   EXPECT_EQ(again.granted, 2);
   engine->advance(kStart + 10min);  // the hold expires, and counts
   EXPECT_EQ(acquire(asker(), 6, kStart + 10min).granted, 0);
+}
+
+TEST_F(SamplingGateTest, CountsWhatAHoldCreatedBeyondWhatItWasGranted) {
+  MemoryJournal journal;
+  EnvironmentSpec environment = six_an_hour();
+  environment.parent = ParentSpec{30};
+  use(spec_of({environment}), {.journal = &journal});
+  const Decision all = acquire(asker(), 6, kStart, 1h);
+  const engine::Cost created[] = {{"requests", 20}};
+  EXPECT_TRUE(engine->settle(all.hold, created, kStart + 1min).ok());
+  Grant now = *sampling->peek(miner(), 0, kStart + 1min);
+  EXPECT_EQ(now.count, 20);
+  EXPECT_EQ(now.parent_count, 20);
+  EXPECT_EQ(now.next_free, kStart + 1h + 1min) << "when enough of the 14 have left";
+  EXPECT_EQ(count(kStart + 1h), 14);
+  // The disk knows it too.
+  const auto after = sampling_of(spec_of({environment}));
+  for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart + 2min));
+  now = *after->peek(miner(), 0, kStart + 2min);
+  EXPECT_EQ(now.count, 20);
+  EXPECT_EQ(now.parent_count, 20);
+  EXPECT_EQ(after->reading().reservations, 0u);
+}
+
+TEST_F(SamplingGateTest, CountsAnyNumberThatAHoldSaysItCreated) {
+  const Decision all = acquire(asker(), 6, kStart, 1h);
+  const engine::Cost created[] = {{"requests", kTermMax}};
+  EXPECT_TRUE(engine->settle(all.hold, created, kStart).ok());
+  EXPECT_GE(count(), kAllowanceMax);
+  EXPECT_EQ(acquire(asker(), 1, kStart + 1h - 1ns).granted, 0);
+  EXPECT_EQ(acquire(asker(), 6, kStart + 1h).granted, 6);
+}
+
+// Between the check and the charge of one decision the disk may fail.
+TEST_F(SamplingGateTest, CountsAndWritesWhatItHasCheckedThoughTheJournalFailsMeanwhile) {
+  for (const Duration hold : {Duration{}, Duration{60s}}) {
+    FailingJournal journal;
+    use(spec_of({six_an_hour()}), {.journal = &journal});
+    // One by one, until all that is asked before the charge is told that it is ready.
+    Decision said;
+    said.verdict = Verdict::kDenied;
+    for (int times = 0; !said.allowed() && times < 10; ++times) {
+      EXPECT_EQ(count(), 0);
+      EXPECT_TRUE(journal.records.empty());
+      journal.ready_times = times;
+      said = acquire(asker(), 4, kStart, hold);
+    }
+    ASSERT_TRUE(said.allowed());
+    EXPECT_EQ(journal.ready_times, 0) << "nobody asks when it is charged";
+    EXPECT_EQ(said.granted, 4);
+    EXPECT_EQ(count(), 4);
+    ASSERT_EQ(journal.records.size(), 1u);
+    EXPECT_EQ(journal.records[0].units, 4);
+    EXPECT_NE(take_pending().journal, nullptr) << "the answer waits for the record";
+  }
+}
+
+TEST_F(SamplingGateTest, EndsAHoldThoughTheJournalFails) {
+  FailingJournal journal;
+  use(spec_of({six_an_hour()}), {.journal = &journal});
+  const Decision all = acquire(asker(), 6, kStart, 60s);
+  (void)take_pending();
+  journal.ready_times = 0;
+  EXPECT_EQ(engine->cancel(all.hold, kStart), engine::HoldState::kCancelled);
+  EXPECT_EQ(count(), 0);
+  EXPECT_NE(take_pending().journal, nullptr) << "the answer waits for the record";
+}
+
+TEST_F(SamplingGateTest, CountsWhatItRefuses) {
+  const auto refused = [&] { return sampling->reading().environments[0].refused; };
+  EXPECT_EQ(acquire(asker(), 20).granted, 6);
+  EXPECT_EQ(refused(), 14u);
+  EXPECT_EQ(acquire(asker(), 20).granted, 0);
+  EXPECT_EQ(refused(), 34u);
+  EXPECT_EQ(decide(asker()), Verdict::kDenied);
+  EXPECT_EQ(refused(), 35u);
+  const std::vector<Attribute> who = asker();
+  EXPECT_EQ(engine->peek({who}, kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(refused(), 35u) << "nobody meant it";
+  EXPECT_EQ(sampling->reading().environments[0].granted, 6u);
+}
+
+TEST_F(SamplingGateTest, SaysTheMostThatCouldEverPass) {
+  EnvironmentSpec environment = six_an_hour();
+  environment.parent = ParentSpec{3};
+  use(spec_of({environment}));
+  const auto capacity = [&](std::string_view uid) {
+    const std::vector<Attribute> who = asker(uid);
+    return engine->peek({who}, kStart)->outcomes()[0].capacity;
+  };
+  EXPECT_EQ(capacity("7"), 3);
+  EXPECT_EQ(capacity("0"), kWantMax);
+  EXPECT_EQ(capacity("seven"), 0);
+}
+
+// Without anybody who sweeps: the engine may be embedded.
+TEST_F(SamplingGateTest, FindsRoomAgainWhenKeysHaveLeft) {
+  use(spec_of({six_an_hour()}), {.keys_max = 2});
+  const auto asker_of = [](std::string_view revision) {
+    return std::vector<Attribute>{
+        {"hotkey", "5F3s"}, {"revision", revision}, {"environment", "E"}, {"uid", "7"}};
+  };
+  EXPECT_EQ(decide(asker_of("r1")), Verdict::kAllowed);
+  EXPECT_EQ(decide(asker_of("r2")), Verdict::kAllowed);
+  EXPECT_EQ(decide(asker_of("r3")), Verdict::kDenied);
+  EXPECT_EQ(decide(asker_of("r1")), Verdict::kAllowed) << "it has its place";
+  EXPECT_EQ(decide(asker_of("r3"), kStart + 1h), Verdict::kDenied) << "but that made room";
+  EXPECT_EQ(decide(asker_of("r3"), kStart + 1h), Verdict::kAllowed);
 }
 
 }  // namespace

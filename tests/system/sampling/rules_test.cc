@@ -35,6 +35,17 @@ TEST(SamplingRules, RefuseNegativeParameters) {
   EXPECT_THAT(mistake_in(rotating("E", 5, 0, 200)), HasSubstr("rotation_interval is 0"));
 }
 
+TEST(SamplingRules, RefuseAMarginThatWouldOpenTheDoorInAnyMode) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.formula.margin_micro = 0;
+  for (const Mode mode : {Mode::kStrict, Mode::kPublished}) {
+    spec.mode = mode;
+    const Result<Rules> rules = make_rules(spec);
+    ASSERT_FALSE(rules);
+    EXPECT_THAT(rules.error().message, HasSubstr("margin is 0, but it must be between 0.000001"));
+  }
+}
+
 TEST(SamplingRules, HaveThePublishedDoorsOpenInThatModeOnly) {
   RulesSpec spec{.mode = Mode::kPublished};
   EXPECT_TRUE(make_rules(spec));
@@ -81,6 +92,10 @@ TEST(SamplingRules, GiveAParentTheAllowanceOrANumber) {
   EXPECT_EQ(rules.find("none")->parent, std::nullopt);
   own.parent = ParentSpec{0};
   EXPECT_THAT(mistake_in(own), HasSubstr("parent is 0"));
+  own.parent = ParentSpec{kAllowanceMax};
+  EXPECT_EQ(mistake_in(own), "none");
+  own.parent = ParentSpec{kAllowanceMax + 1};
+  EXPECT_THAT(mistake_in(own), HasSubstr("parent is 4294967296, but it must be between 1 and"));
 }
 
 }  // namespace

@@ -118,6 +118,76 @@ TEST(Sampling, StartsANewCounterForARevisionUnlessThereIsAParent) {
   EXPECT_EQ(granted(*sampling, miner("P", "r3"), 6, kStart + 2s).granted, 2);
 }
 
+TEST(Sampling, LimitsOverRevisionsThoughTheEnvironmentIsUnlimited) {
+  EnvironmentSpec environment = rotating("E", 0, 0, 0);
+  environment.parent = ParentSpec{8};
+  const auto sampling = sampling_of(spec_of({environment}));
+  Grant grant = granted(*sampling, miner("E", "r1"), 6, kStart);
+  EXPECT_EQ(grant.granted, 6);
+  EXPECT_EQ(grant.reason, Reason::kLimited);
+  EXPECT_EQ(grant.limit, std::nullopt);
+  EXPECT_EQ(grant.parent_limit, 8);
+  EXPECT_EQ(grant.remaining, 2);
+  EXPECT_EQ(sampling->check(miner("E", "r2"), 2, kStart).verdict, Verdict::kAllowed);
+  EXPECT_EQ(sampling->check(miner("E", "r2"), 3, kStart).verdict, Verdict::kDenied);
+  EXPECT_EQ(sampling->check(miner("E", "r2"), 3, kStart).earliest, kStart + 1h);
+  EXPECT_EQ(sampling->check(miner("E", "r2"), 9, kStart).verdict, Verdict::kNever);
+  grant = granted(*sampling, miner("E", "r2"), 6, kStart + 1s);
+  EXPECT_EQ(grant.granted, 2);
+  EXPECT_EQ(grant.next_free, kStart + 1h);
+  EXPECT_EQ(granted(*sampling, miner("E", "r3"), 1, kStart + 1s).granted, 0);
+}
+
+TEST(Sampling, IsUnlimitedIfTheParentTakesTheAllowanceOfNone) {
+  EnvironmentSpec environment = rotating("E", 0, 0, 0);
+  environment.parent = ParentSpec{};
+  const auto sampling = sampling_of(spec_of({environment}));
+  EXPECT_EQ(granted(*sampling, miner(), 100, kStart).reason, Reason::kUnlimited);
+}
+
+// --- asking only
+
+void expect_same(const Grant& said, const Grant& made) {
+  EXPECT_EQ(said.reason, made.reason);
+  EXPECT_EQ(said.wanted, made.wanted);
+  EXPECT_EQ(said.granted, made.granted);
+  EXPECT_EQ(said.count, made.count);
+  EXPECT_EQ(said.limit, made.limit);
+  EXPECT_EQ(said.remaining, made.remaining);
+  EXPECT_EQ(said.parent_count, made.parent_count);
+  EXPECT_EQ(said.parent_limit, made.parent_limit);
+  EXPECT_EQ(said.next_free, made.next_free);
+}
+
+TEST(Sampling, SaysWhatAGrantWouldSay) {
+  EnvironmentSpec with_parent = six_an_hour("P");
+  with_parent.parent = ParentSpec{8};
+  for (const Granting granting : {Granting::kCapped, Granting::kGate}) {
+    RulesSpec spec = spec_of({six_an_hour(), with_parent, rotating("U", 0, 0, 0)});
+    spec.granting = granting;
+    const auto sampling = sampling_of(spec);
+    for (const char* environment : {"E", "P", "U"}) {
+      for (const char* revision : {"r1", "r1", "r2", "r2", "r1"}) {
+        const Who who = miner(environment, revision);
+        const Grant said = *sampling->peek(who, 4, kStart);
+        EXPECT_EQ(said.reservation, 0u);
+        expect_same(said, granted(*sampling, who, 4, kStart));
+      }
+    }
+  }
+}
+
+TEST(Sampling, SaysWhyAGrantWouldFail) {
+  MemoryJournal journal;
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.keys_max = 1, .journal = &journal});
+  granted(*sampling, miner(), 1, kStart);
+  EXPECT_EQ(sampling->peek(miner("E", "r2"), 1, kStart).error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(sampling->peek(miner("E", "r2"), 0, kStart)) << "nothing would be kept";
+  journal.trouble = "the disk is full";
+  EXPECT_EQ(sampling->peek(miner(), 1, kStart).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(sampling->peek(miner(), 0, kStart)->count, 1);
+}
+
 TEST(Sampling, SaysWhatIsWrongWithWhoeverAsks) {
   const auto sampling = sampling_of(spec_of({six_an_hour()}));
   Who who = miner();
@@ -196,83 +266,31 @@ TEST(Sampling, DropsAKeyWhenItsLastTaskLeavesTheWindow) {
 }
 
 TEST(Sampling, RefusesMoreKeysThanItMayKeepUntilSomeLeave) {
-  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.keys_max = 4});
-  for (const char* revision : {"r1", "r2", "r3"}) {
-    granted(*sampling, miner("E", revision), 1, kStart);
-  }
+  EnvironmentSpec with_parent = six_an_hour("P");
+  with_parent.parent = ParentSpec{};
+  const auto sampling = sampling_of(spec_of({six_an_hour(), with_parent}), {.keys_max = 3});
+  for (const char* revision : {"r1", "r2"}) granted(*sampling, miner("E", revision), 1, kStart);
+  EXPECT_FALSE(sampling->grant(miner("P"), 1, kStart))
+      << "there is no room for a key and its parent";
+  granted(*sampling, miner("E", "r3"), 1, kStart);
   const Result<Grant> refused = sampling->grant(miner("E", "r4"), 1, kStart);
-  ASSERT_FALSE(refused) << "there must be room for a key and its parent";
+  ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(granted(*sampling, miner("E", "r1"), 6, kStart).granted, 5) << "it has its place";
   EXPECT_EQ(granted(*sampling, miner("E", "r4"), 1, kStart + 1h).granted, 1);
 }
 
-// --- the journal
-
-TEST(Sampling, RestoresFromItsJournal) {
-  MemoryJournal journal;
-  EnvironmentSpec environment = six_an_hour();
-  environment.parent = ParentSpec{7};
-  const auto before = sampling_of(spec_of({environment}), {.journal = &journal});
-  const Grant first = granted(*before, miner(), 4, kStart);
-  const Grant second = granted(*before, miner(), 2, kStart + 1s);
-  EXPECT_TRUE(before->commit(first.reservation, 3, kStart + 2s));
-
-  const auto after = sampling_of(spec_of({environment}));
-  for (const Record& record : journal.records) {
-    ASSERT_TRUE(after->restore(record, kStart + 1min));
+TEST(Sampling, KeepsAMillionKeysOfSixAndTheirReservationsWithin128BytesEach) {
+  constexpr std::size_t kKeys = 1'000'000;
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  for (std::size_t i = 0; i < kKeys; ++i) {
+    const std::string hotkey = std::to_string(i);
+    ASSERT_EQ(granted(*sampling, {hotkey, "r1", "E", 7}, 6, kStart).granted, 6);
   }
-  EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 1);
-  EXPECT_EQ(granted(*after, miner("E", "r2"), 6, kStart + 1min).granted, 1);
-  EXPECT_FALSE(after->release(first.reservation, kStart + 1min)) << "it was committed";
-  EXPECT_EQ(*after->release(second.reservation, kStart + 1min), 2);
-  EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 2);
-}
-
-TEST(Sampling, NeverGivesOutAReservationTwice) {
-  const auto before = sampling_of(spec_of({six_an_hour()}));
-  const Grant old = granted(*before, miner(), 1, kStart);
-  const auto after = sampling_of(spec_of({six_an_hour()}));
-  const Grant young = granted(*after, miner(), 1, kStart + 2h);
-  EXPECT_GT(young.reservation, old.reservation);
-}
-
-// A random test found this one.
-TEST(Sampling, NeverGivesOutAReservationTwiceThoughTheClockWasSetBack) {
-  MemoryJournal journal;
-  const auto before = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
-  granted(*before, miner(), 1, kStart + 24h);
-  const auto between = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
-  ASSERT_TRUE(between->restore(journal.records[0], kStart));
-  const Grant old = granted(*between, miner(), 1, kStart);
-  const auto after = sampling_of(spec_of({six_an_hour()}));
-  for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart + 2h));
-  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation, old.reservation);
-}
-
-TEST(Sampling, CountsGrantsOfAClockThatWasAheadFromNow) {
-  MemoryJournal journal;
-  const auto before = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
-  granted(*before, miner(), 6, kStart + 24h);
-  const auto after = sampling_of(spec_of({six_an_hour()}));
-  for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart));
-  const Grant grant = granted(*after, miner(), 1, kStart);
-  EXPECT_EQ(grant.granted, 0);
-  EXPECT_EQ(grant.next_free, kStart + 1h) << "not a day later";
-}
-
-TEST(Sampling, GrantsNothingWhileItsJournalCannotWrite) {
-  MemoryJournal journal;
-  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
-  const Grant grant = granted(*sampling, miner(), 1, kStart);
-  journal.trouble = "the disk is full";
-  const Result<Grant> refused = sampling->grant(miner(), 1, kStart);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
-  EXPECT_FALSE(sampling->commit(grant.reservation, 0, kStart));
-  EXPECT_EQ(sampling->check(miner(), 1, kStart).verdict, Verdict::kDenied);
-  journal.trouble.clear();
-  EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 5);
-  EXPECT_EQ(*sampling->commit(grant.reservation, 0, kStart), 1);
+  const Reading reading = sampling->reading();
+  EXPECT_EQ(reading.keys, kKeys);
+  EXPECT_EQ(reading.reservations, kReservationsKept);
+  EXPECT_LE(reading.bytes, kKeys * 128);
 }
 
 }  // namespace

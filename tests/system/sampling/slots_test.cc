@@ -39,6 +39,7 @@ TEST(Slots, AreRaisedToTheMinimumAtOnce) {
   const Adjustment made = adjust({}, {6, kNow - 1}, {}, kNow);
   EXPECT_TRUE(made.changed);
   EXPECT_EQ(made.slots, 20);
+  EXPECT_EQ(adjust({}, {-5, kNow - 1}, {}, kNow).slots, 20) << "below the minimum, not unset";
 }
 
 TEST(Slots, SayWhetherTheNumberIsAnother) {

@@ -116,6 +116,21 @@ TEST(ScalarBucket, LosesFractionsWhenItIsAskedOften) {
   EXPECT_TRUE(*bucket.claim(1, after(66'000ns + 67ns)));
 }
 
+TEST(DurationBucketProperty, SaysTheFirstInstantAtWhichAnythingIsFree) {
+  for_all([] {
+    DurationBucket bucket(*between(1, 1'000'000), *between(1, 1'000'000'000));
+    Moment now = after(0s);
+    for (std::int64_t i = *between(1, 5); i > 0; --i) {
+      now = moment_of(instant_of(now) + Duration{*between(0, 1'000'000)});
+      RC_ASSERT(bucket.use(*between(0, 1'000'000), now) == Fault::kNone);
+    }
+    const std::optional<std::int64_t> ns = bucket.free_after_ns(now);
+    RC_ASSERT(ns.has_value());
+    RC_ASSERT(bucket.free_at(moment_of(instant_of(now) + Duration{*ns})) > 0);
+    RC_ASSERT(*ns == 0 || bucket.free_at(moment_of(instant_of(now) + Duration{*ns - 1})) == 0);
+  });
+}
+
 TEST(DurationBucket, MayBeFilledBeyondItsCapacity) {
   DurationBucket bucket(100, 10);
   ASSERT_EQ(bucket.use(250, after(0s)), Fault::kNone);

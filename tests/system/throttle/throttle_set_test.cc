@@ -125,6 +125,83 @@ TEST(ThrottleSet, RefusesByGasBeforeAnyBucketIsAsked) {
   EXPECT_TRUE(set.decide(call, after(0s))->allowed);
 }
 
+// --- bytes
+
+constexpr std::string_view kEthereum = R"({"buckets": [
+  {"name": "E", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 2, "operations": ["EthereumTransaction"]}]}]})";
+
+ThrottleSet front_end_of(Settings settings) {
+  return ThrottleSet(definitions_of(kEthereum), {.settings = std::move(settings)});
+}
+
+Transaction ethereum(const ThrottleSet& set, std::int64_t bytes) {
+  Transaction transaction = named(set, "EthereumTransaction");
+  transaction.bytes = bytes;
+  return transaction;
+}
+
+TEST(ThrottleSet, CountsTheBytesThatALargeTransactionHasBeyondTheUsual) {
+  ThrottleSet set = front_end_of({.jumbo_bytes_per_second = 1'000});
+  ASSERT_TRUE(set.decide(ethereum(set, 6'144), after(0s))->allowed);
+  EXPECT_EQ(set.bytes()->used(), 0);
+  ASSERT_TRUE(set.decide(ethereum(set, 6'744), after(0s))->allowed);
+  EXPECT_EQ(set.bytes()->used(), 600);
+  const auto said = set.decide(ethereum(set, 7'045), after(500ms));
+  EXPECT_FALSE(said->allowed);  // 901 beside the 100 that have not leaked
+  EXPECT_EQ(set.bytes()->used(), 100);
+  const auto never = set.decide(ethereum(set, 7'145), after(500ms));
+  EXPECT_EQ(never->refuser, Refuser::kBytes);
+  EXPECT_TRUE(never->never);
+}
+
+TEST(ThrottleSet, SaysWhenTheBytesOfATransactionWouldFit) {
+  ThrottleSet set = front_end_of({.jumbo_bytes_per_second = 1'000});
+  Claims claims;
+  ASSERT_TRUE(set.decide(ethereum(set, 7'044), after(0s), &claims)->allowed);  // 900
+  const auto said = set.decide(ethereum(set, 6'644), after(0s));               // 500
+  EXPECT_EQ(said->refuser, Refuser::kBytes);
+  EXPECT_EQ(said->missing, 400);
+  EXPECT_EQ(said->fits_at, kStart + 400ms);
+  EXPECT_EQ(set.other_refusals().bytes, 1u);
+  set.refund(claims);
+  EXPECT_EQ(set.bytes()->used(), 0);
+}
+
+TEST(ThrottleSet, KeepsTheBytesOfATransactionThatABucketRefusesAsPublished) {
+  ThrottleSet set = front_end_of({.jumbo_bytes_per_second = 10'000});
+  EXPECT_EQ(admitted(set, "EthereumTransaction", after(0s), 3), 2);
+  EXPECT_EQ(set.decide(ethereum(set, 6'244), after(0s))->refuser, Refuser::kBucket);
+  EXPECT_EQ(set.bytes()->used(), 100);
+}
+
+TEST(ThrottleSet, AsksForBytesOfJumboOperationsAtTheFrontEndOnly) {
+  ThrottleSet off = front_end_of({.jumbo = false, .jumbo_bytes_per_second = 1});
+  EXPECT_TRUE(off.decide(ethereum(off, 100'000), after(0s))->allowed);
+  ThrottleSet others = front_end_of({.jumbo_operations = {}, .jumbo_bytes_per_second = 1});
+  EXPECT_TRUE(others.decide(ethereum(others, 100'000), after(0s))->allowed);
+  ThrottleSet consensus = consensus_of(kEthereum, {.jumbo_bytes_per_second = 1});
+  EXPECT_FALSE(consensus.bytes().has_value());
+  EXPECT_TRUE(consensus.decide(ethereum(consensus, 100'000), after(0s))->allowed);
+}
+
+// --- giving back
+
+TEST(ThrottleSet, UndoesSoManyOfAnOperationInAllItsBuckets) {
+  ThrottleSet set = consensus_of(kTwoBuckets);
+  const OperationId b = set.operations().find("b");
+  ASSERT_TRUE(decide(set, "b", after(0s)));
+  ASSERT_TRUE(decide(set, "a", after(0s)));
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 6 * kUnitsPerOperation);
+  EXPECT_EQ(set.undo(b, 1), Fault::kNone);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
+  EXPECT_EQ(set.buckets()[1].bucket.used(), 0);
+  EXPECT_EQ(set.undo(b, 5), Fault::kNone);
+  EXPECT_EQ(set.buckets()[0].bucket.used(), 0) << "never below nothing";
+  EXPECT_EQ(set.undo(set.operations().find("nobody"), 1), Fault::kUnknownOperation);
+  EXPECT_EQ(set.undo(b, -1), Fault::kIllegalArgument);
+}
+
 TEST(ThrottleSet, RefundsEverythingOneDecisionHasClaimed) {
   ThrottleSet set =
       consensus_of(kNetwork, {.throttle_by_gas = true, .consensus_gas_per_second = 1'000});

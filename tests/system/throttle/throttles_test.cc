@@ -40,10 +40,82 @@ TEST_F(ThrottlesTest, SayTheNetworksOwnWords) {
 TEST_F(ThrottlesTest, GiveBackUnusedGasOnceWhenSettled) {
   const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
   const auto said = throttles->submit(Role::kConsensus, call(90), kStart);
-  EXPECT_EQ(throttles->settle(said->claim, 30), ClaimEnd::kRoom);
+  EXPECT_EQ(*throttles->settle(said->claim, {.gas = 30}), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
-  EXPECT_EQ(throttles->settle(said->claim, 0), ClaimEnd::kUnknown);
+  EXPECT_EQ(*throttles->settle(said->claim, {}), ClaimEnd::kUnknown);
   EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
+}
+
+// --- duration
+
+TEST_F(ThrottlesTest, LetNoContractStartUntilTheWorkOfThoseBeforeHasLeaked) {
+  const auto throttles = make({.duration_capacity = 1'000, .duration_per_second = 100});
+  const auto first = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_EQ(*throttles->settle(first->claim, {.duration = 1'200}), ClaimEnd::kSame);
+  const Reading full = throttles->reading(kStart);
+  EXPECT_EQ(full.consensus.duration.used, 1'200);
+  EXPECT_EQ(full.consensus.duration.percent_used, 120.0);
+
+  const auto refused = throttles->submit(Role::kConsensus, call(0), kStart + 2s);
+  EXPECT_EQ(refused->status, "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(refused->bucket, "duration");
+  EXPECT_EQ(refused->claim, 0u);
+  EXPECT_EQ(refused->admission.missing, 1);
+  EXPECT_EQ(refused->admission.fits_at, kStart + 2s + 10ms);
+  const Reading then = throttles->reading(kStart + 2s);
+  EXPECT_EQ(then.consensus.buckets[0].used, 0) << "what it claimed is given back";
+  EXPECT_EQ(then.consensus.duration.used, 1'000);
+  EXPECT_EQ(then.consensus.duration.refusals, 1u);
+  EXPECT_EQ(throttles->peek(Role::kConsensus, call(0), kStart + 2s + 10ms - 1ns)->bucket,
+            "duration");
+  EXPECT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart + 2s + 10ms)->admission.allowed);
+}
+
+TEST_F(ThrottlesTest, CountDurationAtConsensusAndForThoseWhoAreNotExempt) {
+  const auto throttles = make({.duration_capacity = 1'000});
+  const auto front = throttles->submit(Role::kFrontEnd, call(0), kStart);
+  const auto wrong = throttles->settle(front->claim, {.duration = 5});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("duration is 5, but the claim is the front end's"));
+  EXPECT_TRUE(throttles->settle(front->claim, {})) << "it has not ended";
+
+  Submission exempt = call(0);
+  exempt.transaction.payer = 2;
+  const auto free = throttles->submit(Role::kConsensus, exempt, kStart);
+  EXPECT_TRUE(throttles->settle(free->claim, {.duration = 5'000}));
+  EXPECT_EQ(throttles->reading(kStart).consensus.duration.used, 0);
+  const auto other = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_TRUE(throttles->settle(other->claim, {.duration = 5'000}));
+  EXPECT_TRUE(throttles->submit(Role::kConsensus, exempt, kStart)->admission.allowed);
+  EXPECT_FALSE(throttles->submit(Role::kConsensus, call(0), kStart)->admission.allowed);
+}
+
+// Two transactions at once: the later one may be settled first.
+TEST_F(ThrottlesTest, ChargeDurationNoEarlierThanWasChargedBefore) {
+  const auto throttles = make({.duration_capacity = 1'000, .duration_per_second = 100});
+  const auto first = throttles->submit(Role::kConsensus, call(0), kStart);
+  const auto second = throttles->submit(Role::kConsensus, call(0), kStart + 1s);
+  EXPECT_TRUE(throttles->settle(second->claim, {.duration = 50}));
+  EXPECT_TRUE(throttles->settle(first->claim, {.duration = 500}));
+  EXPECT_EQ(throttles->reading(kStart + 1s).consensus.duration.used, 550);
+}
+
+TEST_F(ThrottlesTest, LetEveryContractStartIfDurationIsOff) {
+  const auto throttles = make({.throttle_by_duration = false, .duration_capacity = 1});
+  const auto said = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_TRUE(throttles->settle(said->claim, {.duration = kMax}));
+  EXPECT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart)->admission.allowed);
+}
+
+TEST_F(ThrottlesTest, NeverLetAContractStartWithoutAnyCapacityForDuration) {
+  const auto throttles = make({.duration_capacity = 0});
+  const auto said = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_TRUE(said->admission.never);
+  EXPECT_EQ(said->admission.fits_at, kForever);
+  Settings negative{.duration_capacity = -1};
+  EXPECT_FALSE(Throttles::create({.settings = negative}));
+  negative = {.duration_per_second = -1};
+  EXPECT_FALSE(Throttles::create({.settings = negative}));
 }
 
 TEST_F(ThrottlesTest, GiveBackEverythingWhenCancelled) {
@@ -164,7 +236,7 @@ TEST_F(ChangeTest, TakesANewGasLimitAndLeavesTheOperations) {
   EXPECT_EQ(front_end().gas.used, 0);
   const Submission other{.operation = "ContractCall", .transaction = {.gas = 30}};
   ASSERT_EQ(throttles->submit(Role::kFrontEnd, other, kStart)->status, "OK");
-  EXPECT_EQ(throttles->settle(said.claim, 0), ClaimEnd::kSame) << "it was claimed of the old one";
+  EXPECT_EQ(*throttles->settle(said.claim, {}), ClaimEnd::kSame) << "it was claimed of the old one";
   EXPECT_EQ(front_end().gas.used, 30);
   EXPECT_GT(front_end().buckets[0].used, 0);
 }

@@ -62,11 +62,16 @@ class TestHost final : public Host {
     return throttles_in_force;
   }
 
+  std::shared_ptr<system::sampling::Sampling> sampling() noexcept override {
+    return sampling_in_force;
+  }
+
   ComputeParts compute() noexcept override { return compute_in_force; }
   std::string name_of(std::string_view) noexcept override { return name; }
   system::pool::HeldJobs* pool() noexcept override { return pool_in_force; }
 
   std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
+  std::shared_ptr<system::sampling::Sampling> sampling_in_force{};
   ComputeParts compute_in_force{};
   system::pool::HeldJobs* pool_in_force = nullptr;
   std::string name{};

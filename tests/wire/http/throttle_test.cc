@@ -186,6 +186,38 @@ TEST(ThrottleClaims, GiveBackUnusedGasWhenSettled) {
   EXPECT_EQ(desk.used("front_end", 0), used) << "the operation was done";
 }
 
+TEST(ThrottleClaims, ChargeTheDurationOfAContractAtConsensus) {
+  ThrottleDesk desk;
+  constexpr std::string_view kCheap =
+      R"({"operation":"ContractCall","gas":1,"role":"consensus","at_ns":1800000000000000000})";
+  desk.submit(kCheap);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":500000500})").status,
+            200u);
+  const boost::json::value levels = parsed(desk.get("/v1/throttle").body);
+  EXPECT_EQ(levels.at("consensus").at("duration").at("used").as_int64(), 500'000'500);
+  const Answer refused = desk.submit(kCheap);
+  EXPECT_EQ(refused.status, 429u);
+  EXPECT_EQ(text_at(refused, "status"), "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(text_at(refused, "refused_by"), "duration");
+  EXPECT_EQ(text_at(refused, "shortfall"), "501");
+  EXPECT_EQ(text_at(refused, "earliest_ns"), "1800000000000001002");
+  EXPECT_EQ(text_at(refused, "claim"), "null");
+  const Answer later = desk.submit(
+      R"({"operation":"ContractCall","gas":1,"role":"consensus","at_ns":1800000000000001002})");
+  EXPECT_EQ(text_at(later, "status"), "OK");
+}
+
+TEST(ThrottleClaims, TakeADurationAtConsensusOnly) {
+  ThrottleDesk desk;
+  desk.submit(kCall);
+  const Answer wrong = desk.post("/v1/throttle/settle", R"({"claim":1,"duration":5})");
+  EXPECT_EQ(wrong.status, 400u);
+  EXPECT_THAT(detail(wrong), HasSubstr("work is counted at consensus; leave it out"));
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"duration":-5})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1,"duration":5})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1})").status, 200u);
+}
+
 TEST(ThrottleClaims, KeepTheirGasWhenNoFigureIsGiven) {
   ThrottleDesk desk;
   desk.submit(kCall);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <utility>
 
 namespace weir::store::redis {
 namespace {
@@ -51,23 +53,43 @@ std::string limits_in_words(const system::pool::ModelLimits& limits,
   return text;
 }
 
-std::optional<PoolTotals> read_totals(const Reply& reply, std::size_t from) {
-  std::array<std::int64_t, 10> numbers{};
+std::optional<std::int64_t> PoolReply::number(std::size_t place) const {
+  double value = 0;
+  if (rest.size() < (place + 1) * sizeof(value)) return std::nullopt;
+  std::memcpy(&value, rest.data() + place * sizeof(value), sizeof(value));
+  const auto most = static_cast<double>(kExactMax);
+  // Also false for what is not a number.
+  if (!(value >= -most && value <= most) || std::trunc(value) != value) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<PoolTotals> PoolReply::totals() const {
+  std::array<std::int64_t, kTotals> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto number = reply.at(from + i).integer();
-    if (!number || *number < 0) return std::nullopt;
-    numbers[i] = *number;
+    const auto found = number(i);
+    if (!found || *found < 0) return std::nullopt;
+    numbers[i] = *found;
   }
   PoolTotals totals;
-  totals.now_us = numbers[0];
-  totals.epoch = numbers[1];
-  totals.count = numbers[2];
-  totals.minute_us = numbers[3];
-  totals.used.minute = {numbers[4], numbers[5]};
-  totals.day_us = numbers[6];
-  totals.used.day = {numbers[7], numbers[8]};
-  totals.in_flight = numbers[9];
+  totals.marker = numbers[0];
+  totals.version = numbers[1];
+  totals.epoch = numbers[2];
+  totals.count = numbers[3];
+  totals.minute_us = numbers[4];
+  totals.used.minute = {numbers[5], numbers[6]};
+  totals.day_us = numbers[7];
+  totals.used.day = {numbers[8], numbers[9]};
+  totals.in_flight = numbers[10];
+  totals.now_us = numbers[19];
   return totals;
+}
+
+PoolReply read_reply(const Reply& reply) {
+  const std::string_view text = (reply.is_array() ? reply.at(0) : reply).text().value_or("");
+  const auto digit = [&](std::size_t place) {
+    return place < text.size() && text[place] >= '0' && text[place] <= '9' ? text[place] - '0' : -1;
+  };
+  return {digit(0), digit(1), text.substr(std::min<std::size_t>(2, text.size()))};
 }
 
 }  // namespace weir::store::redis

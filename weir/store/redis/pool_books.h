@@ -8,7 +8,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +44,21 @@ std::string allocations_channel(std::string_view prefix);
 std::string limits_in_words(const system::pool::ModelLimits& limits,
                             const system::pool::Amounts& average, Duration minute, Duration day);
 
+// Whole numbers as the scripts read them. Each lies below 2^53, so it is exact as a double.
+template <typename... Numbers>
+std::string packed(Numbers... numbers) {
+  static_assert(std::endian::native == std::endian::little);
+  const std::array<double, sizeof...(numbers)> doubles = {static_cast<double>(numbers)...};
+  std::string text(sizeof(doubles), '\0');
+  std::memcpy(text.data(), doubles.data(), sizeof(doubles));
+  return text;
+}
+constexpr std::int64_t kExactMax = (std::int64_t{1} << 53) - 1;
+constexpr std::int64_t kNoLimit = kExactMax;
+
 struct PoolTotals {
+  std::int64_t marker = 0;
+  std::int64_t version = 0;
   std::int64_t now_us = 0;
   std::int64_t epoch = 0;
   std::int64_t count = 0;
@@ -50,8 +67,21 @@ struct PoolTotals {
   system::pool::Usage used{};
   std::int64_t in_flight = 0;
 };
-// Ten numbers of the reply; nothing if they are not there.
-std::optional<PoolTotals> read_totals(const Reply& reply, std::size_t from);
+
+// The answer of a script.
+struct PoolReply {
+  static constexpr std::size_t kTotals = 20;
+
+  std::int64_t code = -1;  // a PoolCode; -1: the reply has not the form of one
+  std::int64_t more = 0;   // one more digit
+  std::string_view rest{};
+
+  // The number at this place behind the digits, if it is there, and whole and exact.
+  std::optional<std::int64_t> number(std::size_t place) const;
+  std::optional<PoolTotals> totals() const;
+};
+// Valid for as long as the reply.
+PoolReply read_reply(const Reply& reply);
 
 // What this instance used or reserved in the current windows: what it reports if the books
 // are lost.

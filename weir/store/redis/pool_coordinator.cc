@@ -19,6 +19,14 @@ namespace {
 
 using namespace system::pool;
 
+// Beyond what the pool system itself demands.
+Status validate(const Registration& registration) {
+  if (Status valid = validate_registration(registration); !valid) return valid;
+  if (registration.version <= static_cast<std::uint64_t>(kExactMax)) return Done{};
+  return bad_argument(fmt::format("version is {}, but in Redis it may be {} at most",
+                                  registration.version, kExactMax));
+}
+
 // Gathers the ends of several things, and goes on when the last has come.
 class Gathering {
  public:
@@ -50,7 +58,7 @@ class Core final : public PoolHost, public std::enable_shared_from_this<Core> {
   void start(Registration registration, CoordinatorListener& listener, StatusCallback started);
   void stop(StatusCallback stopped);
   void close();
-  void acquire(const std::string& model, const Amounts& estimate, AcquireCallback answered);
+  void acquire(std::string_view model, const Amounts& estimate, AcquireCallback answered);
   void release(const Grant& grant, const Amounts& used, ReleaseCallback released);
   void replay(const std::string& model, const Amounts& used, Instant used_at,
               StatusCallback replayed);
@@ -97,7 +105,7 @@ class Core final : public PoolHost, public std::enable_shared_from_this<Core> {
 };
 
 void Core::start(Registration registration, CoordinatorListener& listener, StatusCallback started) {
-  if (const Status valid = validate_registration(registration); !valid) {
+  if (const Status valid = validate(registration); !valid) {
     return started(now(), valid);
   }
   WEIR_ASSERT(!client_);
@@ -235,7 +243,7 @@ PoolModel* Core::find(std::string_view model) {
   return found == models_.end() ? nullptr : found->second.get();
 }
 
-void Core::acquire(const std::string& model, const Amounts& estimate, AcquireCallback answered) {
+void Core::acquire(std::string_view model, const Amounts& estimate, AcquireCallback answered) {
   const auto refuse = [&](Refused reason, std::string message) {
     answered(now(), Refusal{reason, Dimension::kConcurrency, kForever, std::move(message)});
   };
@@ -269,7 +277,7 @@ void Core::update(const Registration& registration, StatusCallback updated) {
   if (!is_running_) {
     return updated(now(), Error{ErrorCode::kUnavailable, "the coordinator is not running"});
   }
-  if (const Status valid = validate_registration(registration); !valid) {
+  if (const Status valid = validate(registration); !valid) {
     return updated(now(), valid);
   }
   if (!unenrolled_.empty()) {
@@ -317,12 +325,10 @@ void Core::report(ReportCallback reported) {
         reported(now(), std::move(*report));
       });
   for (const auto& [name, model] : models_) {
-    const std::string most = fmt::format("{}", kInstancesReportedMax);
-    const std::string minute = fmt::format("{}", us_of(options_.minute));
-    const std::string day = fmt::format("{}", us_of(options_.day));
+    const std::string numbers =
+        packed(model->marker(), us_of(options_.minute), us_of(options_.day), kInstancesReportedMax);
     const std::array<std::string_view, 2> keys = {model->keys().books, model->keys().leases};
-    const std::array<std::string_view, 5> arguments = {model->marker(), most, minute, day,
-                                                       model->keys().channel};
+    const std::array<std::string_view, 1> arguments = {numbers};
     client_->call(pool_scripts().report, keys, arguments,
                   [this, report, gathering, model = model.get()](const Answer& answer) {
                     if (!answer.ok()) return gathering->end(to_error(answer.failure()));
@@ -333,7 +339,7 @@ void Core::report(ReportCallback reported) {
 }
 
 void Core::add_report(CoordinatorReport& report, const PoolModel& model, const Reply& reply) const {
-  const auto totals = read_totals(reply, 1);
+  const auto totals = read_reply(reply).totals();
   if (!totals) return;
   report.instance_count = std::max(report.instance_count, totals->count);
   report.models.push_back({.model = model.name(),
@@ -342,9 +348,9 @@ void Core::add_report(CoordinatorReport& report, const PoolModel& model, const R
                            .day = instant_of_us(totals->day_us),
                            .used = totals->used,
                            .in_flight = totals->in_flight});
-  for (std::size_t i = 11; i < reply.size(); ++i) {
+  for (std::size_t i = 1; i < reply.size(); ++i) {
     const Reply row = reply.at(i);
-    const std::string id(row.at(1).text().value_or("?"));
+    const std::string id(row.at(0).text().value_or("?"));
     auto same = std::find_if(report.instances.begin(), report.instances.end(),
                              [&](const InstanceReport& known) { return known.id == id; });
     if (same == report.instances.end()) {
@@ -352,10 +358,10 @@ void Core::add_report(CoordinatorReport& report, const PoolModel& model, const R
       report.instances.push_back({.id = id, .is_own = id == options_.instance});
       same = report.instances.end() - 1;
     }
-    const std::int64_t lease_us = row.at(3).number().value_or(0);
+    const std::int64_t lease_us = row.at(2).number().value_or(0);
     same->last_heard =
         later_of(same->last_heard, instant_of_us(lease_us) - options_.instance_timeout);
-    same->in_flight += row.at(2).number().value_or(0);
+    same->in_flight += row.at(1).number().value_or(0);
   }
 }
 
@@ -406,11 +412,13 @@ class RedisCoordinator final : public Coordinator {
   }
   void acquire(std::string_view model, const Amounts& estimate, Instant,
                AcquireCallback answered) override {
+    if (loop_.is_here()) return core_->acquire(model, estimate, std::move(answered));
     post([model = std::string(model), estimate, answered = std::move(answered)](
              Core& core) mutable { core.acquire(model, estimate, std::move(answered)); });
   }
   void release(const Grant& grant, const Amounts& used, Instant,
                ReleaseCallback released) override {
+    if (loop_.is_here()) return core_->release(grant, used, std::move(released));
     post([grant, used, released = std::move(released)](Core& core) mutable {
       core.release(grant, used, std::move(released));
     });

@@ -13,8 +13,7 @@
 // An instance that was taken for dead registers again by itself; what it holds from before is
 // fenced. A Redis that lost its data is noticed by a marker; a model then admits again once
 // the instances have reported what they used, or after `instance_timeout` with the silent
-// ones counted at their full share. An empty Redis that has not run for as long is not told
-// from one that lost its data, so the first instance on it waits, too.
+// ones counted at their full share.
 //
 // Mechanism and an example in numbers: docs/design/redis.md. Keys, scripts and messages:
 // docs/reference/redis.md.
@@ -50,6 +49,9 @@ struct PoolCoordinatorOptions : LinkOptions {
   Duration timeout = std::chrono::milliseconds{500};  // of a question
   Duration heartbeat = std::chrono::seconds{5};
   Duration instance_timeout = std::chrono::seconds{15};  // without a heartbeat: dead
+  // Without it, an empty Redis that has not run for `instance_timeout` may be one that lost its
+  // data, and the first instance waits for as long.
+  bool trusts_empty = false;
   // The windows. The same for the whole fleet.
   Duration minute = system::pool::kMinute;
   Duration day = system::pool::kDay;

@@ -15,12 +15,10 @@ using namespace system::pool;
 
 constexpr int kTriesMax = 3;  // of one acquire: registration gone, recovery due
 
-std::int64_t code_of(const Reply& reply) { return reply.at(0).integer().value_or(-1); }
 bool is(std::int64_t code, PoolCode expected) {
   return code == static_cast<std::int64_t>(expected);
 }
 
-std::string text_of(std::int64_t number) { return fmt::format("{}", number); }
 std::int64_t us_at(Instant at) { return at.ns / kNsPerUs; }
 
 }  // namespace
@@ -30,9 +28,6 @@ PoolModel::PoolModel(PoolHost& host, std::string name, const PoolRules& rules)
       name_(std::move(name)),
       keys_(pool_keys(host.options().prefix, name_)),
       rules_(rules),
-      minute_text_(text_of(us_of(host.options().minute))),
-      day_text_(text_of(us_of(host.options().day))),
-      version_text_(fmt::format("{}", rules.version)),
       tell_(host.loop()) {}
 
 Duration PoolModel::left_until(SteadyInstant deadline) const {
@@ -86,11 +81,12 @@ void PoolModel::ask(AskedRef asked) {
       break;
   }
   ++asked->tries;
-  const std::string tokens = text_of(asked->estimate.tokens);
-  const std::string requests = text_of(asked->estimate.requests);
+  const PoolCoordinatorOptions& options = host_.options();
+  const std::string numbers =
+      packed(marker_, rules_.version, us_of(options.minute), us_of(options.day),
+             asked->estimate.tokens, asked->estimate.requests);
   const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 7> arguments = {
-      registration_, marker_, version_text_, minute_text_, day_text_, tokens, requests};
+  const std::array<std::string_view, 2> arguments = {registration_, numbers};
   host_.client().call(pool_scripts().acquire, keys, arguments,
                       [this, asked](const Answer& answer) { on_acquired(asked, answer); },
                       {.timeout = left_until(asked->deadline),
@@ -101,8 +97,8 @@ void PoolModel::ask(AskedRef asked) {
 
 void PoolModel::on_acquired(const AskedRef& asked, const Answer& answer) {
   if (!answer.ok()) return on_unreachable(asked, answer.failure());
-  const Reply& reply = answer.reply();
-  const std::int64_t code = code_of(reply);
+  const PoolReply reply = read_reply(answer.reply());
+  const std::int64_t code = reply.code;
   if (is(code, PoolCode::kLost) || is(code, PoolCode::kNotRegistered)) {
     come_back();
     if (asked->tries >= kTriesMax) {
@@ -120,8 +116,8 @@ void PoolModel::on_acquired(const AskedRef& asked, const Answer& answer) {
                   fmt::format("mismatch: model {}: the fleet has other limits", in_quotes(name_)));
   }
   if (is(code, PoolCode::kRecovering)) {
-    const std::int64_t now_us = reply.at(1).integer().value_or(0);
-    const std::int64_t until_us = reply.at(2).integer().value_or(0);
+    const std::int64_t now_us = reply.number(0).value_or(0);
+    const std::int64_t until_us = reply.number(1).value_or(0);
     if (until_us <= now_us && asked->tries < kTriesMax) {
       heartbeat();  // ends the recovery
       return ask(asked);
@@ -132,16 +128,15 @@ void PoolModel::on_acquired(const AskedRef& asked, const Answer& answer) {
                               in_quotes(name_)),
                   host_.now() + Duration{std::max<std::int64_t>(0, until_us - now_us) * kNsPerUs});
   }
-  const auto totals = read_totals(reply, 2);
-  const auto bound = reply.at(1).integer();
+  const auto totals = reply.totals();
   const bool is_answer =
       is(code, PoolCode::kDone) || is(code, PoolCode::kExhausted) || is(code, PoolCode::kBusy);
-  if (!totals || !bound || *bound < 0 || *bound > 4 || !is_answer) {
+  if (!totals || reply.more < 0 || reply.more > 4 || !is_answer) {
     return on_unreachable(asked, {FailureKind::kProtocol, "a reply of the wrong form", true});
   }
   take_totals(*totals);
   if (is(code, PoolCode::kDone)) return on_granted(asked, *totals);
-  asked->answered(host_.now(), refusal_of(*asked, code, *bound, *totals));
+  asked->answered(host_.now(), refusal_of(*asked, code, reply.more, *totals));
 }
 
 void PoolModel::on_granted(const AskedRef& asked, const PoolTotals& totals) {
@@ -190,8 +185,9 @@ void PoolModel::on_unreachable(const AskedRef& asked, const Failure& failure) {
 
 void PoolModel::on_late(const Amounts& estimate, const Answer& answer) {
   if (phase_ == Phase::kClosed) return;
-  const auto totals = read_totals(answer.reply(), 2);
-  if (!is(code_of(answer.reply()), PoolCode::kDone) || !totals) {
+  const PoolReply reply = read_reply(answer.reply());
+  const auto totals = reply.totals();
+  if (!is(reply.code, PoolCode::kDone) || !totals) {
     own_.add({-estimate.tokens, -estimate.requests}, {-estimate.tokens, -estimate.requests});
     return;
   }
@@ -239,30 +235,15 @@ void PoolModel::settle(Settling settling) {
 void PoolModel::send_settling(std::uint64_t number) {
   Settling& settling = settling_.at(number);
   settling.is_sent = true;
-  const std::array<std::string, 8> numbers = {fmt::format("{}", number),
-                                              text_of(settling.grant.estimate.tokens),
-                                              text_of(settling.grant.estimate.requests),
-                                              text_of(settling.used.tokens),
-                                              text_of(settling.used.requests),
-                                              text_of(us_at(settling.grant.minute)),
-                                              text_of(us_at(settling.grant.day)),
-                                              text_of(us_of(host_.options().announce_every))};
+  const PoolCoordinatorOptions& options = host_.options();
+  const std::string numbers =
+      packed(marker_, number, us_of(options.minute), us_of(options.day),
+             settling.grant.estimate.tokens, settling.grant.estimate.requests, settling.used.tokens,
+             settling.used.requests, us_at(settling.grant.minute), us_at(settling.grant.day),
+             us_of(options.announce_every), settling.is_fenced ? 1 : 0);
   const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 14> arguments = {
-      settling.is_fenced ? std::string_view("-") : registration_,
-      marker_,
-      numbers[0],
-      minute_text_,
-      day_text_,
-      numbers[1],
-      numbers[2],
-      numbers[3],
-      numbers[4],
-      numbers[5],
-      numbers[6],
-      keys_.channel,
-      numbers[7],
-      settling.is_fenced ? "fenced" : ""};
+  const std::array<std::string_view, 3> arguments = {
+      settling.is_fenced ? std::string_view("-") : registration_, numbers, keys_.channel};
   const auto done = [this, number](const Answer& answer) { on_released(number, answer); };
   host_.client().call(pool_scripts().release, keys, arguments, done,
                       {.timeout = left_until(settling.deadline), .late = done});
@@ -297,18 +278,19 @@ void PoolModel::on_released(std::uint64_t number, const Answer& reply_or_failure
     settling_.insert(std::move(node));
     return;
   }
-  const Reply& reply = reply_or_failure.reply();
-  const std::int64_t code = code_of(reply);
-  const auto totals = read_totals(reply, 2);
-  if (is(code, PoolCode::kLost) || (is(code, PoolCode::kNotRegistered) && !totals)) {
+  const PoolReply reply = read_reply(reply_or_failure.reply());
+  const auto totals = reply.totals();
+  if (is(reply.code, PoolCode::kLost) || (is(reply.code, PoolCode::kNotRegistered) && !totals)) {
     found->second.is_sent = false;
     return come_back();
   }
   if (totals) {
     take_totals(*totals);
-    own_.add({reply.at(12).integer().value_or(0), reply.at(13).integer().value_or(0)},
-             {reply.at(14).integer().value_or(0), reply.at(15).integer().value_or(0)});
-    if (reply.at(1).integer() == 1) tell_later();
+    const auto more = [&](std::size_t place) {
+      return reply.number(PoolReply::kTotals + place).value_or(0);
+    };
+    own_.add({more(0), more(1)}, {more(2), more(3)});
+    if (reply.more == 1) tell_later();
   }
   Settling settled = std::move(settling_.extract(found).mapped());
   answer(settled, settled.is_fenced ? Released::kFenced : Released::kSettled);
@@ -337,15 +319,15 @@ void PoolModel::replay(const Amounts& used, Instant used_at, StatusCallback repl
   }
   const std::int64_t at_us = us_at(used_at) + ahead_us_;
   const PoolCoordinatorOptions& options = host_.options();
-  const std::array<std::string, 4> numbers = {text_of(used.tokens), text_of(used.requests),
-                                              text_of(at_us - at_us % us_of(options.minute)),
-                                              text_of(at_us - at_us % us_of(options.day))};
+  const std::int64_t minute_us = us_of(options.minute);
+  const std::int64_t day_us = us_of(options.day);
+  const std::string numbers = packed(marker_, minute_us, day_us, used.tokens, used.requests,
+                                     at_us - at_us % minute_us, at_us - at_us % day_us);
   const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 7> arguments = {
-      marker_, minute_text_, day_text_, numbers[0], numbers[1], numbers[2], numbers[3]};
+  const std::array<std::string_view, 1> arguments = {numbers};
   const auto done = [this, used, replayed = std::move(replayed)](const Answer& answer) {
     if (!answer.ok()) return replayed(host_.now(), to_error(answer.failure()));
-    if (!is(code_of(answer.reply()), PoolCode::kDone)) {
+    if (!is(read_reply(answer.reply()).code, PoolCode::kDone)) {
       return replayed(host_.now(), Error{ErrorCode::kUnavailable, "Redis has lost its data"});
     }
     own_.add(used, used);

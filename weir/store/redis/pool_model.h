@@ -74,7 +74,7 @@ class PoolModel {
   const PoolKeys& keys() const noexcept { return keys_; }
   const PoolRules& rules() const noexcept { return rules_; }
   const PoolTotals& totals() const noexcept { return totals_; }
-  const std::string& marker() const noexcept { return marker_; }
+  std::int64_t marker() const noexcept { return marker_; }
   bool is_in() const noexcept { return phase_ == Phase::kIn; }
 
   // Registers, unless that is under way. on_enrolled() is called when it has ended.
@@ -134,7 +134,7 @@ class PoolModel {
   void answer(Settling& settling, system::pool::Released result);
 
   void on_enrolled(const Answer& answer);
-  void take_registration(const Reply& reply, const PoolTotals& totals);
+  void take_registration(const PoolReply& reply, const PoolTotals& totals);
   void settle_until(std::uint64_t number);
   void send_heartbeat(bool states_in_flight);
   void take_totals(const PoolTotals& totals);
@@ -146,14 +146,11 @@ class PoolModel {
   const std::string name_;
   const PoolKeys keys_;
   PoolRules rules_;
-  std::string minute_text_;
-  std::string day_text_;
-  std::string version_text_;
 
   Phase phase_ = Phase::kOut;
-  bool is_stale_ = false;  // what is being registered is no longer what should be
-  std::string mismatch_;   // while refused: why
-  std::string marker_;
+  bool is_stale_ = false;             // what is being registered is no longer what should be
+  std::string mismatch_;              // while refused: why
+  std::int64_t marker_ = 0;           // of the books registered in; 0: none yet
   std::string registration_;          // empty: never registered
   std::uint64_t fence_since_ = 0;     // grants of earlier registrations are fenced
   std::uint64_t enrolled_until_ = 0;  // releases that the registration under way has counted

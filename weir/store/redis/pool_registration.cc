@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <utility>
@@ -15,18 +16,14 @@ namespace {
 
 using namespace system::pool;
 
-bool is(const Reply& reply, PoolCode expected) {
-  return reply.at(0).integer() == static_cast<std::int64_t>(expected);
+bool is(const PoolReply& reply, PoolCode expected) {
+  return reply.code == static_cast<std::int64_t>(expected);
 }
 
-std::string text_of(std::int64_t number) { return fmt::format("{}", number); }
-std::string text_of(const std::optional<std::int64_t>& number) {
-  return number ? fmt::format("{}", *number) : std::string();
-}
-
-std::string new_marker() {
+// Two stores do not have the same, and none has 0.
+std::int64_t new_marker() {
   std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
+  return std::uniform_int_distribution<std::int64_t>(1, kExactMax)(random);
 }
 
 enum class Kind : std::uint8_t {
@@ -46,41 +43,26 @@ void PoolModel::enrol() {
   for (const auto& [number, settling] : settling_) own.settle(settling.grant, settling.used);
   const PoolCoordinatorOptions& options = host_.options();
   const ModelLimits& limits = rules_.limits;
-  const std::vector<std::string> words = {
-      options.instance,
-      text_of(us_of(options.instance_timeout)),
-      version_text_,
-      limits_in_words(limits, rules_.average, options.minute, options.day),
-      minute_text_,
-      day_text_,
-      keys_.channel,
-      registration_,
-      marker_,
-      new_marker(),
-      fmt::format("{}", last_number_),
-      text_of(outstanding_),
-      text_of(totals_.epoch),
-      text_of(totals_.count),
-      text_of(own.minute_us),
-      text_of(own.used.minute.tokens),
-      text_of(own.used.minute.requests),
-      text_of(own.day_us),
-      text_of(own.used.day.tokens),
-      text_of(own.used.day.requests),
-      text_of(limits.rates.tokens_per_minute),
-      text_of(limits.rates.requests_per_minute),
-      text_of(limits.rates.tokens_per_day),
-      text_of(limits.rates.requests_per_day),
-      text_of(limits.concurrent)};
-  const std::vector<std::string_view> arguments(words.begin(), words.end());
+  const auto limit = [](const std::optional<std::int64_t>& value) {
+    return value.value_or(kNoLimit);
+  };
+  const std::string numbers = packed(
+      us_of(options.instance_timeout), rules_.version, us_of(options.minute), us_of(options.day),
+      marker_, new_marker(), last_number_, outstanding_, totals_.epoch, totals_.count,
+      own.minute_us, own.used.minute.tokens, own.used.minute.requests, own.day_us,
+      own.used.day.tokens, own.used.day.requests, limit(limits.rates.tokens_per_minute),
+      limit(limits.rates.requests_per_minute), limit(limits.rates.tokens_per_day),
+      limit(limits.rates.requests_per_day), limit(limits.concurrent), options.trusts_empty ? 1 : 0);
+  const std::string words = limits_in_words(limits, rules_.average, options.minute, options.day);
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 5> arguments = {keys_.channel, options.instance, words,
+                                                     registration_, numbers};
   host_.client().call(pool_scripts().enrol, keys, arguments,
                       [this](const Answer& answer) { on_enrolled(answer); });
 }
 
 void PoolModel::change(const PoolRules& rules) {
   rules_ = rules;
-  version_text_ = fmt::format("{}", rules.version);
   if (phase_ == Phase::kEnrolling) {
     is_stale_ = true;
     return;
@@ -96,22 +78,22 @@ void PoolModel::on_enrolled(const Answer& answer) {
     fail_waiting(Refused::kUnreachable, fmt::format("unreachable: {}", message));
     return host_.on_enrolled(*this, to_error(answer.failure()));
   }
-  const Reply& reply = answer.reply();
+  const PoolReply reply = read_reply(answer.reply());
   if (is(reply, PoolCode::kMismatch)) {
     if (is_stale_) return enrol();
     phase_ = Phase::kRefused;
     mismatch_ = fmt::format(
         "mismatch: model {}: the fleet has version {} with {}, but this instance has version {} "
         "with {}; give every instance the same, or a higher version with the new one",
-        in_quotes(name_), reply.at(1).integer().value_or(0), reply.at(2).text().value_or("?"),
-        rules_.version,
+        in_quotes(name_), reply.number(0).value_or(0),
+        reply.rest.substr(std::min(sizeof(double), reply.rest.size())), rules_.version,
         limits_in_words(rules_.limits, rules_.average, host_.options().minute,
                         host_.options().day));
     fail_waiting(Refused::kMismatch, mismatch_);
     return host_.on_enrolled(*this, bad_argument(mismatch_));
   }
-  const auto totals = read_totals(reply, 6);
-  if (!is(reply, PoolCode::kDone) || !totals || !reply.at(5).text()) {
+  const auto totals = reply.totals();
+  if (!is(reply, PoolCode::kDone) || !totals || !reply.number(PoolReply::kTotals + 1)) {
     const std::string message = "unreachable: Redis answers a registration with nonsense";
     fail_waiting(Refused::kUnreachable, message);
     return host_.on_enrolled(*this, Error{ErrorCode::kUnavailable, message});
@@ -126,15 +108,15 @@ void PoolModel::on_enrolled(const Answer& answer) {
   for (AskedRef& asked : std::exchange(waiting_, {})) ask(std::move(asked));
 }
 
-void PoolModel::take_registration(const Reply& reply, const PoolTotals& totals) {
-  const auto kind = static_cast<Kind>(reply.at(1).integer().value_or(0));
-  const std::int64_t number = reply.at(3).integer().value_or(0);
-  registration_ = text_of(number);
-  marker_ = *reply.at(5).text();
+void PoolModel::take_registration(const PoolReply& reply, const PoolTotals& totals) {
+  const auto kind = static_cast<Kind>(reply.more);
+  const std::int64_t number = reply.number(PoolReply::kTotals).value_or(0);
+  registration_ = fmt::format("{}", number);
+  marker_ = totals.marker;
   phase_ = Phase::kIn;
   take_totals(totals);
   if (kind == Kind::kResumed) {
-    settle_until(static_cast<std::uint64_t>(reply.at(2).integer().value_or(0)));
+    settle_until(static_cast<std::uint64_t>(reply.number(PoolReply::kTotals + 1).value_or(0)));
   } else if (kind == Kind::kLost) {
     settle_until(enrolled_until_);
   } else {
@@ -169,16 +151,17 @@ void PoolModel::heartbeat() {
 }
 
 void PoolModel::send_heartbeat(bool states_in_flight) {
-  const std::string lease = text_of(us_of(host_.options().instance_timeout));
-  const std::string in_flight = states_in_flight ? text_of(live_count()) : std::string();
+  const PoolCoordinatorOptions& options = host_.options();
+  const std::string numbers =
+      packed(marker_, us_of(options.instance_timeout), us_of(options.minute), us_of(options.day),
+             states_in_flight ? live_count() : -1);
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
-  const std::array<std::string_view, 7> arguments = {
-      registration_, marker_, lease, minute_text_, day_text_, keys_.channel, in_flight};
+  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
     if (!answer.ok() || phase_ != Phase::kIn) return;
-    const Reply& reply = answer.reply();
+    const PoolReply reply = read_reply(answer.reply());
     if (is(reply, PoolCode::kLost) || is(reply, PoolCode::kNotRegistered)) return come_back();
-    if (const auto totals = read_totals(reply, 2)) take_totals(*totals);
+    if (const auto totals = reply.totals()) take_totals(*totals);
   });
 }
 
@@ -212,8 +195,8 @@ void PoolModel::unregister(std::function<void(Status)> done) {
                           in_quotes(name_))});
   }
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
-  const std::array<std::string_view, 5> arguments = {registration_, marker_, minute_text_,
-                                                     day_text_, keys_.channel};
+  const std::string numbers = packed(marker_);
+  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().unregister, keys, arguments,
                       [done = std::move(done)](const Answer& answer) {
                         done(answer.ok() ? Status(Done{}) : Status(to_error(answer.failure())));

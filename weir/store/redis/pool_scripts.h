@@ -1,7 +1,8 @@
 // The scripts by which the instances of a fleet share the limits of a model.
 //
-// Keys, fields, arguments and replies: docs/reference/redis.md. Every reply is an array
-// whose first element is a PoolCode.
+// Keys, fields, arguments and replies: docs/reference/redis.md. Every reply is a text, or an
+// array that begins with one, whose first letter is the digit of a PoolCode. Numbers travel as
+// little-endian doubles.
 //
 // Internal to this folder.
 //

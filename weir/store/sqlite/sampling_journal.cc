@@ -66,9 +66,12 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
     return std::move(status).error();
   }
   Result<Statement> query = database_.prepare(
-      "SELECT key_low, key_high, parent_low, parent_high, at, parent_at, units, reservation "
+      "SELECT key_low, key_high, parent_low, parent_high, at, parent_at, units, reservation, place "
       "FROM records ORDER BY place");
   if (!query) return unusable(kFormat, file_, query.error());
+  purged_.place = 0;
+  restored_place_ = 0;
+  restored_at_ns_ = now.ns;
   std::uint64_t count = 0;
   for (;;) {
     const Result<bool> row = query->step();
@@ -87,6 +90,7 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
       return unusable(kFormat, file_, fmt::format("record {} is not sound", count + 1));
     if (Status status = sampling.restore(record, now); !status) return std::move(status).error();
     last_reservation_ = std::max(last_reservation_, record.reservation);
+    restored_place_ = query->integer(8);
     count += 1;
   }
 }
@@ -206,29 +210,41 @@ Status SamplingJournal::write(const std::vector<Record>& records) {
       last_reservation_ = std::max(last_reservation_, record.reservation);
     }
   }
-  if (Status status = purge(); !status) return status;
-  return transaction->commit();
+  const Purged before = purged_;
+  Status status = purge();
+  if (status) status = transaction->commit();
+  if (!status) purged_ = before;
+  return status;
 }
 
-// The oldest rows first, some at a time. The largest number of a reservation stays known: it
-// must not be given out again, even if the clock is set back.
+// The oldest rows first, some at a time. Those of a clock that was ahead are passed over, for
+// a later process: when their time comes is not known here, and they must not stop the others.
+// The largest number of a reservation stays known: it must not be given out again, even if the
+// clock is set back.
 Status SamplingJournal::purge() {
   const std::int64_t before_ns = useless_before_ns_.load();
-  if (before_ns - purged_before_ns_ < kPurgeEvery.count()) return Done{};
+  if (before_ns - purged_.before_ns < kPurgeEvery.count()) return Done{};
   Result<Statement> erase = database_.prepare(
-      "DELETE FROM records WHERE place IN (SELECT place FROM records ORDER BY place LIMIT ?1) AND "
-      "at <= ?2 AND parent_at <= ?2");
+      "DELETE FROM records WHERE place > ?1 AND place <= ?1 + ?2 AND at <= ?3 AND parent_at <= ?3");
   if (!erase) return std::move(erase).error();
-  if (Status status = erase->bind(1, kPurgedAtOnce).bind(2, before_ns).run(); !status)
-    return status;
+  erase->bind(1, purged_.place).bind(2, kPurgedAtOnce).bind(3, before_ns);
+  if (Status status = erase->run(); !status) return status;
   const Result<std::int64_t> gone = database_.integer("SELECT changes()");
   if (!gone) return gone.error();
+  Result<Statement> next = database_.prepare(
+      "SELECT place FROM records WHERE place > ?1 AND (place > ?2 OR (at <= ?3 AND parent_at <= "
+      "?3)) ORDER BY place LIMIT 1");
+  if (!next) return std::move(next).error();
+  next->bind(1, purged_.place).bind(2, restored_place_).bind(3, restored_at_ns_);
+  const Result<bool> has_next = next->step();
+  if (!has_next) return has_next.error();
   Result<Statement> remember =
       database_.prepare("UPDATE facts SET value = ?1 WHERE name = 'last_reservation'");
   if (!remember) return std::move(remember).error();
   if (Status status = remember->bind(1, signed_of(last_reservation_)).run(); !status) return status;
+  purged_.place = *has_next ? next->integer(0) - 1 : 0;
   // As long as all of them go there are more.
-  if (*gone < kPurgedAtOnce) purged_before_ns_ = before_ns;
+  if (*gone < kPurgedAtOnce) purged_.before_ns = before_ns;
   return Done{};
 }
 

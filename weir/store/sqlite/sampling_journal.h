@@ -90,7 +90,13 @@ class SamplingJournal final : public system::sampling::Journal {
   std::mutex file_lock_;  // of the database
   Database database_;
   std::atomic<std::int64_t> useless_before_ns_{0};
-  std::int64_t purged_before_ns_ = 0;  // as the rest, under file_lock_
+  struct Purged {
+    std::int64_t before_ns = 0;
+    std::int64_t place = 0;  // up to there rows are gone, or of a clock that was ahead
+  };
+  Purged purged_;                    // as the rest, under file_lock_
+  std::int64_t restored_place_ = 0;  // up to there rows are of before restore()
+  std::int64_t restored_at_ns_ = 0;
   std::uint64_t last_reservation_ = 0;
 
   mutable std::mutex lock_;  // of everything below; taken before the database's, never after

@@ -1,10 +1,9 @@
-// Allocation message: an instance's allocation as the published document writes it.
+// Allocation message: an allocation as JSON, in the published form.
 //
-//   {"instanceId":"instance-1","allocation":{"instanceCount":2,
-//    "pools":{"gpt-4":{"totalSlots":50,"tokensPerMinute":500000,...}},
-//    "dynamicLimits":{"gpt-4":{"tokensPerMinute":500000}}}}
+//   {"instanceId":"inst-1","allocation":{"instanceCount":2,"pools":{"gpt-4":{"totalSlots":50,
+//    "tokensPerMinute":500000,...}},"dynamicLimits":{"gpt-4":{"tokensPerMinute":500000}}}}
 //
-// A dimension that is not limited is 0 in `pools` and absent from `dynamicLimits`.
+// A dimension that is not limited is 0 in `pools` and missing in `dynamicLimits`.
 //
 // Thread safety: every function is pure.
 
@@ -17,6 +16,7 @@
 
 namespace weir::system::pool {
 
+std::string allocation_json(const Allocation& allocation);
 std::string allocation_message(std::string_view instance, const Allocation& allocation);
 
 }  // namespace weir::system::pool

@@ -24,6 +24,9 @@ struct JobRequest {
   // The longest wait over everything; models that remain then get one try each. Nothing: as
   // long as the type waits for each of its models.
   std::optional<Duration> patience{};
+  // How long it may run before it counts as failed, so that the places of a client that is gone
+  // come back. Nothing: as long as it likes.
+  std::optional<Duration> hold{};
 };
 
 // The job may run on this model now.
@@ -37,7 +40,8 @@ struct Start {
   Usage used{};
   ModelLimits limits{};
   Duration waited{};
-  std::int64_t attempt = 1;  // grows with every delegation
+  Instant expires_at = kForever;  // see JobRequest::hold
+  std::int64_t attempt = 1;       // grows with every delegation
 };
 
 enum class JobRefused : std::uint8_t {

@@ -47,6 +47,7 @@ Status LocalFleet::adopt(const Registration& registration) {
 }
 
 LocalFleet::Model* LocalFleet::model(std::string_view name, Instant now) {
+  last_ = later_of(last_, now);
   const auto found = models_.find(name);
   if (found == models_.end()) return nullptr;
   Model& model = found->second;
@@ -128,8 +129,9 @@ LocalCoordinator::~LocalCoordinator() {
   if (!member_) return;
   const LocalFleet::MemberPtr member = member_;
   if (!member->is_stopped) {
+    const Instant now = fleet_->last_;
     lock.unlock();
-    stop(Instant{}, [](Instant, const Status&) {});
+    stop(now, [](Instant, const Status&) {});
     lock.lock();
   }
   fleet_->quiet_.wait(lock, [&] { return member->calls == 0; });

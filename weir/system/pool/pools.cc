@@ -96,6 +96,7 @@ void Pools::start(Instant now, StatusCallback started) {
   {
     const Lock lock(lock_);
     next_minute_ = window_begin(Dimension::kTokensPerMinute, now) + kMinute;
+    last_ = later_of(last_, now);
     if (settings_.ratios.interval > Duration{0}) next_adjustment_ = now + settings_.ratios.interval;
     if (memory_ && !settings_.memory->max_kb) next_probe_ = now + settings_.memory->interval;
   }
@@ -103,8 +104,8 @@ void Pools::start(Instant now, StatusCallback started) {
 }
 
 void Pools::stop(Instant now, StatusCallback stopped) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   is_stopped_ = true;
   std::vector<Job*> waiting;
   for (const auto& [id, job] : jobs_) {
@@ -137,8 +138,11 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   if (request.patience && *request.patience < Duration{0}) {
     return bad_argument("the wait is negative; write 0s for none");
   }
-  Work work{now};
+  if (request.hold && (*request.hold <= Duration{0} || *request.hold > kWaitMax)) {
+    return bad_argument("the hold must be above 0 and at most 7 days; write 10m");
+  }
   Lock lock(lock_);
+  Work work = work_at(now);
   if (is_stopped_) return Error{ErrorCode::kUnavailable, "the pools have stopped"};
   if (jobs_.size() >= settings_.jobs_max) {
     return Error{
@@ -151,8 +155,9 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   job.id = id;
   job.type = type->second;
   job.callback = std::move(callback);
-  job.submitted_at = now;
-  if (request.patience) job.patience_end = now + *request.patience;
+  job.submitted_at = work.now;
+  if (request.patience) job.patience_end = work.now + *request.patience;
+  job.hold = request.hold;
   tally_.submitted += 1;
   // Those who were there before come first.
   drain(work);
@@ -163,8 +168,8 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
 }
 
 bool Pools::withdraw(JobId id, Instant now) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return false;
   Job& job = *found->second;
@@ -209,12 +214,13 @@ Result<Settlement> Pools::reject(JobId job, const Used& used, Instant now) {
 }
 
 Status Pools::cancel(JobId id, Instant now) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   Result<Job*> found = running(id);
   if (!found) return std::move(found).error();
   Job& job = **found;
   turn_windows(work);
+  deadlines_.erase({job.deadline, job.id});
   tally_.withdrawn += 1;
   release(job.grant, job.model, {}, work);
   undo(job, work);
@@ -224,10 +230,28 @@ Status Pools::cancel(JobId id, Instant now) {
   return Done{};
 }
 
+Result<Instant> Pools::renew(JobId id, Duration hold, Instant now) {
+  if (hold <= Duration{0} || hold > kWaitMax) {
+    return bad_argument("the hold must be above 0 and at most 7 days; write 10m");
+  }
+  Lock lock(lock_);
+  Work work = work_at(now);
+  Result<Job*> found = running(id);
+  if (!found) return std::move(found).error();
+  Job& job = **found;
+  deadlines_.erase({job.deadline, job.id});
+  job.hold = hold;
+  job.deadline = work.now + hold;
+  deadlines_.emplace(job.deadline, job.id);
+  const Instant expires_at = job.deadline;
+  conclude(lock, work);
+  return expires_at;
+}
+
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {
   if (Status valid = validate_used(used); !valid) return valid;
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   Result<Job*> found = running(id);
   if (!found) return std::move(found).error();
   Job& job = **found;
@@ -245,7 +269,7 @@ Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback call
   } else {
     job.delegations += 1;
     const bool has_another = std::ranges::any_of(escalation_, [&](std::size_t model) {
-      return !job.tried[model] && models_[model].limiter.has_capacity(now);
+      return !job.tried[model] && models_[model].limiter.has_capacity(work.now);
     });
     if (!has_another) job.tried.reset();
     next_model(job, work);
@@ -256,8 +280,8 @@ Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback call
 }
 
 void Pools::advance(Instant now) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   turn_windows(work);
   unblock(work);
   for (const Model& model : models_) {
@@ -265,8 +289,8 @@ void Pools::advance(Instant now) {
   }
   drain(work);
   expire(work);
-  if (next_adjustment_ <= now) adjust(work);
-  if (memory_ && next_probe_ <= now) probe_memory(work);
+  if (next_adjustment_ <= work.now) adjust(work);
+  if (memory_ && next_probe_ <= work.now) probe_memory(work);
   drain(work);
   conclude(lock, work);
 }
@@ -292,8 +316,8 @@ void Pools::on_overage(std::function<void(Instant, std::string_view, const Overa
 }
 
 void Pools::allocated(Instant now, const Allocation& allocation) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   if (allocation.instance_count < 1 || allocation.epoch < allocation_.epoch) return;
   allocation_ = allocation;
   std::int64_t capacity = 0;
@@ -326,14 +350,15 @@ void Pools::allocated(Instant now, const Allocation& allocation) {
   for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   if (allocation_told_) {
-    work.after.emplace_back([this, now, allocation] { allocation_told_(now, allocation); });
+    work.after.emplace_back(
+        [this, now = work.now, allocation] { allocation_told_(now, allocation); });
   }
   conclude(lock, work);
 }
 
 void Pools::freed(Instant now, std::string_view model) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   const auto found = model_places_.find(model);
   if (found == model_places_.end()) return;
   forget_refusals(found->second);
@@ -342,8 +367,8 @@ void Pools::freed(Instant now, std::string_view model) {
 }
 
 void Pools::reachable(Instant now, bool is_reachable) {
-  Work work{now};
   Lock lock(lock_);
+  Work work = work_at(now);
   is_reachable_ = is_reachable;
   // Without a coordinator the answers are others too.
   for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
@@ -354,53 +379,6 @@ void Pools::reachable(Instant now, bool is_reachable) {
 bool Pools::is_reachable() const {
   const Lock lock(lock_);
   return is_reachable_.value_or(false);
-}
-
-Reading Pools::reading(Instant now) const {
-  const Lock lock(lock_);
-  Reading reading{.rule = settings_.rule,
-                  .is_reachable = is_reachable_.value_or(false),
-                  .allocation = allocation_,
-                  .capacity = shares_.capacity(),
-                  .last_adjusted = last_adjusted_,
-                  .jobs = jobs_.size(),
-                  .tally = tally_};
-  if (memory_) reading.memory = memory_->reading();
-  std::vector<ModelAvailability> available;
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    ModelLimiter limiter = models_[i].limiter;  // reading it turns its windows
-    ModelReading model{.name = settings_.models[i].name,
-                       .pool = models_[i].pool,
-                       .in_flight = limiter.in_flight(),
-                       .tally = models_[i].tally};
-    for (const Dimension rate : kRates) {
-      model.rates[static_cast<std::size_t>(rate)] = limiter.rate(rate, now);
-    }
-    for (std::size_t type = 0; type < settings_.types.size(); ++type) {
-      const Queue& queue = queues_[place(i, type)];
-      const TypeCheck check = queue.meter.check(now);
-      const auto waiting = static_cast<std::int64_t>(queue.waiting.size());
-      model.types.push_back(
-          {check.slots, check.used, check.dimension, queue.meter.in_flight(), waiting});
-      model.waiting += waiting;
-    }
-    reading.waiting += static_cast<std::size_t>(model.waiting);
-    available.push_back({model.pool ? model.pool->total_slots : 0, settings_.models[i].bounds});
-    reading.models.push_back(std::move(model));
-  }
-  std::vector<double> initial;
-  for (std::size_t type = 0; type < settings_.types.size(); ++type) {
-    const auto waiting = static_cast<std::int64_t>(slot_waiting_[type].size());
-    initial.push_back(shares_.initial_ratio(type));
-    reading.types.push_back({settings_.types[type].name, shares_.ratio(type),
-                             shares_.initial_ratio(type), settings_.types[type].is_flexible,
-                             shares_.slots(type), shares_.in_flight(type), waiting});
-    reading.waiting += static_cast<std::size_t>(waiting);
-  }
-  const std::optional<std::int64_t> in_memory =
-      memory_ ? memory_slots(settings_.types, initial, memory_->budget()) : std::nullopt;
-  reading.available_slots = available_slots(available, in_memory);
-  return reading;
 }
 
 }  // namespace weir::system::pool

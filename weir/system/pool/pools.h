@@ -89,6 +89,13 @@ class Pools final : private CoordinatorListener {
   Result<Settlement> reject(JobId job, const Used& used, Instant now);
   // It was started and never ran: as if it had not been. Nothing is billed.
   Status cancel(JobId job, Instant now);
+  // It needs longer than it said: its hold begins anew. The instant at which it expires.
+  Result<Instant> renew(JobId job, Duration hold, Instant now);
+
+  // New limits, prices, estimates, waits and ratios for the same models and job types; jobs go on.
+  // A change of limits or estimates needs a higher version, and the coordinator's consent. An
+  // error changes nothing.
+  void change(Settings settings, Instant now, StatusCallback changed);
 
   // --- Time.
   void advance(Instant now);
@@ -101,7 +108,7 @@ class Pools final : private CoordinatorListener {
   void on_allocation(std::function<void(Instant, const Allocation&)> told);
   void on_overage(std::function<void(Instant, std::string_view model, const Overage&)> told);
 
-  const Settings& settings() const noexcept { return settings_; }
+  Settings settings() const;
   bool is_reachable() const;  // whether the coordinator can be asked
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
@@ -148,6 +155,7 @@ class Pools final : private CoordinatorListener {
   Queue& queue_of(const Job& job) noexcept;
   Duration max_wait(std::size_t type, std::size_t model, Instant now) const;
   Result<Job*> running(JobId job);
+  void apply(const Settings& settings, Instant now);
 
   // --- pools_life.cc: from one state to the next. With the lock held.
   void begin(Job& job, Work& work);
@@ -163,9 +171,11 @@ class Pools final : private CoordinatorListener {
   Overage leave_model(Job& job, const std::optional<Used>& used, const Amounts& reported,
                       Work& work);
   // `used` goes to the bill and `counted` to the windows.
-  enum class Ending : std::uint8_t { kFinished, kFailed };
+  enum class Ending : std::uint8_t { kFinished, kFailed, kExpired };
   Result<Settlement> end_running(JobId id, Ending ending, const std::optional<Used>& used,
                                  const std::optional<Used>& counted, Instant now);
+  Settlement end(Job& job, Ending ending, const std::optional<Used>& used,
+                 const std::optional<Used>& counted, Work& work);
   void bill(Job& job, const std::optional<Used>& used);
   void release(const Grant& grant, std::size_t model, const Amounts& used, Work& work);
   void remove(Job& job, Work& work);
@@ -188,10 +198,12 @@ class Pools final : private CoordinatorListener {
   void apply_ratios(Work& work);
   void ask_granted(const std::vector<JobId>& granted, Work& work);
   Instant earliest() const;
+  // Time that goes back counts as standing still.
+  Work work_at(Instant now) { return {last_ = later_of(last_, now)}; }
   // Releases the lock and does what is left to do.
   void conclude(Lock& lock, Work& work);
 
-  const Settings settings_;
+  Settings settings_;                    // names never change; the rest is guarded by the lock
   std::vector<std::size_t> escalation_;  // places of models
   std::map<std::string, std::size_t, std::less<>> model_places_;
   std::map<std::string, std::size_t, std::less<>> type_places_;
@@ -199,6 +211,7 @@ class Pools final : private CoordinatorListener {
   std::function<void(Instant, std::string_view, const Overage&)> overage_told_;
 
   mutable std::mutex lock_;
+  Instant last_{};
   bool is_stopped_ = false;
   Allocation allocation_{};
   std::optional<bool> is_reachable_{};  // nothing: not known

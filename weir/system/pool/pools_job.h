@@ -13,10 +13,11 @@ struct Pools::Job {
   JobCallback callback{};
   Instant submitted_at{};
   Instant patience_end = kForever;
+  std::optional<Duration> hold{};
   bool has_slot = false;
   bool is_withdrawn = false;  // while the coordinator is asked
 
-  // The wait at hand.
+  // The wait at hand, or the run.
   std::size_t model = 0;
   Instant deadline = kForever;
   bool is_last_try = false;

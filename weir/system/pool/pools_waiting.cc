@@ -141,12 +141,16 @@ void Pools::unblock(Work& work) {
   }
 }
 
-// One last try for those whose time is up, then the next model.
+// One last try for those whose time is up, then the next model. What runs too long has failed.
 void Pools::expire(Work& work) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= work.now) {
     Job& job = *jobs_.at(deadlines_.begin()->second);
     const JobState state = job.state;
     dequeue(job);
+    if (state == JobState::kRunning) {
+      end(job, Ending::kExpired, std::nullopt, std::nullopt, work);
+      continue;
+    }
     if (state == JobState::kWaitingForSlot) {
       refuse(job, JobRefused::kTypeSlots, work);
       continue;

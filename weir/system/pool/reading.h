@@ -21,6 +21,7 @@ struct ModelTally {
   std::uint64_t started = 0;
   std::uint64_t finished = 0;
   std::uint64_t failed = 0;
+  std::uint64_t expired = 0;
   std::uint64_t delegated = 0;
   std::uint64_t refused = 0;  // by the coordinator
   std::uint64_t tokens = 0;   // used

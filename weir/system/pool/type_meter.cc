@@ -26,27 +26,20 @@ TypeCheck TypeMeter::check(Instant now) const noexcept {
   return rule_ == CountRule::kStrict ? check_strict(now) : check_published(now);
 }
 
-std::int64_t TypeMeter::started_in_minute(Instant now) const noexcept {
-  return id_of(now, kMinute) > minute_.id ? 0 : minute_.count;
-}
-std::int64_t TypeMeter::started_in_day(Instant now) const noexcept {
-  return id_of(now, kDay) > day_.id ? 0 : day_.count;
-}
-
 // A refusal names the dimension that frees last; an admission the one with the least room.
 TypeCheck TypeMeter::check_strict(Instant now) const noexcept {
   const std::int64_t in_minute = started_in_minute(now);
   const std::int64_t in_day = started_in_day(now);
   if (in_day >= strict_.day) {
-    const std::int64_t id = std::max(day_.id, id_of(now, kDay));
-    return {false, strict_.day, in_day, strict_.day_bound, end_of(id, kDay)};
+    return {false, strict_.day, in_day, strict_.day_bound,
+            later_of(day_.end, end_of(id_of(now, kDay), kDay))};
   }
   if (in_flight_ >= strict_.in_flight) {
     return {false, strict_.in_flight, in_flight_, Dimension::kConcurrency, kForever};
   }
   if (in_minute >= strict_.minute) {
-    const std::int64_t id = std::max(minute_.id, id_of(now, kMinute));
-    return {false, strict_.minute, in_minute, strict_.minute_bound, end_of(id, kMinute)};
+    return {false, strict_.minute, in_minute, strict_.minute_bound,
+            later_of(minute_.end, end_of(id_of(now, kMinute), kMinute))};
   }
   TypeCheck least{true, strict_.in_flight, in_flight_, Dimension::kConcurrency, now};
   if (strict_.minute - in_minute < least.slots - least.used) {
@@ -64,7 +57,7 @@ TypeCheck TypeMeter::check_published(Instant now) const noexcept {
     check.used = in_flight_;
   } else {
     const std::int64_t id = id_of(now, published_.window);
-    check.used = minute_.id == id ? minute_.count : 0;
+    check.used = one_.id == id ? one_.count : 0;
     check.retry_at = end_of(id, published_.window);
   }
   check.allowed = check.used < check.slots;
@@ -74,34 +67,35 @@ TypeCheck TypeMeter::check_published(Instant now) const noexcept {
 
 TypeMark TypeMeter::take(Instant now) noexcept {
   in_flight_ += 1;
-  const auto count = [](Count& counter, std::int64_t id, Duration window) {
-    counter = {id, counter.id == id ? counter.count + 1 : 1, window};
-  };
   if (rule_ == CountRule::kStrict) {
-    count(minute_, std::max(minute_.id, id_of(now, kMinute)), kMinute);
-    count(day_, std::max(day_.id, id_of(now, kDay)), kDay);
-    return {minute_.id, day_.id};
+    const auto count = [now](Count& counter, Duration window) {
+      if (now >= counter.end) counter = {end_of(id_of(now, window), window), 0};
+      counter.count += 1;
+    };
+    count(minute_, kMinute);
+    count(day_, kDay);
+    return {.minute_end = minute_.end, .day_end = day_.end};
   }
   if (published_.window == Duration{0}) return {};
-  count(minute_, id_of(now, published_.window), published_.window);
-  return {minute_.id, -1};
+  const std::int64_t id = id_of(now, published_.window);
+  one_ = {id, one_.id == id ? one_.count + 1 : 1, published_.window};
+  return {.published = id};
 }
 
 void TypeMeter::give_back(Instant now) noexcept {
   in_flight_ = std::max<std::int64_t>(0, in_flight_ - 1);
-  if (rule_ != CountRule::kRefund || minute_.count == 0) return;
-  if (minute_.id == id_of(now, minute_.window)) {
-    minute_.count = std::max<std::int64_t>(0, minute_.count - 1);
-  }
+  if (rule_ != CountRule::kRefund || one_.count == 0) return;
+  if (one_.id == id_of(now, one_.window)) one_.count -= 1;
 }
 
 void TypeMeter::undo(const TypeMark& mark) noexcept {
   in_flight_ = std::max<std::int64_t>(0, in_flight_ - 1);
-  const auto uncount = [](Count& counter, std::int64_t id) {
-    if (id >= 0 && counter.id == id) counter.count = std::max<std::int64_t>(0, counter.count - 1);
-  };
-  uncount(minute_, mark.minute);
-  uncount(day_, mark.day);
+  if (rule_ != CountRule::kStrict) {
+    if (mark.published >= 0 && one_.id == mark.published && one_.count > 0) one_.count -= 1;
+    return;
+  }
+  if (minute_.end == mark.minute_end && minute_.count > 0) minute_.count -= 1;
+  if (day_.end == mark.day_end && day_.count > 0) day_.count -= 1;
 }
 
 }  // namespace weir::system::pool

@@ -40,8 +40,9 @@ struct TypeCheck {
 
 // Where a start was counted, to undo it.
 struct TypeMark {
-  std::int64_t minute = -1;  // ids of windows; published: the one counter's is here
-  std::int64_t day = -1;
+  Instant minute_end{};
+  Instant day_end{};
+  std::int64_t published = -1;  // the number of the window
 };
 
 class TypeMeter {
@@ -61,18 +62,28 @@ class TypeMeter {
   void undo(const TypeMark& mark) noexcept;
 
   std::int64_t in_flight() const noexcept { return in_flight_; }
-  // Starts in the window that contains `now`; of the published rules: in the one that binds.
-  std::int64_t started_in_minute(Instant now) const noexcept;
-  std::int64_t started_in_day(Instant now) const noexcept;
+  // Starts in the windows that contain `now`, of the strict rule.
+  std::int64_t started_in_minute(Instant now) const noexcept {
+    return now < minute_.end ? minute_.count : 0;
+  }
+  std::int64_t started_in_day(Instant now) const noexcept {
+    return now < day_.end ? day_.count : 0;
+  }
   const StrictSlots& strict() const noexcept { return strict_; }
   const PublishedSlots& published() const noexcept { return published_; }
 
  private:
-  // A window by its number since the epoch.
+  // Starts in a window. It is known by its end, which tells with one comparison whether it has
+  // turned, so that time going back keeps it.
   struct Count {
+    Instant end{};
+    std::int64_t count = 0;
+  };
+  // Published: by its number since the epoch, whatever its length.
+  struct PublishedCount {
     std::int64_t id = -1;
     std::int64_t count = 0;
-    Duration window{};  // how long it is
+    Duration window{};
   };
 
   TypeCheck check_strict(Instant now) const noexcept;
@@ -83,8 +94,9 @@ class TypeMeter {
   StrictSlots strict_{};
   PublishedSlots published_{};
   std::int64_t in_flight_ = 0;
-  Count minute_{};  // published: the one counter
+  Count minute_{};
   Count day_{};
+  PublishedCount one_{};
 };
 
 }  // namespace weir::system::pool

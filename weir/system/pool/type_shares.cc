@@ -44,6 +44,22 @@ TypeShares::TypeShares(std::span<const JobType> types, std::vector<double> ratio
   }
 }
 
+void TypeShares::change(std::span<const JobType> types, const std::vector<double>& ratios,
+                        const RatioSettings& settings) {
+  WEIR_ASSERT(types.size() == rows_.size() && ratios.size() == rows_.size());
+  settings_ = settings;
+  bool is_same = true;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    rows_[i].is_flexible = types[i].is_flexible;
+    is_same = is_same && rows_[i].initial == ratios[i];
+  }
+  for (std::size_t i = 0; i < rows_.size() && !is_same; ++i) {
+    rows_[i].ratio = ratios[i];
+    rows_[i].initial = ratios[i];
+  }
+  recompute();
+}
+
 void TypeShares::set_capacity(std::int64_t capacity) {
   capacity_ = capacity;
   has_capacity_ = true;

@@ -55,6 +55,9 @@ class TypeShares {
   std::int64_t in_flight(std::size_t type) const noexcept { return rows_[type].in_flight; }
   std::int64_t capacity() const noexcept { return capacity_; }
 
+  // The same types with other settings. Ratios begin anew if those to begin with changed.
+  void change(std::span<const JobType> types, const std::vector<double>& ratios,
+              const RatioSettings& settings);
   // Of the whole instance. Until it is set there are no slots.
   void set_capacity(std::int64_t capacity);
   // What the types that have an estimate of memory share; nothing: memory is not counted.

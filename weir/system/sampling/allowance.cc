@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <string_view>
+
+#include "weir/engine/quantity.h"
 
 namespace weir::system::sampling {
 namespace {
@@ -54,31 +58,41 @@ double in_doubles(const Formula& formula, const Rotation& rotation) {
   return std::ceil(std::max(rotation_rate, least_rate));
 }
 
-Error beyond(std::string_view what, std::int64_t found, std::string_view expected) {
+Error beyond(std::string_view what, std::string_view found, std::string_view expected) {
   return bad_argument(
       fmt::format("{} is {}, but it must be {}; write one within it", what, found, expected));
 }
 
 Status check(const Formula& formula, const Rotation& rotation) {
-  if (formula.margin_micro < 0 || formula.margin_micro > kMarginMicroMax) {
-    return beyond("margin in millionths", formula.margin_micro, "between 0 and 1000 times 10^6");
+  if (formula.margin_micro < kMarginMicroMin || formula.margin_micro > kMarginMicroMax) {
+    return beyond("margin", decimal_text(formula.margin_micro), "between 0.000001 and 1000");
   }
   if (formula.window_s < 1 || formula.window_s > kSpanSecondsMax) {
-    return beyond("window in seconds", formula.window_s, "between 1 and 366 days");
+    return beyond("window", fmt::format("{}s", formula.window_s), "between 1s and 366 days");
   }
   if (formula.horizon_s < 1 || formula.horizon_s > kSpanSecondsMax) {
-    return beyond("horizon in seconds", formula.horizon_s, "between 1 and 366 days");
+    return beyond("horizon", fmt::format("{}s", formula.horizon_s), "between 1s and 366 days");
   }
-  for (const std::int64_t micro : {rotation.rotation_count_micro, rotation.rotation_interval_micro,
-                                   rotation.sampling_count_micro}) {
-    if (micro > kParameterMicroMax) {
-      return beyond("a parameter in millionths", micro, "at most 10^9 times 10^6");
-    }
+  const struct {
+    std::string_view name;
+    std::int64_t micro;
+  } parameters[] = {{"rotation_count", rotation.rotation_count_micro},
+                    {"rotation_interval", rotation.rotation_interval_micro},
+                    {"sampling_count", rotation.sampling_count_micro}};
+  for (const auto& [name, micro] : parameters) {
+    if (micro > kParameterMicroMax) return beyond(name, decimal_text(micro), "at most 10^9");
   }
   return Done{};
 }
 
 }  // namespace
+
+std::string decimal_text(std::int64_t micro) {
+  // The one number that has no positive is as good as its neighbour.
+  const std::int64_t size = std::abs(std::max(micro, -std::numeric_limits<std::int64_t>::max()));
+  return fmt::format("{}{}", micro < 0 ? "-" : "",
+                     engine::amount_text(size, engine::UnitScale::kMicro));
+}
 
 Result<std::optional<std::int64_t>> allowance(const Formula& formula, const Rotation& rotation) {
   if (Status status = check(formula, rotation); !status) return std::move(status).error();
@@ -87,12 +101,13 @@ Result<std::optional<std::int64_t>> allowance(const Formula& formula, const Rota
     allowed = exact(formula, rotation);
   } else {
     const double rounded = in_doubles(formula, rotation);
-    allowed = rounded > 0x1p62 ? Wide{kTermMax} + 1 : static_cast<Wide>(rounded);
+    allowed = rounded > 0x1p62 ? Wide{kTermMax} : static_cast<Wide>(rounded);
   }
-  if (allowed > kTermMax) {
+  if (allowed > kAllowanceMax) {
     return bad_argument(
-        "the allowance is more than 2^62, which nothing could count; write a longer "
-        "rotation_interval or smaller counts");
+        fmt::format("the allowance is more than {}, which is as many as are counted; write a "
+                    "longer rotation_interval or smaller counts",
+                    kAllowanceMax));
   }
   if (allowed <= 0) return std::optional<std::int64_t>{};
   return std::optional<std::int64_t>{static_cast<std::int64_t>(allowed)};

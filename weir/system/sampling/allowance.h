@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "weir/base/integer.h"
 #include "weir/base/result.h"
@@ -33,8 +34,10 @@ enum class Arithmetic : std::uint8_t {
 
 // The bounds keep every product of the exact form below 2^127.
 constexpr std::int64_t kParameterMicroMax = 1'000'000'000 * kMicro;  // a count, or seconds
+constexpr std::int64_t kMarginMicroMin = 1;  // with 0 a list that rotates would be no limit
 constexpr std::int64_t kMarginMicroMax = 1'000 * kMicro;
 constexpr std::int64_t kSpanSecondsMax = std::int64_t{366} * 24 * 3600;  // window and horizon
+constexpr std::int64_t kAllowanceMax = 0xffff'ffff;  // what a log counts under one stamp
 
 struct Formula {
   std::int64_t margin_micro = 1'200'000;             // 1.2
@@ -54,8 +57,11 @@ struct Rotation {
   friend bool operator==(const Rotation&, const Rotation&) = default;
 };
 
-// At least 1, or nothing: not limited. Refused, with a message, if a parameter is beyond
-// its bound, or the allowance beyond 2^62.
+// At least 1, or nothing: not limited, because both terms are off. Refused, with a message,
+// if a parameter or the allowance is beyond its bound.
 Result<std::optional<std::int64_t>> allowance(const Formula& formula, const Rotation& rotation);
+
+// Millionths as a decimal: -1.5.
+std::string decimal_text(std::int64_t micro);
 
 }  // namespace weir::system::sampling

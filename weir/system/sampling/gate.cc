@@ -43,6 +43,14 @@ std::optional<Asker> asker_of(const Request& request) {
   return is_meant ? std::optional(asker) : std::nullopt;
 }
 
+// Tasks that the request is for; `cost` may be a part of them.
+std::int64_t wanted_by(const Request& request, std::int64_t cost) {
+  for (const engine::Cost& each : request.costs) {
+    if (each.unit == "requests") return std::max(each.amount, cost);
+  }
+  return cost;
+}
+
 constexpr meter::Check never_of(std::int64_t cost) { return {Verdict::kNever, kForever, cost}; }
 
 }  // namespace
@@ -73,26 +81,26 @@ Instant SamplingGate::fits_from(const Request& request, Instant from, std::int64
 
 void SamplingGate::charge(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Asker> asker = asker_of(request);
-  if (asker) (void)sampling_->grant(asker->who, cost, now, Keep::kFinal).ok();
+  if (asker) sampling_->take(asker->who, cost, wanted_by(request, cost), now, Keep::kFinal);
 }
 
 std::uint64_t SamplingGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return 0;
-  const Result<Grant> granted = sampling_->grant(asker->who, cost, now, Keep::kReserved);
-  return granted ? granted->reservation : 0;
+  return sampling_->take(asker->who, cost, wanted_by(request, cost), now, Keep::kReserved);
+}
+
+void SamplingGate::refused(const Request& request, Instant now, std::int64_t cost) {
+  const std::optional<Asker> asker = asker_of(request);
+  if (asker) sampling_->refuse(asker->who, wanted_by(request, cost), now);
 }
 
 void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
   if (hold.receipt == 0) return;
-  // Of a reservation that left the window meanwhile there is nothing to give back.
-  if (hold.how == engine::Ending::kCancelled) {
-    (void)sampling_->release(hold.receipt, now).ok();
-  } else {
-    const std::int64_t back = hold.how == engine::Ending::kSettled ? hold.back : 0;
-    const std::int64_t created = hold.charged - std::max<std::int64_t>(0, back);
-    (void)sampling_->commit(hold.receipt, created, now).ok();
-  }
+  std::int64_t created = hold.charged;
+  if (hold.how == engine::Ending::kCancelled) created = 0;
+  if (hold.how == engine::Ending::kSettled) created -= hold.back;  // an overage is negative
+  sampling_->settle(hold.receipt, created, now);
 }
 
 // The engine gives back through end().
@@ -106,16 +114,17 @@ std::int64_t SamplingGate::available_to(const Request& request, Instant now) {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return kTermMax;
   if (!asker->is_readable) return 0;
-  const Result<Grant> said = sampling_->peek(asker->who, kWantMax, now);
-  return said ? said->granted : 0;
+  // Without a look at the journal: check() decides by that, and may be told otherwise.
+  return sampling_->left(asker->who, now);
 }
 
 std::int64_t SamplingGate::capacity_for(const Request& request) const {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return kTermMax;
+  if (!asker->is_readable) return 0;
   const Result<Grant> said = sampling_->peek(asker->who, 0, Instant{});
   if (!said) return 0;
-  return said->limit.value_or(kWantMax);
+  return std::min(said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax));
 }
 
 }  // namespace weir::system::sampling

@@ -12,7 +12,8 @@
 // or with an environment that is not configured, never passes.
 //
 // A hold is a reservation: cancelling it gives everything back, settling it what was not
-// created; one that expires counts as used.
+// created; what was created beyond it counts from then on, whether it fits or not. One that
+// expires counts as used. After a restart its end changes nothing, so all of it counts.
 //
 // Thread safety: as any gate's; it shares its counters with other callers.
 
@@ -43,6 +44,7 @@ class SamplingGate final : public engine::Gate {
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
   std::uint64_t charge_held(const engine::Request& request, Instant now,
                             std::int64_t cost) override;
+  void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
   void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
 

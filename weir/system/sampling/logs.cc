@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace weir::system::sampling {
 
@@ -76,15 +77,20 @@ bool Logs::store(engine::Print key, meter::LogState state, meter::ConstLogRing r
   }
   Handle handle = found == index_.end() ? kNone : *found;
   if (handle == kNone) {
-    if (!has_room()) return false;
+    if (index_.size() >= keys_max_) return false;
     handle = allocate(class_for(state.size, limit), key);
     if (handle == kNone) return false;
-    index_.insert(handle);
+    try {
+      index_.insert(handle);
+    } catch (const std::bad_alloc&) {
+      release(handle);
+      throw;
+    }
   } else if (state.size > runs_in(head(handle).size_class)) {
     const Handle larger = allocate(class_for(state.size, limit), key);
     if (larger == kNone) return false;
-    index_.erase(found);
-    index_.insert(larger);
+    // In its place: the print is the same, and so are its hash and what it equals.
+    const_cast<Handle&>(*found) = larger;
     release(handle);
     handle = larger;
   }

@@ -38,12 +38,15 @@ class Logs {
   meter::LogState load(engine::Print key, meter::LogRing ring) const noexcept;
 
   // Keeps these runs instead; none of them: forgets the key. `limit` tells how many the key
-  // will have room for. False: there is no room, and nothing has changed.
+  // will have room for. False: there is no room, and nothing has changed, as if it throws for
+  // want of memory.
   bool store(engine::Print key, meter::LogState state, meter::ConstLogRing ring,
              std::int64_t limit);
 
-  // Whether one more key could be kept.
-  bool has_room(std::size_t keys = 1) const noexcept { return index_.size() + keys <= keys_max_; }
+  // Whether so many more keys could be kept, and store() will find room for the runs of two.
+  bool has_room(std::size_t keys = 1) const noexcept {
+    return index_.size() + keys <= keys_max_ && chunks_.size() + 2 <= kChunksMax;
+  }
 
   // Looks at up to `blocks` blocks and drops the keys whose last unit left the window.
   void sweep(Duration window, Instant now, std::size_t blocks) noexcept;

@@ -41,12 +41,14 @@ constexpr bool is_rotation_due(std::int64_t now_s, std::int64_t last_s,
   return now_s - last_s >= interval_s;
 }
 
-// A list that is too short only grows, one that is too long shrinks too. Nothing changes if
-// the count is negative, if list and rotation take more than four fifths of the dataset, or
-// if too few of its ids are unused. Requires sizes and counts below 2^40.
+// A list that is too short only grows, one that is too long shrinks too. Ids that several
+// ranges share are one id each. Nothing changes if a count is negative, if list and rotation take
+// more than four fifths of the dataset, or if too few of its ids are unused. Requires sizes and
+// counts below 2^40.
 ListChange rotate(std::span<const std::int64_t> list, const RotationSpec& spec);
 
-// The ids that may join, in order: those of the dataset that are not in the list.
+// The ids that may join, each once and in order: those of the dataset that are not in the
+// list. As many as the dataset has, so not for one that is beyond memory.
 std::vector<std::int64_t> unused_ids(std::span<const std::int64_t> list,
                                      std::span<const IdRange> dataset);
 

@@ -11,15 +11,6 @@
 namespace weir::system::sampling {
 namespace {
 
-std::string decimal_text(std::int64_t micro) {
-  const Wide size = micro < 0 ? -Wide{micro} : Wide{micro};
-  const auto whole = static_cast<std::int64_t>(size / kMicro);
-  const auto parts = static_cast<std::int64_t>(size % kMicro);
-  std::string text = fmt::format("{}{}", micro < 0 ? "-" : "", whole);
-  if (parts != 0) text += fmt::format(".{:06}", parts);
-  return text;
-}
-
 // A parameter of an environment; nothing was written: 0 in published mode only.
 Result<std::int64_t> parameter(std::string_view name, std::optional<std::int64_t> micro,
                                bool is_needed, Mode mode) {
@@ -79,11 +70,11 @@ Result<Environment> environment_of(const EnvironmentSpec& spec, const RulesSpec&
   made.parent_shape = *shape;
   if (!spec.parent) return made;
   made.parent = spec.parent->limit ? spec.parent->limit : made.allowed;
-  if (spec.parent->limit && *spec.parent->limit < 1) {
+  if (made.parent && (*made.parent < 1 || *made.parent > kAllowanceMax)) {
     return bad_argument(
-        fmt::format("parent is {}, but it must be at least 1; write how many tasks "
-                    "all revisions of a hotkey may have, or 'allowance'",
-                    *spec.parent->limit));
+        fmt::format("parent is {}, but it must be between 1 and {}; write how many tasks all "
+                    "revisions of a hotkey may have, or 'allowance'",
+                    *made.parent, kAllowanceMax));
   }
   const Result<meter::LogShape> parent =
       meter::make_log(made.parent.value_or(meter::kRunsMax), window);

@@ -79,7 +79,8 @@ struct Environment {
   Rotation rotation{};
   std::int64_t weight_micro = kMicro;
   std::optional<std::int64_t> allowed{};  // none: unlimited
-  std::optional<std::int64_t> parent{};   // none: nothing is counted over revisions
+  std::optional<std::int64_t> parent{};   // none: nothing is counted over revisions; limits
+                                          // also where the environment itself is unlimited
   meter::LogShape shape{};                // exact and of no consequence if unlimited
   meter::LogShape parent_shape{};
 };

@@ -55,7 +55,7 @@ struct Who {
 };
 
 enum class Reason : std::uint8_t {
-  kLimited,    // by the environment's allowance
+  kLimited,    // by the environment's allowance, or over all revisions
   kExempt,     // the id is
   kUnlimited,  // the environment is
 };
@@ -66,7 +66,7 @@ struct Grant {
   std::int64_t wanted = 0;
   std::int64_t granted = 0;
   std::int64_t count = 0;                   // in the window, these included
-  std::optional<std::int64_t> limit{};      // none: exempt or unlimited
+  std::optional<std::int64_t> limit{};      // none: exempt, or only the parent is limited
   std::optional<std::int64_t> remaining{};  // of the limit and the parent's, whichever has less
   std::int64_t parent_count = 0;            // over all revisions, where that is limited
   std::optional<std::int64_t> parent_limit{};
@@ -109,8 +109,11 @@ class Sampling {
   static std::shared_ptr<Sampling> create(Rules rules, const Options& options);
 
   Result<Grant> grant(const Who& who, std::int64_t want, Instant now, Keep keep = Keep::kReserved);
-  // What a grant of `want` would say. Changes nothing.
+  // What a grant of `want` would say, an error too. Changes nothing.
   Result<Grant> peek(const Who& who, std::int64_t want, Instant now) const;
+  // How many are left, whether or not something can be granted at present; 0 for somebody who
+  // cannot be granted anything.
+  std::int64_t left(const Who& who, Instant now) const;
   // Whether all of `cost` would be granted at `at`, which may be an instant to come, and if
   // not, from when on. Somebody who cannot be granted anything is told never.
   meter::Check check(const Who& who, std::int64_t cost, Instant at) const;
@@ -121,6 +124,19 @@ class Sampling {
                               Instant now);
   // It did not: everything is given back.
   Result<std::int64_t> release(std::uint64_t reservation, Instant now);
+
+  // --- For the gate, which cannot be told of an error:
+  // Takes all of `cost`, which check() has let pass under the same lock, for somebody who
+  // wanted so many. Whether records can be written was asked then, and is not asked again:
+  // one that cannot be is tried again, and whoever waits for it is told. Without memory the
+  // process ends. Says the reservation, or 0.
+  std::uint64_t take(const Who& who, std::int64_t cost, std::int64_t wanted, Instant now,
+                     Keep keep) noexcept;
+  // check() has let none of them pass, and that was meant.
+  void refuse(const Who& who, std::int64_t wanted, Instant now) noexcept;
+  // The work is over. `created` may be more than was taken: those count from now on. Of a
+  // reservation that has ended nothing changes.
+  void settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept;
 
   // The counters stay.
   void set_rules(Rules rules);
@@ -168,10 +184,27 @@ class Sampling {
   Result<Seat> seat_of(const Who& who) const;
   std::int64_t room(const Seat& seat, Instant now) const noexcept;
   Grant described(const Seat& seat, Instant now) const noexcept;
-  Result<std::uint64_t> charge(Seat& seat, std::int64_t units, Instant now, Keep keep);
+  // Whether something can be granted at all.
+  Status ready(const Seat& seat) const;
+  void add(Seat& seat, std::int64_t units, Instant now) const noexcept;
+  std::uint64_t charge(Seat& seat, std::int64_t units, Instant now, Keep keep);
+  void tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept;
+  void move_on(Instant now) noexcept;
+
   Result<std::int64_t> end(std::uint64_t reservation, std::optional<std::int64_t> created,
                            Instant now);
-  void add_to(engine::Print key, Instant at, std::int64_t units);
+  std::int64_t finish(Record record, std::int64_t created);
+  void write(const Record& record);
+  // False: there is no room for another key.
+  bool count(const Record& record);
+  bool count(engine::Print key, Instant at, std::int64_t units);
+  void look_at_limits() noexcept;
+
+  static constexpr std::size_t kSweptPerGrant = 4;  // more than a grant can add
+  static constexpr std::size_t kSweptAtOnce = 4096;
+  static constexpr std::size_t kKeysPerGrant = 2;  // a key and its parent
+  static Error no_memory();
+  Error full() const;
 
   mutable std::recursive_mutex lock_;
   Rules rules_;
@@ -179,6 +212,7 @@ class Sampling {
   engine::Print key_seed_{};
   engine::Print parent_seed_{};
   Logs logs_;
+  std::int64_t largest_limit_ = 1;
   Instant last_{};  // time never goes back
   Reservations reservations_;
   std::vector<Tally> tallies_;  // in the order of the environments

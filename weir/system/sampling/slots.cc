@@ -24,7 +24,7 @@ std::int64_t moved(std::int64_t slots, const Health& health) {
 }  // namespace
 
 std::int64_t slots_of(const SlotSettings& settings, std::int64_t stored) noexcept {
-  return stored > 0 ? stored : settings.usual;
+  return stored != 0 ? stored : settings.usual;
 }
 
 Adjustment adjust(const SlotSettings& settings, const SlotState& state, const Samples& samples,

@@ -142,14 +142,35 @@ Fault DurationBucket::restore(const Usage& usage) noexcept {
   return Fault::kNone;
 }
 
-std::int64_t DurationBucket::free_at(Moment at) const noexcept {
+std::int64_t DurationBucket::used_at(Moment at) const noexcept {
   const std::int64_t leaked = decided_ ? leak_for(elapsed_or_zero_ns(*decided_, at)) : 0;
-  return std::max<std::int64_t>(0, capacity_ - (used_ - std::min(used_, leaked)));
+  return used_ - std::min(used_, leaked);
 }
 
-double DurationBucket::percent_used_now() const noexcept {
-  if (!decided_) return 0.0;
-  return 100.0 * static_cast<double>(used_) / static_cast<double>(capacity_);
+std::int64_t DurationBucket::free_at(Moment at) const noexcept {
+  return std::max<std::int64_t>(0, capacity_ - used_at(at));
+}
+
+double DurationBucket::percent(std::int64_t used) const noexcept {
+  return 100.0 * static_cast<double>(used) / static_cast<double>(capacity_);
+}
+
+double DurationBucket::percent_used(Moment at) const noexcept {
+  return decided_ ? percent(used_at(at)) : 0.0;
+}
+
+double DurationBucket::percent_used_now() const noexcept { return decided_ ? percent(used_) : 0.0; }
+
+std::optional<std::int64_t> DurationBucket::free_after_ns(Moment at) const noexcept {
+  if (free_at(at) > 0) return 0;
+  if (capacity_ < 1 || per_second_ < 1 || !decided_) return std::nullopt;
+  // The level is stored at `decided_`, and one leak from there must free a unit.
+  const std::int64_t needed = used_ - capacity_ + 1;
+  const Wide exact = ceil_div(Wide{needed} * kNanosPerSecond, per_second_);
+  if (exact > kTermMax) return std::nullopt;
+  const auto elapsed = static_cast<std::int64_t>(exact);
+  if (leak_for(elapsed) < needed) return std::nullopt;
+  return std::max<std::int64_t>(0, elapsed - elapsed_or_zero_ns(*decided_, at));
 }
 
 }  // namespace weir::system::throttle

@@ -80,10 +80,17 @@ class DurationBucket {
   std::int64_t used() const noexcept { return used_; }
   std::int64_t capacity() const noexcept { return capacity_; }
   std::int64_t free_at(Moment at) const noexcept;  // at least 0
-  double percent_used_now() const noexcept;        // may exceed 100, or be no number
+  std::int64_t used_at(Moment at) const noexcept;
+  double percent_used(Moment at) const noexcept;  // may exceed 100, or be no number
+  double percent_used_now() const noexcept;
+
+  // Nanoseconds from `at` until anything is free if nothing happens meanwhile; none: never, or
+  // beyond what its products hold.
+  std::optional<std::int64_t> free_after_ns(Moment at) const noexcept;
 
  private:
   std::int64_t leak_for(std::int64_t elapsed) const noexcept;
+  double percent(std::int64_t used) const noexcept;
 
   std::int64_t used_ = 0;
   std::int64_t capacity_;

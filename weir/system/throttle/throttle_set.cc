@@ -243,6 +243,9 @@ void ThrottleSet::count_refusal(const Admission& admission) noexcept {
     case Refuser::kSchedule:
       other_refusals_.schedule += 1;
       return;
+    case Refuser::kDuration:
+      other_refusals_.duration += 1;
+      return;
   }
 }
 
@@ -312,6 +315,29 @@ Fault ThrottleSet::use_duration(std::int64_t units, Moment now) noexcept {
   return options_.role == Role::kAlwaysAllow ? Fault::kNone : duration_.use(units, now);
 }
 
+bool ThrottleSet::lacks_duration(const Transaction& transaction, Moment at) const noexcept {
+  const Settings& settings = options_.settings;
+  return settings.throttle_by_duration && takes_gas(transaction.operation) &&
+         !is_exempt(settings, transaction.payer) && free_duration(at) == 0;
+}
+
+Admission ThrottleSet::without_duration(Moment at) const noexcept {
+  const std::optional<std::int64_t> free_after = duration_.free_after_ns(at);
+  return {.allowed = false,
+          .refuser = Refuser::kDuration,
+          .fits_at = free_after ? instant_of(at) + Duration{*free_after} : kForever,
+          .never = duration_.capacity() == 0,
+          .missing = saturate(Wide{duration_.used_at(at)} - duration_.capacity() + 1)};
+}
+
+Admission ThrottleSet::refuse_without_duration(Claims& claims, Moment at) {
+  refund(claims);
+  claims.clear();
+  const Admission admission = without_duration(at);
+  count_refusal(admission);
+  return admission;
+}
+
 Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operation, Moment now) {
   std::int32_t fullest = 0;
   for (const Requirement& requirement : listing_.of(operation, Family::kHighVolume)) {
@@ -334,7 +360,7 @@ Fault ThrottleSet::restore_bytes(const Usage& usage) {
 std::string_view status_of(Role role, const Admission& admission) noexcept {
   if (admission.allowed) return "OK";
   if (role != Role::kConsensus) return "BUSY";
-  return admission.by_gas() ? "CONSENSUS_GAS_EXHAUSTED" : "THROTTLED_AT_CONSENSUS";
+  return admission.by_contracts() ? "CONSENSUS_GAS_EXHAUSTED" : "THROTTLED_AT_CONSENSUS";
 }
 
 }  // namespace weir::system::throttle

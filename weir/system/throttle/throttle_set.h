@@ -47,6 +47,7 @@ enum class Refuser : std::uint8_t {
   kUnlisted,   // no bucket lists the operation: never
   kMalformed,  // a ScheduleCreate without a transaction, several that imply others: never
   kSchedule,   // too many transactions expire in that second
+  kDuration,   // the work of contracts before it has not leaked yet
 };
 
 struct Admission {
@@ -59,6 +60,8 @@ struct Admission {
   std::int64_t missing = 0;  // units that the bucket lacked
 
   bool by_gas() const noexcept { return refuser == Refuser::kGas; }
+  // The network has one word for both.
+  bool by_contracts() const noexcept { return by_gas() || refuser == Refuser::kDuration; }
 };
 
 // What decisions have claimed, to be given back together. May be used again and again.
@@ -93,6 +96,7 @@ struct OtherRefusals {
   std::uint64_t gas = 0;
   std::uint64_t bytes = 0;
   std::uint64_t schedule = 0;
+  std::uint64_t duration = 0;
   std::uint64_t unlisted = 0;  // or malformed
 };
 
@@ -147,6 +151,12 @@ class ThrottleSet {
   // --- duration of operations
   std::int64_t free_duration(Moment at) const noexcept;
   Fault use_duration(std::int64_t units, Moment now) noexcept;
+  // Whether a contract that decide() has let through must not start: no duration is free. It
+  // is asked for afterwards, as in the network. Only look at it, or refuse for good, which gives
+  // back what was claimed.
+  bool lacks_duration(const Transaction& transaction, Moment at) const noexcept;
+  Admission without_duration(Moment at) const noexcept;
+  Admission refuse_without_duration(Claims& claims, Moment at);
 
   // The fullest of an operation's high-volume buckets, in hundredths of a percent. Leaks
   // them up to `now`, and moves their clocks.

@@ -35,6 +35,7 @@ void ThrottleSet::explain(const Claim& claim, Moment now, Admission& admission) 
       break;
     case Refuser::kNobody:
     case Refuser::kSchedule:
+    case Refuser::kDuration:
       return;
   }
   admission.fits_at = instant_of(now);

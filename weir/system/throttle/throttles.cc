@@ -50,9 +50,10 @@ SetReading read(const ThrottleSet& set, Moment at) {
   reading.gas = scalar("gas", set.gas(), others.gas);
   if (set.bytes()) reading.bytes = scalar("bytes", *set.bytes(), others.bytes);
   reading.duration = {.name = "duration",
-                      .used = set.duration().used(),
+                      .used = set.duration().used_at(at),
                       .capacity = set.duration().capacity(),
-                      .percent_used = set.duration().percent_used_now()};
+                      .percent_used = set.duration().percent_used(at),
+                      .refusals = others.duration};
   reading.schedule_refusals = others.schedule;
   reading.unlisted_refusals = others.unlisted;
   return reading;
@@ -77,6 +78,12 @@ std::optional<Error> check(const ThrottlesSpec& spec) {
   }
   if (settings.jumbo_bytes_per_second < 0) {
     return negative("the limit of excess bytes", settings.jumbo_bytes_per_second);
+  }
+  if (settings.duration_capacity < 0) {
+    return negative("the capacity for duration", settings.duration_capacity);
+  }
+  if (settings.duration_per_second < 0) {
+    return negative("the duration that leaks in a second", settings.duration_per_second);
   }
   return std::nullopt;
 }
@@ -117,6 +124,9 @@ Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& sai
     case Refuser::kSchedule:
       result.bucket = "schedule";
       break;
+    case Refuser::kDuration:
+      result.bucket = "duration";
+      break;
     case Refuser::kBucket:
       result.bucket = set_of(role).buckets()[said->bucket].name;
       break;
@@ -136,12 +146,18 @@ Result<Submitted> Throttles::submit(Role role, const Submission& submission, Ins
   const std::scoped_lock lock(lock_);
   ThrottleSet& set = set_of(role);
   const Transaction transaction = named(set, submission);
+  const Moment at = moment_of(now);
   Claims claims;
-  const Answered<Admission> said = set.decide(transaction, moment_of(now), &claims);
-  if (said.ok() && role == Role::kConsensus) congestion_.refresh(consensus_, moment_of(now));
+  Answered<Admission> said = set.decide(transaction, at, &claims);
+  if (said.ok() && role == Role::kConsensus) {
+    congestion_.refresh(consensus_, at);
+    if (said->allowed && set.lacks_duration(transaction, at)) {
+      said = set.refuse_without_duration(claims, at);
+    }
+  }
   Result<Submitted> result = submitted(role, said);
   if (result && result->admission.allowed) {
-    result->claim = keep(role, std::move(claims));
+    result->claim = keep(role, std::move(claims), at);
   }
   return result;
 }
@@ -149,12 +165,19 @@ Result<Submitted> Throttles::submit(Role role, const Submission& submission, Ins
 Result<Submitted> Throttles::peek(Role role, const Submission& submission, Instant now) const {
   const std::scoped_lock lock(lock_);
   const ThrottleSet& set = set_of(role);
-  return submitted(role, set.peek(named(set, submission), moment_of(now)));
+  const Transaction transaction = named(set, submission);
+  const Moment at = moment_of(now);
+  Answered<Admission> said = set.peek(transaction, at);
+  if (role == Role::kConsensus && said.ok() && said->allowed &&
+      set.lacks_duration(transaction, at)) {
+    said = set.without_duration(at);
+  }
+  return submitted(role, said);
 }
 
-std::uint64_t Throttles::keep(Role role, Claims claims) {
+std::uint64_t Throttles::keep(Role role, Claims claims, Moment at) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
-  kept_.emplace(++last_claim_, Kept{role, std::move(claims)});
+  kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
   return last_claim_;
 }
 
@@ -163,11 +186,29 @@ void Throttles::forget_claims(Role role) {
   set_of(role).forget_claims();
 }
 
-ClaimEnd Throttles::settle(std::uint64_t claim, std::int64_t gas_used) {
+Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
   const std::scoped_lock lock(lock_);
   const auto found = kept_.find(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
-  const bool any = set_of(found->second.role).refund_gas(found->second.claims, gas_used);
+  const Kept& kept = found->second;
+  ThrottleSet& set = set_of(kept.role);
+  if (used.duration && kept.role != Role::kConsensus) {
+    return bad_argument(fmt::format(
+        "claim {}: duration is {}, but the claim is the front end's, and work is counted at "
+        "consensus; leave it out",
+        claim, *used.duration));
+  }
+  // Exempt payers have claimed nothing, and have used nothing.
+  if (used.duration && !kept.claims.empty()) {
+    const Moment at = std::max(kept.at, set.duration().usage().decided.value_or(kept.at));
+    if (set.use_duration(*used.duration, at) != Fault::kNone) {
+      return bad_argument(
+          fmt::format("claim {}: its instant is too far from the last one; give consensus "
+                      "instants in their order",
+                      claim));
+    }
+  }
+  const bool any = set.refund_gas(kept.claims, used.gas);
   kept_.erase(found);
   return any ? ClaimEnd::kRoom : ClaimEnd::kSame;
 }

@@ -8,7 +8,7 @@
 //   Result<Submitted> said = throttles->submit(
 //       Role::kFrontEnd, {.operation = "ContractCall", .transaction = {.gas = 50'000}}, now);
 //   said->status;                         // `OK`, or `BUSY`
-//   throttles->settle(said->claim, /*gas_used=*/21'000);
+//   throttles->settle(said->claim, {.gas = 21'000});
 //
 // The front end's clock never goes back; consensus time that does is an error.
 //
@@ -54,7 +54,7 @@ struct Submission {
 struct Submitted {
   Admission admission{};
   std::string_view status{};    // the network's own word
-  std::string bucket{};         // that refused: a name, or `gas`, `bytes`, `schedule`
+  std::string bucket{};         // that refused: a name, or `gas`, `bytes`, `duration`, `schedule`
   std::int64_t multiplier = 1;  // of the fee, before entity scaling; consensus only
   std::uint64_t claim = 0;      // for settle() and cancel(); 0: refused
 };
@@ -88,6 +88,12 @@ struct Reading {
   std::int64_t gas_multiplier = 1;
 };
 
+// What a transaction really took.
+struct Used {
+  std::int64_t gas = 0;
+  std::optional<std::int64_t> duration{};  // units of a contract's work; of consensus only
+};
+
 // What the end of a claim did.
 enum class ClaimEnd : std::uint8_t {
   kUnknown,  // it has ended already, is too old, or was made elsewhere
@@ -104,8 +110,10 @@ class Throttles {
   // What submit() would say. Changes nothing.
   Result<Submitted> peek(Role role, const Submission& submission, Instant now) const;
 
-  // The work is done: gas that was claimed and not used is given back.
-  ClaimEnd settle(std::uint64_t claim, std::int64_t gas_used);
+  // The work is done: gas that was claimed and not used is given back, and its duration is
+  // charged, at the transaction's instant or when some was charged last, whichever is later.
+  // Fails, and the claim goes on, if a duration is said of a transaction at the front end.
+  Result<ClaimEnd> settle(std::uint64_t claim, const Used& used);
   // It was not done: everything is given back.
   ClaimEnd cancel(std::uint64_t claim);
 
@@ -141,12 +149,13 @@ class Throttles {
   explicit Throttles(ThrottlesSpec spec);
 
   Result<Submitted> submitted(Role role, const Answered<Admission>& said) const;
-  std::uint64_t keep(Role role, Claims claims);
+  std::uint64_t keep(Role role, Claims claims, Moment at);
   void forget_claims(Role role);
 
   struct Kept {
     Role role;
     Claims claims;
+    Moment at;
   };
 
   mutable std::recursive_mutex lock_;

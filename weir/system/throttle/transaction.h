@@ -32,6 +32,7 @@ struct Settings {
   bool throttle_by_gas = false;
   std::int64_t front_end_gas_per_second = 15'000'000;
   std::int64_t consensus_gas_per_second = 15'000'000;
+  bool throttle_by_duration = true;  // of the work that contracts were found to have done
   std::int64_t duration_capacity = 500'000'000;
   std::int64_t duration_per_second = 500'000'000;
   ScaleFactor mint_scale{5, 2};

@@ -32,6 +32,7 @@ void answer_end(Exchange& exchange, const Result<std::int64_t>& back, std::strin
     exchange.fail(back.error());
     return;
   }
+  if (*back > 0) exchange.try_waiters();
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = fmt::format(R"({{"state":"{}","given_back":{}}})", state, *back);
 }

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "weir/base/integer.h"
-#include "weir/engine/quantity.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/text.h"
 
@@ -77,20 +76,15 @@ void append_optional(std::string& out, std::optional<std::int64_t> number) {
   }
 }
 
-void append_decimal(std::string& out, std::int64_t micro) {
-  if (micro < 0) out += '-';
-  out += engine::amount_text(micro < 0 ? -micro : micro, engine::UnitScale::kMicro);
-}
-
 void append_environment(std::string& out, const sampling::EnvironmentReading& environment) {
   out += R"({"environment":)";
   append_quoted(out, environment.name);
   out += R"(,"rotation_count":)";
-  append_decimal(out, environment.rotation.rotation_count_micro);
+  out += sampling::decimal_text(environment.rotation.rotation_count_micro);
   out += R"(,"rotation_interval":)";
-  append_decimal(out, environment.rotation.rotation_interval_micro);
+  out += sampling::decimal_text(environment.rotation.rotation_interval_micro);
   out += R"(,"sampling_count":)";
-  append_decimal(out, environment.rotation.sampling_count_micro);
+  out += sampling::decimal_text(environment.rotation.sampling_count_micro);
   out += R"(,"limit":)";
   append_optional(out, environment.limit);
   out += R"(,"parent_limit":)";

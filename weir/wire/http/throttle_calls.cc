@@ -131,8 +131,13 @@ void settle_claim(Exchange& exchange) {
   }
   // Without a figure, all that was claimed counts as used.
   const std::int64_t gas = asked->gas.value_or(std::numeric_limits<std::int64_t>::max());
-  answer_claim(exchange, asked->claim,
-               throttles->settle(static_cast<std::uint64_t>(asked->claim), gas), "settled");
+  const Result<throttle::ClaimEnd> end = throttles->settle(
+      static_cast<std::uint64_t>(asked->claim), {.gas = gas, .duration = asked->duration});
+  if (!end) {
+    exchange.fail(end.error());
+    return;
+  }
+  answer_claim(exchange, asked->claim, *end, "settled");
 }
 
 void cancel_claim(Exchange& exchange) {

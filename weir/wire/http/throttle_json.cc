@@ -132,6 +132,10 @@ constexpr Member<ClaimBody> kClaimMembers[] = {
     {"claim", [](Reader& in, ClaimBody& into) { return read_natural(in, "claim", into.claim); }},
     {"gas",
      [](Reader& in, ClaimBody& into) { return read_natural(in, "gas", into.gas.emplace()); }},
+    {"duration",
+     [](Reader& in, ClaimBody& into) {
+       return read_natural(in, "duration", into.duration.emplace());
+     }},
 };
 
 Result<ClaimBody> read_claim(std::string_view body, std::span<const Member<ClaimBody>> members,

@@ -30,6 +30,7 @@ Result<SubmissionBody> read_submission(std::string_view body, Texts& texts);
 struct ClaimBody {
   std::int64_t claim = 0;
   std::optional<std::int64_t> gas{};
+  std::optional<std::int64_t> duration{};
 };
 Result<ClaimBody> read_claim_settlement(std::string_view body, Texts& texts);
 Result<ClaimBody> read_claim_cancellation(std::string_view body, Texts& texts);

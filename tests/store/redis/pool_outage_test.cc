@@ -1,0 +1,221 @@
+// The Redis coordinator when an instance is taken for dead, and when Redis is paused,
+// restarted, or has lost its data.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/store/redis/pool_support.h"
+
+namespace weir::store::redis {
+namespace {
+
+using testing::RedisServer;
+
+constexpr ModelLimits kTenRequests{.rates = {.requests_per_minute = 10}};
+constexpr ModelLimits kTwoJobs{.concurrent = 2};
+
+class RedisPoolOutage : public ::testing::Test {
+ protected:
+  PoolCoordinatorOptions options() { return options_for(redis_.url(), "fleet"); }
+  PoolCoordinatorOptions hasty() {
+    PoolCoordinatorOptions result = options();
+    result.timeout = 20ms;
+    return result;
+  }
+  // Ends all leases, as if their instances had been silent for too long.
+  void end_leases() {
+    redis_.ask(
+        "EVAL \"for _, r in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+        "redis.call('ZADD', KEYS[1], 1, r) end\" 1 fleet:pool:1:{gpt}:leases");
+  }
+
+  RedisServer redis_{{.keeps_data = true}};
+};
+
+TEST_F(RedisPoolOutage, ReturnsTheSlotsOfADeadInstanceAndKeepsItsEstimates) {
+  Instance one(options(), registration_of(kTwoJobs));
+  {
+    PoolCoordinatorOptions dying = options();
+    dying.heartbeat = 1s;
+    dying.instance_timeout = 2s;
+    Instance two(dying, registration_of(kTwoJobs));
+    two.granted("gpt", {5, 1});
+    two.granted("gpt", {5, 1});
+    EXPECT_EQ(one.refused("gpt", {5, 1}).reason, Refused::kBusy);
+    // Gone without a word.
+  }
+  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 1; }));
+  const Grant grant = one.granted("gpt", {5, 1});
+  EXPECT_EQ(grant.used.minute, (Amounts{15, 3}));
+  EXPECT_EQ(one.books().in_flight, 1);
+}
+
+TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
+  PoolCoordinatorOptions silent = options();
+  silent.heartbeat = 60s;
+  silent.instance_timeout = 120s;
+  Instance one(options(), registration_of(kTwoJobs));
+  Grant of_before;
+  {
+    Instance two(silent, registration_of(kTwoJobs));
+    of_before = two.granted("gpt", {5, 1});
+    end_leases();
+    EXPECT_TRUE(becomes([&] { return one.books().in_flight == 0; }));
+    const Grant of_now = two.granted("gpt", {5, 1});
+    EXPECT_GT(of_now.fence, of_before.fence);
+    EXPECT_EQ(one.books().in_flight, 1);
+    // Nothing is freed that somebody else may hold by now.
+    EXPECT_EQ(two.release(of_before, {1, 1}), Released::kFenced);
+    EXPECT_EQ(one.books().in_flight, 1);
+    EXPECT_EQ(one.books().used.minute, (Amounts{10, 2}));
+    EXPECT_EQ(two.release(of_now, {1, 1}), Released::kSettled);
+    EXPECT_EQ(one.books().in_flight, 0);
+    EXPECT_EQ(one.books().used.minute, (Amounts{6, 2}));
+  }
+}
+
+TEST_F(RedisPoolOutage, GivesBackWhatALateAnswerGranted) {
+  Instance one(options(), registration_of(kTenRequests));
+  one.granted("gpt", {0, 1});
+  Instance two(hasty(), registration_of(kTenRequests));
+  redis_.pause();
+  EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] {
+    const auto books = one.books();
+    return books.used.minute.requests == 1 && books.in_flight == 1;
+  }));
+}
+
+TEST_F(RedisPoolOutage, SettlesLateWhatCouldNotBeSettledInTime) {
+  Instance one(options(), registration_of(kTenRequests));
+  const Grant first = one.granted("gpt", {0, 1});
+  Instance two(hasty(), registration_of(kTenRequests));
+  Acquired acquired = two.acquire("gpt", {0, 5});
+  while (!std::holds_alternative<Grant>(acquired)) acquired = two.acquire("gpt", {0, 5});
+  redis_.pause();
+  EXPECT_EQ(two.release(std::get<Grant>(acquired), {0, 2}), Released::kUnreachable);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] {
+    const auto books = one.books();
+    return books.used.minute.requests == 3 && books.in_flight == 1;
+  }));
+}
+
+TEST_F(RedisPoolOutage, SettlesOnceWhatItReleasedWhileRedisWasGone) {
+  Instance one(options(), registration_of(kTenRequests));
+  const Grant first = one.granted("gpt", {0, 4});
+  const Grant second = one.granted("gpt", {0, 4});
+  EXPECT_EQ(one.release(first, {0, 1}), Released::kSettled);
+  redis_.kill();
+  EXPECT_EQ(one.release(second, {0, 1}), Released::kUnreachable);
+  EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(becomes([&] { return one.books().in_flight == 0; }));
+  EXPECT_EQ(one.books().used.minute, (Amounts{0, 2}));
+  EXPECT_EQ(one.report().instance_count, 1);
+}
+
+TEST_F(RedisPoolOutage, ForgetsTheSlotsOfAnswersThatNeverCame) {
+  PoolCoordinatorOptions brittle = options();
+  brittle.silence = 200ms;
+  brittle.timeout = 5s;
+  Instance one(brittle, registration_of(kTwoJobs));
+  const Grant held = one.granted("gpt", {0, 1});
+  // Redis executes it when it goes on, after the connection is gone.
+  redis_.pause();
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(becomes([&] { return one.books().in_flight == 1; }));
+  const Grant other = one.granted("gpt", {0, 1});
+  EXPECT_EQ(one.release(held, {0, 1}), Released::kSettled);
+  EXPECT_EQ(one.release(other, {0, 1}), Released::kSettled);
+  EXPECT_EQ(one.books().in_flight, 0);
+}
+
+TEST_F(RedisPoolOutage, ReportsWhatWasUsedWhenRedisHasLostIt) {
+  Instance one(options(), registration_of(kTenRequests));
+  Instance two(options(), registration_of(kTenRequests));
+  const Grant held = one.granted("gpt", {0, 3});
+  two.release(two.granted("gpt", {0, 4}), {0, 4});
+  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+  EXPECT_TRUE(becomes([&] { return two.allocation().instance_count == 2; }));
+  redis_.kill();
+  EXPECT_TRUE(becomes([&] { return !one.is_reachable() && !two.is_reachable(); }));
+  redis_.forget();
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
+  const Grant after = one.granted("gpt", {0, 3});
+  EXPECT_EQ(after.used.minute, (Amounts{0, 10}));
+  EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kExhausted);
+  EXPECT_EQ(one.books().in_flight, 2);
+  // A grant from before is still one.
+  EXPECT_EQ(one.release(held, {0, 2}), Released::kSettled);
+  EXPECT_EQ(one.books().used.minute, (Amounts{0, 9}));
+}
+
+TEST_F(RedisPoolOutage, CountsTheDeadAtTheirFullShareWhenRedisHasLostItsData) {
+  Instance one(options(), registration_of(kTenRequests));
+  {
+    Instance two(options(), registration_of(kTenRequests));
+    two.granted("gpt", {0, 1});
+    EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+    redis_.kill();
+    // Both go at once.
+    EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  }
+  redis_.forget();
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  const Acquired at_once = one.acquire_once("gpt", {0, 1});
+  ASSERT_TRUE(std::holds_alternative<Refusal>(at_once));
+  EXPECT_EQ(std::get<Refusal>(at_once).reason, Refused::kRecovering);
+  EXPECT_GT(std::get<Refusal>(at_once).retry_at, one.now());
+  const Grant grant = one.granted("gpt", {0, 1});
+  EXPECT_EQ(grant.used.minute, (Amounts{0, 6}));
+}
+
+TEST_F(RedisPoolOutage, WaitsOnAnEmptyRedisThatMayHaveLostItsData) {
+  PoolCoordinatorOptions careful = options();
+  careful.trusts_empty = false;
+  Instance one(careful, registration_of(kTenRequests));
+  const Acquired at_once = one.acquire_once("gpt", {0, 1});
+  ASSERT_TRUE(std::holds_alternative<Refusal>(at_once));
+  EXPECT_EQ(std::get<Refusal>(at_once).reason, Refused::kRecovering);
+  EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{0, 1}));
+}
+
+TEST_F(RedisPoolOutage, NoticesThatSomebodyHasRemovedTheBooks) {
+  Instance one(options(), registration_of(kTenRequests));
+  one.granted("gpt", {0, 6});
+  redis_.ask("FLUSHALL");
+  const Grant grant = one.granted("gpt", {0, 4});
+  EXPECT_EQ(grant.used.minute, (Amounts{0, 10}));
+  EXPECT_TRUE(one.epochs_grew());
+}
+
+TEST_F(RedisPoolOutage, GoesOnTryingWhenRedisIsNotThereAtTheStart) {
+  redis_.kill();
+  Instance one(options(), registration_of(kTenRequests));
+  ASSERT_FALSE(one.started().ok());
+  EXPECT_EQ(one.started().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
+  EXPECT_FALSE(one.is_reachable());
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  one.granted("gpt", {0, 1});
+}
+
+TEST_F(RedisPoolOutage, NamesAForeignValueUnderItsKey) {
+  redis_.ask("SET fleet:pool:1:{gpt} mine");
+  Instance one(options(), registration_of(kTenRequests));
+  ASSERT_FALSE(one.started().ok());
+  EXPECT_THAT(one.started().error().message, ::testing::HasSubstr("WRONGTYPE"));
+  EXPECT_THAT(one.started().error().message, ::testing::HasSubstr("'pool register'"));
+  EXPECT_EQ(redis_.ask("GET fleet:pool:1:{gpt}"), "$4");
+}
+
+}  // namespace
+}  // namespace weir::store::redis
