@@ -125,12 +125,12 @@ struct Server::Impl {
     });
   }
   void arm_pool_timer() {
-    const Instant at = pool->jobs().next_instant();
+    const Instant at = pool->jobs().pools().next_instant();
     if (at == kForever) return;
     pool_timer->expires_after(std::max(Duration{0}, at - clock.now()));
     pool_timer->async_wait([this](const ErrorNumber& error) {
       if (error) return;
-      pool->jobs().advance(clock.now());
+      pool->jobs().pools().advance(clock.now());
       arm_pool_timer();
     });
   }
@@ -175,7 +175,7 @@ struct Server::Impl {
       if (compute != nullptr) look_after_compute();
       if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
       if (pool != nullptr) {
-        pool->jobs().advance(clock.now());
+        pool->jobs().pools().advance(clock.now());
         watch("pools", pool_trouble, pool->trouble());
       }
       for (auto& loop : loops) {

@@ -256,14 +256,20 @@ void write_pool(MetricsText& out, Pool& pool, Instant now) {
   using system::pool::ModelReading;
   using system::pool::TypeReading;
   const system::pool::Reading reading = pool.jobs().pools().reading(now);
+  std::int64_t running = 0;
+  std::uint64_t expired = 0;
+  for (const ModelReading& model : reading.models) {
+    running += model.in_flight;
+    expired += model.tally.expired;
+  }
   out.begin("weir_pool_jobs");
   out.value("state", "waiting", reading.waiting);
-  out.value("state", "running", pool.jobs().held());
+  out.value("state", "running", count_of(running));
   out.begin("weir_pool_jobs_total");
   out.value("outcome", "submitted", reading.tally.submitted);
   out.value("outcome", "refused", reading.tally.refused);
   out.value("outcome", "withdrawn", reading.tally.withdrawn);
-  out.value("outcome", "expired", pool.jobs().expired());
+  out.value("outcome", "expired", expired);
   write_models(out, "weir_pool_starts_total", reading,
                [](const ModelReading& model) { return model.tally.started; });
   out.begin("weir_pool_ends_total");

@@ -64,7 +64,7 @@ struct PoolDesk : Desk {
   }
   void pass(Duration span) {
     clock.advance(span);
-    jobs->advance(clock.now());
+    jobs->pools().advance(clock.now());
   }
 
   std::unique_ptr<pool::HeldJobs> jobs;
@@ -150,13 +150,13 @@ TEST(PoolRoutes, GiveThePlaceOfAWaiterBackThatWentAway) {
   EXPECT_FALSE(desk.api.give_up(waits.ticket, desk.clock.now()));
   desk.pass(60s);
   EXPECT_TRUE(desk.later.empty());
-  EXPECT_EQ(desk.jobs->held(), 3u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 3u);
 }
 
 TEST(PoolRoutes, GiveBackAGrantThatNobodyIsThereToTake) {
   PoolDesk desk;
   desk.api.discard(desk.ask_for(), desk.clock.now());
-  EXPECT_EQ(desk.jobs->held(), 0u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 0u);
   EXPECT_THAT(desk.ask_for().headers, HasSubstr("x-ratelimit-remaining-tokens: 1500\r\n"));
 }
 
@@ -164,9 +164,9 @@ TEST(PoolRoutes, EndAJobWhoseClientNeverDoesAndKeepItsEstimate) {
   PoolDesk desk;
   const Answer started = desk.ask_for(R"(,"wait":0,"hold":"30s")");
   desk.pass(30s - 1ns);
-  EXPECT_EQ(desk.jobs->expired(), 0u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).models[0].tally.expired, 0u);
   desk.pass(1ns);
-  EXPECT_EQ(desk.jobs->expired(), 1u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).models[0].tally.expired, 1u);
   EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).models[0].in_flight, 0);
   const Answer late = desk.release(text_at(started, "job"), R"("requests":1)");
   EXPECT_EQ(late.status, 404u);
@@ -218,7 +218,7 @@ TEST(PoolRoutes, RefuseWhatMakesNoSenseAndChangeNothing) {
   EXPECT_THAT(detail(desk.release("00000000deadbeef-1", R"("requests":1)")),
               HasSubstr("another instance gave it"));
   EXPECT_THAT(detail(desk.release("1", R"("requests":1)")), HasSubstr("the name of a job"));
-  EXPECT_EQ(desk.jobs->held(), 1u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 1u);
   EXPECT_EQ(desk.release(job, R"("requests":1)").status, 200u);
   EXPECT_EQ(desk.release(job, R"("requests":1)").status, 404u);
 }
@@ -239,7 +239,7 @@ TEST(PoolRoutes, ShowPoolsSharesAndTheFleet) {
   const Answer shown = desk.shown("/v1/pool");
   const boost::json::value all = parsed(shown.body);
   EXPECT_EQ(all.at("rule").as_string(), "strict");
-  EXPECT_EQ(all.at("held").as_int64(), 1);
+  EXPECT_EQ(all.at("running").as_int64(), 1);
   EXPECT_EQ(all.at("models").at(0).at("model").as_string(), "big");
   EXPECT_EQ(all.at("models").at(0).at("in_flight").as_int64(), 1);
   EXPECT_EQ(all.at("models").at(0).at("rates").at("tokens_per_minute").at("count").as_int64(),

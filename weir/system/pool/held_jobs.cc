@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <vector>
 
 #include "weir/base/hold_text.h"
 
@@ -43,12 +42,10 @@ HeldJobs::HeldJobs(std::unique_ptr<Pools> pools, const HoldSettings& settings, s
   WEIR_ASSERT(validate_hold_settings(settings).ok());
 }
 
-JobCallback HeldJobs::callback_of(const std::shared_ptr<Turn>& turn, Duration hold) {
-  return [this, turn, hold](Instant now, const JobOutcome& outcome) {
+JobCallback HeldJobs::callback_of(const std::shared_ptr<Turn>& turn) const {
+  return [owner = owner_, turn](Instant now, const JobOutcome& outcome) {
     if (const auto* start = std::get_if<Start>(&outcome)) {
-      const Held held{now + hold, hold};
-      keep(start->job, held);
-      turn->answer = HeldStart{{owner_, start->job}, held.expires, *start};
+      turn->answer = HeldStart{{owner, start->job}, *start};
     } else {
       turn->answer = std::get<JobRefusal>(outcome);
     }
@@ -70,103 +67,40 @@ Result<JobTurn> HeldJobs::acquire(const JobAsk& ask, Instant now, JobAnswered an
                     ms_of(hold), ms_of(kHoldLeast), ms_of(settings_.hold_max)));
   }
   const auto turn = std::make_shared<Turn>(std::move(answered));
-  const Result<JobId> job =
-      pools_->submit({.type = ask.type, .patience = ask.wait}, now, callback_of(turn, hold));
+  const Result<JobId> job = pools_->submit({.type = ask.type, .patience = ask.wait, .hold = hold},
+                                           now, callback_of(turn));
   if (!job) return job.error();
   return begin(turn, *job);
 }
 
 Result<JobTurn> HeldJobs::delegate(HoldId id, const Used& used, Instant now, JobAnswered answered) {
   if (Status held = check(id); !held) return std::move(held).error();
-  // Before: the callback of the next start may come at once.
-  const std::optional<Held> before = forget(id.number);
-  const Duration hold = before ? before->hold : settings_.hold;
   const auto turn = std::make_shared<Turn>(std::move(answered));
-  Status status = pools_->delegate(id.number, used, now, callback_of(turn, hold));
-  if (!status) {
-    if (before) keep(id.number, *before);
-    return std::move(status).error();
-  }
+  Status status = pools_->delegate(id.number, used, now, callback_of(turn));
+  if (!status) return std::move(status).error();
   return begin(turn, id.number);
 }
 
 bool HeldJobs::give_up(std::uint64_t ticket, Instant now) { return pools_->withdraw(ticket, now); }
 
 void HeldJobs::discard(HoldId job, Instant now) {
-  if (!check(job)) return;
-  forget(job.number);
-  static_cast<void>(pools_->cancel(job.number, now).ok());
-}
-
-template <typename End>
-Result<Settlement> HeldJobs::end(HoldId job, End end) {
-  if (Status held = check(job); !held) return std::move(held).error();
-  Result<Settlement> settlement = end(job.number);
-  if (settlement) forget(job.number);
-  return settlement;
+  // It may have ended.
+  if (check(job)) static_cast<void>(pools_->cancel(job.number, now).ok());
 }
 
 Result<Settlement> HeldJobs::finish(HoldId job, const Used& used, Instant now) {
-  return end(job, [&](JobId id) { return pools_->finish(id, used, now); });
+  if (Status held = check(job); !held) return std::move(held).error();
+  return pools_->finish(job.number, used, now);
 }
 
 Result<Settlement> HeldJobs::fail(HoldId job, const std::optional<Used>& used, Instant now) {
-  return end(job, [&](JobId id) { return pools_->fail(id, used, now); });
+  if (Status held = check(job); !held) return std::move(held).error();
+  return pools_->fail(job.number, used, now);
 }
 
 Result<Settlement> HeldJobs::reject(HoldId job, const Used& used, Instant now) {
-  return end(job, [&](JobId id) { return pools_->reject(id, used, now); });
-}
-
-void HeldJobs::advance(Instant now) {
-  std::vector<JobId> over;
-  {
-    const std::scoped_lock lock(lock_);
-    while (!expiries_.empty() && expiries_.begin()->first <= now) {
-      over.push_back(expiries_.begin()->second);
-      held_.erase(expiries_.begin()->second);
-      expiries_.erase(expiries_.begin());
-    }
-  }
-  for (const JobId job : over) {
-    // Somebody may have ended it meanwhile.
-    if (!pools_->fail(job, std::nullopt, now)) continue;
-    const std::scoped_lock lock(lock_);
-    expired_ += 1;
-  }
-  pools_->advance(now);
-}
-
-Instant HeldJobs::next_instant() const {
-  const Instant pools = pools_->next_instant();
-  const std::scoped_lock lock(lock_);
-  return expiries_.empty() ? pools : std::min(pools, expiries_.begin()->first);
-}
-
-std::size_t HeldJobs::held() const {
-  const std::scoped_lock lock(lock_);
-  return held_.size();
-}
-
-std::uint64_t HeldJobs::expired() const {
-  const std::scoped_lock lock(lock_);
-  return expired_;
-}
-
-void HeldJobs::keep(JobId job, const Held& held) {
-  const std::scoped_lock lock(lock_);
-  held_[job] = held;
-  expiries_.emplace(held.expires, job);
-}
-
-std::optional<HeldJobs::Held> HeldJobs::forget(JobId job) {
-  const std::scoped_lock lock(lock_);
-  const auto found = held_.find(job);
-  if (found == held_.end()) return std::nullopt;
-  const Held held = found->second;
-  expiries_.erase({held.expires, job});
-  held_.erase(found);
-  return held;
+  if (Status held = check(job); !held) return std::move(held).error();
+  return pools_->reject(job.number, used, now);
 }
 
 Status HeldJobs::check(HoldId job) const {

@@ -17,13 +17,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
-#include <utility>
 #include <variant>
 
 #include "weir/base/decision.h"
@@ -54,7 +50,6 @@ struct JobAsk {
 
 struct HeldStart {
   HoldId id{};
-  Instant expires{};
   Start start{};
 };
 using JobAnswer = std::variant<HeldStart, JobRefusal>;
@@ -90,36 +85,17 @@ class HeldJobs {
   Result<Settlement> fail(HoldId job, const std::optional<Used>& used, Instant now);
   Result<Settlement> reject(HoldId job, const Used& used, Instant now);
 
-  // --- Time: of the pools and of the holds.
-  void advance(Instant now);
-  Instant next_instant() const;
-
-  std::size_t held() const;       // jobs that run
-  std::uint64_t expired() const;  // that nobody ended in time
   Pools& pools() noexcept { return *pools_; }
   const HoldSettings& settings() const noexcept { return settings_; }
 
  private:
   struct Turn;
-  struct Held {
-    Instant expires{};
-    Duration hold{};
-  };
-
-  JobCallback callback_of(const std::shared_ptr<Turn>& turn, Duration hold);
+  JobCallback callback_of(const std::shared_ptr<Turn>& turn) const;
   static JobTurn begin(const std::shared_ptr<Turn>& turn, JobId job);
-  void keep(JobId job, const Held& held);
-  std::optional<Held> forget(JobId job);
   Status check(HoldId job) const;
-  template <typename End>
-  Result<Settlement> end(HoldId job, End end);
 
   const HoldSettings settings_;
   const std::uint64_t owner_;
-  mutable std::mutex lock_;
-  std::map<JobId, Held> held_;
-  std::set<std::pair<Instant, JobId>> expiries_;
-  std::uint64_t expired_ = 0;
   std::unique_ptr<Pools> pools_;  // first to go: nothing is called after it
 };
 

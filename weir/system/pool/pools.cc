@@ -221,6 +221,23 @@ Result<Settlement> Pools::reject(JobId job, const Used& used, Instant now) {
                      now);
 }
 
+Status Pools::cancel(JobId id, Instant now) {
+  Lock lock(lock_);
+  Work work = work_at(now);
+  Result<Job*> found = running(id);
+  if (!found) return std::move(found).error();
+  Job& job = **found;
+  turn_windows(work);
+  deadlines_.erase({job.deadline, job.id});
+  tally_.withdrawn += 1;
+  release(job.grant, job.model, {}, work);
+  undo(job, work);
+  remove(job, work);
+  drain(work);
+  conclude(lock, work);
+  return Done{};
+}
+
 Result<Instant> Pools::renew(JobId id, Duration hold, Instant now) {
   if (hold <= Duration{0} || hold > kWaitMax) {
     return bad_argument("the hold must be above 0 and at most 7 days; write 10m");
@@ -237,22 +254,6 @@ Result<Instant> Pools::renew(JobId id, Duration hold, Instant now) {
   const Instant expires_at = job.deadline;
   conclude(lock, work);
   return expires_at;
-}
-
-Status Pools::cancel(JobId id, Instant now) {
-  Work work = work_at(now);
-  Lock lock(lock_);
-  Result<Job*> found = running(id);
-  if (!found) return std::move(found).error();
-  Job& job = **found;
-  turn_windows(work);
-  tally_.withdrawn += 1;
-  release(job.grant, job.model, {}, work);
-  undo(job, work);
-  remove(job, work);
-  drain(work);
-  conclude(lock, work);
-  return Done{};
 }
 
 Status Pools::delegate(JobId id, const Used& used, Instant now, JobCallback callback) {

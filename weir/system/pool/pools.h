@@ -88,6 +88,8 @@ class Pools final : private CoordinatorListener {
   // The model did not do it and no other shall. As finish(); the published rules count
   // it as a failure.
   Result<Settlement> reject(JobId job, const Used& used, Instant now);
+  // It was started and never ran: as if it had not been. Nothing is billed.
+  Status cancel(JobId job, Instant now);
   // It needs longer than it said: its hold begins anew. The instant at which it expires.
   Result<Instant> renew(JobId job, Duration hold, Instant now);
 
@@ -95,8 +97,6 @@ class Pools final : private CoordinatorListener {
   // A change of limits or estimates needs a higher version, and the coordinator's consent. An
   // error changes nothing.
   void change(Settings settings, Instant now, StatusCallback changed);
-  // It was started and never ran: as if it had not been. Nothing is billed.
-  Status cancel(JobId job, Instant now);
 
   // --- Time.
   void advance(Instant now);

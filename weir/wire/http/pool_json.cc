@@ -162,10 +162,10 @@ void append_pool(std::string& out, const std::optional<pool::Pool>& share) {
 
 void append_tally(std::string& out, const pool::ModelTally& tally) {
   out += fmt::format(
-      R"("started":{},"finished":{},"failed":{},"delegated":{},"refused":{},"tokens":{},)"
+      R"("started":{},"finished":{},"failed":{},"expired":{},"delegated":{},"refused":{},"tokens":{},)"
       R"("requests":{},"cost":{})",
-      tally.started, tally.finished, tally.failed, tally.delegated, tally.refused, tally.tokens,
-      tally.requests, tally.cost);
+      tally.started, tally.finished, tally.failed, tally.expired, tally.delegated, tally.refused,
+      tally.tokens, tally.requests, tally.cost);
 }
 
 void append_model(std::string& out, const pool::ModelReading& model,
@@ -300,9 +300,9 @@ void append_job_start(std::string& out, const pool::HeldStart& held, Instant now
                      std::chrono::ceil<std::chrono::milliseconds>(start.waited).count());
   append_windows(out, start.minute, start.day, start.used, start.limits.rates);
   out += R"(,"expires":)";
-  append_instant(out, held.expires);
+  append_instant(out, start.expires_at);
   out += R"(,"expires_in_ms":)";
-  append_int(out, ms_until(held.expires, now));
+  append_int(out, ms_until(start.expires_at, now));
   out += '}';
 }
 
@@ -347,14 +347,20 @@ void append_settlement(std::string& out, std::string_view state,
 void append_pools(std::string& out, pool::HeldJobs& jobs,
                   const Result<pool::CoordinatorReport>& fleet, Instant now) {
   const pool::Reading reading = jobs.pools().reading(now);
+  std::int64_t running = 0;
+  std::uint64_t expired = 0;
+  for (const pool::ModelReading& model : reading.models) {
+    running += model.in_flight;
+    expired += model.tally.expired;
+  }
   constexpr std::string_view kRules[] = {"strict", "published", "refund"};
   out += fmt::format(
       R"({{"rule":"{}","reachable":{},"epoch":{},"instance_count":{},"capacity":{},)"
-      R"("available_slots":{},"jobs":{},"waiting":{},"held":{},"expired":{},"submitted":{},)"
+      R"("available_slots":{},"jobs":{},"waiting":{},"running":{},"expired":{},"submitted":{},)"
       R"("refused":{},"withdrawn":{},"adjustments":{},"last_adjusted":)",
       kRules[static_cast<std::size_t>(reading.rule)], reading.is_reachable,
       reading.allocation.epoch, reading.allocation.instance_count, reading.capacity,
-      reading.available_slots, reading.jobs, reading.waiting, jobs.held(), jobs.expired(),
+      reading.available_slots, reading.jobs, reading.waiting, running, expired,
       reading.tally.submitted, reading.tally.refused, reading.tally.withdrawn,
       reading.tally.adjustments);
   append_instant(out, reading.last_adjusted == Instant{} ? kForever : reading.last_adjusted);

@@ -115,7 +115,7 @@ void write_start(const pool::HeldStart& held, Instant now, Reply& reply) {
   reply.write_bulk("model");
   reply.write_bulk(start.model);
   reply.write_entry("attempt", start.attempt);
-  reply.write_entry("expires_in_ms", ms_until(held.expires, now));
+  reply.write_entry("expires_in_ms", ms_until(start.expires_at, now));
   reply.write_entry("minute", start.minute.ns / 1'000'000'000);
   reply.write_entry("day", start.day.ns / 1'000'000'000);
   reply.write_bulk("remaining");
