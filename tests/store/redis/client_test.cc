@@ -48,13 +48,13 @@ TEST_F(RedisClient, CarriesBytesAsTheyAre) {
 TEST_F(RedisClient, AnswersInTheOrderInWhichItWasAsked) {
   const auto client = this->client();
   Answers answers;
-  constexpr int kCount = 10'000;
-  for (int i = 0; i < kCount; ++i) {
+  constexpr std::size_t kCount = 10'000;
+  for (std::size_t i = 0; i < kCount; ++i) {
     client->send(std::vector<std::string_view>{"INCR", "n"}, answers.take(),
                  {.timeout = kPatience});
   }
   const std::vector<Said> all = answers.wait(kCount);
-  for (int i = 0; i < kCount; ++i) ASSERT_EQ(all[i].text, std::to_string(i + 1));
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(all[i].text, std::to_string(i + 1));
 }
 
 TEST_F(RedisClient, IsAskedFromManyThreads) {
@@ -105,8 +105,8 @@ TEST_F(RedisClient, LoadsAScriptThatRedisDoesNotKnow) {
 TEST_F(RedisClient, RunsEachRequestOnceAndInOrderWhenTheScriptsGo) {
   const auto client = this->client({&kAdd});
   Answers answers;
-  constexpr int kCount = 3000;
-  for (int i = 0; i < kCount; ++i) {
+  constexpr std::size_t kCount = 3000;
+  for (std::size_t i = 0; i < kCount; ++i) {
     if (i % 1000 == 500) {
       client->send(std::vector<std::string_view>{"SCRIPT", "FLUSH"}, [](const Answer&) {},
                    {.timeout = kPatience});
@@ -115,7 +115,7 @@ TEST_F(RedisClient, RunsEachRequestOnceAndInOrderWhenTheScriptsGo) {
                  answers.take(), {.timeout = kPatience});
   }
   const std::vector<Said> all = answers.wait(kCount);
-  for (int i = 0; i < kCount; ++i) ASSERT_EQ(all[i].text, std::to_string(i + 1));
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(all[i].text, std::to_string(i + 1));
   EXPECT_GE(client->counts().reloads, 1);
 }
 
