@@ -85,11 +85,15 @@ std::string limit_key(std::string_view prefix, const engine::SharedItem& item) {
   return key;
 }
 
+std::string hold_name(HoldId hold) {
+  hold.is_shared = false;
+  return hold_text(hold);
+}
+
 std::string hold_key(std::string_view prefix, HoldId hold) {
   std::string key(prefix);
   key += "hold:";
-  hold.is_shared = false;
-  append_hold(key, hold);
+  key += hold_name(hold);
   return key;
 }
 

@@ -30,6 +30,8 @@ namespace weir::store::redis {
 std::string key_prefix(std::string_view name);
 void append_escaped(std::string& out, std::string_view text);
 std::string limit_key(std::string_view prefix, const engine::SharedItem& item);
+// The id of a hold, as scripts know it.
+std::string hold_name(HoldId hold);
 std::string hold_key(std::string_view prefix, HoldId hold);
 
 // What a hold was charged at one limit.

@@ -7,8 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "weir/base/hold_text.h"
-#include "weir/base/in_quotes.h"
+#include "weir/store/redis/shared_errors.h"
 #include "weir/store/redis/shared_keys.h"
 #include "weir/store/redis/shared_meter.h"
 #include "weir/store/redis/shared_scripts.h"
@@ -41,48 +40,27 @@ std::string random_id() {
   return fmt::format("{:08x}{:08x}", draw(), draw());
 }
 
-// Whether Redis could not be asked. Otherwise it answered, and something is wrong with us or
-// with what lies under our keys: that is no outage, and nothing is admitted.
-bool is_outage(FailureKind kind) {
-  return kind != FailureKind::kScript && kind != FailureKind::kTooMany;
-}
-
-// The word after `mark` in what a script has said.
-std::optional<std::string_view> word_after(std::string_view text, std::string_view mark) {
-  const std::size_t at = text.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = text.substr(at + mark.size());
-  return rest.substr(0, rest.find(' '));
-}
-
-Error named(const Failure& failure) {
-  if (const auto key = word_after(failure.message, "FOREIGN ")) {
-    return {ErrorCode::kUnavailable,
-            fmt::format("Redis: key {} holds a value that weir did not write, so nothing is "
-                        "admitted; delete it, or write another 'redis: {{ name: ... }}'",
-                        in_quotes(*key))};
+// What a script needs to know of each limit.
+class Blobs {
+ public:
+  Blobs(std::span<const SharedItem> items, Instant now) : count_(items.size()) {
+    for (const SharedItem& item : items) {
+      append_blob(text_, item.rule->shape, item.cost, item.rule->shadow ? '1' : '0', now);
+    }
   }
-  if (const auto now = word_after(failure.message, "CLOCK ")) {
-    return {ErrorCode::kUnavailable,
-            fmt::format("Redis: its clock says {} us since 1970, more than a whole calendar window "
-                        "from the clock here; set the clocks",
-                        *now)};
+
+  template <typename Arguments>
+  void append_to(Arguments& arguments) const {
+    const std::size_t bytes = text_.size() / count_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      arguments.push_back(std::string_view(text_).substr(i * bytes, bytes));
+    }
   }
-  return to_error(failure);
-}
 
-Error odd_reply(std::string_view what) {
-  return {ErrorCode::kUnavailable,
-          fmt::format("Redis: the answer to {} is not what the script of this version gives; run "
-                      "the same version of weir everywhere",
-                      what)};
-}
-
-HoldState state_of(std::string_view letter) {
-  if (letter == "a") return HoldState::kActive;
-  if (letter == "s") return HoldState::kSettled;
-  return letter == "c" ? HoldState::kCancelled : HoldState::kGone;
-}
+ private:
+  std::size_t count_;  // at least one
+  std::string text_;
+};
 
 }  // namespace
 
@@ -92,6 +70,7 @@ struct SharedLimits::Asked {
   boost::container::small_vector<SharedItem, 4> items;
   boost::container::small_vector<std::string, 4> keys;
   HoldId hold{};
+  Duration ttl{};
   bool is_peek = false;
   bool is_started = true;  // false: it was refused because Redis did not answer in time
   Instant now{};
@@ -112,6 +91,7 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       servers_key_(prefix_ + "servers"),
       id_(random_id()),
       decide_("decide", decide_script()),
+      buckets_("buckets", buckets_script()),
       end_("end", end_script()),
       renew_("renew", renew_script()),
       beat_("beat", kBeat),
@@ -121,7 +101,7 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
   ClientOptions client;
   client.address = options_.address;
   client.timeout = options_.timeout;
-  client.scripts = {&decide_, &end_, &renew_, &beat_};
+  client.scripts = {&decide_, &buckets_, &end_, &renew_, &beat_};
   for (unsigned i = 0; i < std::clamp(options_.connections, 1u, kConnectionsMax); ++i) {
     clients_.push_back(make_client(loop_, client));
   }
@@ -173,6 +153,7 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
   asked->items.assign(ask.items.begin(), ask.items.end());
   if (!ask.is_peek) asked->hold = ask.hold;
   asked->is_peek = ask.is_peek;
+  asked->ttl = ask.ttl;
   asked->now = ask.now;
   asked->callback = std::move(callback);
   for (const SharedItem& item : ask.items) asked->keys.push_back(limit_key(prefix_, item));
@@ -180,35 +161,55 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
     return asked->callback(by_policy(*asked, trouble()));
   }
 
+  const Epoch known = epoch();
+  // Where nothing was ever lost.
+  const bool is_whole = known.seen.size() == kEpochIdBytes + 2 && known.seen.back() == '0';
+  const bool is_plain =
+      is_whole && !asked->hold && !asked->is_peek &&
+      std::all_of(asked->items.begin(), asked->items.end(), [](const SharedItem& item) {
+        return std::holds_alternative<meter::BucketShape>(item.rule->shape);
+      });
+  asked_.fetch_add(1, std::memory_order_relaxed);
+  if (is_plain) {
+    ask_buckets(std::move(asked), known);
+  } else {
+    ask_all(std::move(asked), known);
+  }
+}
+
+void SharedLimits::ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known) {
+  boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
+  keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
+  const Blobs blobs(asked->items, asked->now);
+  const std::string now = now_argument();
+  boost::container::small_vector<std::string_view, 8> arguments = {now, known.seen};
+  blobs.append_to(arguments);
+  client().call(buckets_, keys, arguments, [this, asked](const Answer& answer) {
+    // Another epoch: what that means, the other script knows.
+    if (answer.ok() && !answer.reply().is_array()) return ask_all(asked, epoch());
+    on_decided(*asked, answer);
+  });
+}
+
+void SharedLimits::ask_all(std::shared_ptr<Asked> asked, const Epoch& known) {
   boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
   keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
   std::string hold;
   std::string hold_ttl_us;
   std::string record;
-  std::string hold_name;
+  std::string holds_key;
   if (asked->hold) {
-    hold_name = hold_key(prefix_, ask.hold);
-    keys.push_back(hold_name);
-    HoldId plain = ask.hold;
-    plain.is_shared = false;
-    hold = hold_text(plain);
-    hold_ttl_us = fmt::format(
-        "{}", std::min(kSharedTermMax / 2, std::max<std::int64_t>(1, ask.ttl.count() / kNsPerUs)));
-    record = hold_record(ask.items, asked->keys, *ask.rules);
+    holds_key = hold_key(prefix_, asked->hold);
+    keys.push_back(holds_key);
+    hold = hold_name(asked->hold);
+    hold_ttl_us = fmt::format("{}", whole_us(asked->ttl));
+    record = hold_record(asked->items, asked->keys, *asked->rules);
   }
-  std::string blobs;
-  for (const SharedItem& item : ask.items) {
-    append_blob(blobs, item.rule->shape, item.cost, item.rule->shadow ? '1' : '0', ask.now);
-  }
+  const Blobs blobs(asked->items, asked->now);
   const std::string now = now_argument();
-  const Epoch known = epoch();
   boost::container::small_vector<std::string_view, 12> arguments = {
       now, asked->is_peek ? "p" : "c", known.seen, known.fresh, hold, hold_ttl_us, record};
-  const std::size_t blob_bytes = blobs.size() / ask.items.size();
-  for (std::size_t i = 0; i < ask.items.size(); ++i) {
-    arguments.push_back(std::string_view(blobs).substr(i * blob_bytes, blob_bytes));
-  }
-  asked_.fetch_add(1, std::memory_order_relaxed);
+  blobs.append_to(arguments);
   client().call(decide_, keys, arguments,
                 [this, asked](const Answer& answer) { on_decided(*asked, answer); },
                 {.timeout = std::nullopt, .late = [this, asked](const Answer& answer) {
@@ -296,127 +297,6 @@ Result<SharedAnswer> SharedLimits::by_policy(const Asked& asked, const std::stri
     }
   }
   return said;
-}
-
-// --- holds
-
-void SharedLimits::read_hold(HoldId hold, std::function<void(Result<HoldRecord>)> next) {
-  const std::string key = hold_key(prefix_, hold);
-  const std::array<std::string_view, 2> words = {"GET", key};
-  client().send(words, [this, key, next = std::move(next)](const Answer& answer) {
-    if (!answer.ok()) {
-      if (is_outage(answer.failure().kind)) note_failure(answer.failure());
-      return next(named(answer.failure()));
-    }
-    note_success();
-    if (answer.reply().is_nil()) return next(HoldRecord{});
-    const auto text = answer.reply().text();
-    std::optional<HoldRecord> record = text ? read_record(*text) : std::nullopt;
-    if (!record) {
-      Failure failure{FailureKind::kServer, fmt::format("FOREIGN {}", key)};
-      return next(named(failure));
-    }
-    next(std::move(*record));
-  });
-}
-
-struct SharedLimits::Ending {
-  HoldId hold;
-  HoldState as;
-  std::vector<std::pair<std::string, std::int64_t>> actual;
-  std::shared_ptr<const engine::RuleSet> rules;
-  Instant now;
-  engine::HoldCallback callback;
-};
-
-namespace {
-
-// Units to return: all of a cancelled hold, the difference of a settled one.
-std::int64_t back_of(const HoldPart& part, HoldState as,
-                     std::span<const std::pair<std::string, std::int64_t>> actual) {
-  if (as == HoldState::kCancelled) return part.amount;
-  for (const auto& [unit, amount] : actual) {
-    if (unit != part.unit) continue;
-    return part.amount - saturate(std::min(Wide{amount} * part.weight, Wide{kTermMax}));
-  }
-  return 0;
-}
-
-}  // namespace
-
-void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> actual,
-                       std::shared_ptr<const engine::RuleSet> rules, Instant now,
-                       engine::HoldCallback callback) {
-  auto ending = std::make_shared<Ending>();
-  *ending = {hold, as, {}, std::move(rules), now, std::move(callback)};
-  for (const engine::Cost& cost : actual) ending->actual.emplace_back(cost.unit, cost.amount);
-  read_hold(hold, [this, ending](Result<HoldRecord> record) {
-    if (!record) return ending->callback(std::move(record).error());
-    // One that has ended is still asked for: whether its time is over, Redis knows.
-    if (record->state == HoldState::kGone) return ending->callback(record->state);
-    std::vector<std::string> texts;  // a blob and an instant for each key
-    texts.reserve(2 * record->parts.size());
-    std::vector<std::string_view> keys;
-    const std::string name = hold_key(prefix_, ending->hold);
-    keys.push_back(name);
-    for (const HoldPart& part : record->parts) {
-      const engine::Rule* rule = ending->rules->find(part.limit);
-      // A limit that is gone, or counts in another way now, gets nothing back.
-      if (part.charged_at_us < 0 || rule == nullptr || !rule->shared) continue;
-      if (!part.key.starts_with(fmt::format("{}{}:", prefix_, kind_of(rule->shape)))) continue;
-      const bool is_slots = engine::is_slots(rule->shape);
-      const std::int64_t back = is_slots ? part.amount : back_of(part, ending->as, ending->actual);
-      if (back == 0) continue;
-      std::string& blob = texts.emplace_back();
-      append_blob(blob, rule->shape, back > 0 ? back : -back, back > 0 ? '+' : '-', ending->now);
-      texts.push_back(fmt::format("{}", part.charged_at_us));
-      keys.push_back(part.key);
-    }
-    HoldId plain = ending->hold;
-    plain.is_shared = false;
-    const std::string id = hold_text(plain);
-    const std::string at = now_argument();
-    const Epoch known = epoch();
-    std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
-                                               known.seen, id};
-    arguments.insert(arguments.end(), texts.begin(), texts.end());
-    client().call(end_, keys, arguments, [ending](const Answer& answer) {
-      if (!answer.ok()) return ending->callback(named(answer.failure()));
-      const auto letter = answer.reply().at(0).text();
-      if (!letter) return ending->callback(odd_reply("the end of a hold"));
-      ending->callback(state_of(*letter));
-    });
-  });
-}
-
-void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldCallback callback) {
-  read_hold(hold, [this, hold, ttl, callback = std::move(callback)](Result<HoldRecord> record) {
-    if (!record) return callback(std::move(record).error());
-    if (record->state == HoldState::kGone) return callback(record->state);
-    const std::string name = hold_key(prefix_, hold);
-    const std::string slots = fmt::format("{}s:", prefix_);
-    std::vector<std::string_view> keys = {name};
-    std::vector<std::string> units;
-    units.reserve(record->parts.size());
-    HoldId plain = hold;
-    plain.is_shared = false;
-    const std::string id = hold_text(plain);
-    const std::string at = now_argument();
-    const std::string ttl_us = fmt::format(
-        "{}", std::min(kSharedTermMax / 2, std::max<std::int64_t>(1, ttl.count() / kNsPerUs)));
-    std::vector<std::string_view> arguments = {at, ttl_us, id};
-    for (const HoldPart& part : record->parts) {
-      if (part.charged_at_us < 0 || !part.key.starts_with(slots)) continue;
-      keys.push_back(part.key);
-      arguments.push_back(units.emplace_back(fmt::format("{}", part.amount)));
-    }
-    client().call(renew_, keys, arguments, [callback](const Answer& answer) {
-      if (!answer.ok()) return callback(named(answer.failure()));
-      const auto letter = answer.reply().at(0).text();
-      if (!letter) return callback(odd_reply("the renewal of a hold"));
-      callback(state_of(*letter));
-    });
-  });
 }
 
 // --- outages

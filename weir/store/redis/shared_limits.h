@@ -88,6 +88,8 @@ class SharedLimits final : public engine::SharedStore {
   };
   Epoch epoch() const;
   void learn_epoch(std::string_view epoch);
+  void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
+  void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
   void on_decided(Asked& asked, const Answer& answer);
   // The answer to a decision that had timed out.
   void on_late(const Asked& asked, const Reply& reply);
@@ -106,6 +108,7 @@ class SharedLimits final : public engine::SharedStore {
   const std::string servers_key_;
   const std::string id_;  // of this server, for heartbeats
   const Script decide_;
+  const Script buckets_;
   const Script end_;
   const Script renew_;
   const Script beat_;

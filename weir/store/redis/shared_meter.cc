@@ -212,6 +212,10 @@ struct Judge {
 
 }  // namespace
 
+std::int64_t whole_us(Duration ttl) {
+  return std::clamp<std::int64_t>(ttl.count() / kNsPerUs, 1, kSharedTermMax / 2);
+}
+
 Status check_shareable(const engine::MeterShape& shape) { return std::visit(Checker{}, shape); }
 
 char kind_of(const engine::MeterShape& shape) {

@@ -29,6 +29,9 @@ namespace weir::store::redis {
 constexpr std::int64_t kSharedTermMax = std::int64_t{1} << 52;  // of what scripts add up
 constexpr std::int64_t kNsPerUs = 1000;
 
+// A time to live in whole microseconds, at least one.
+std::int64_t whole_us(Duration ttl);
+
 // Why a meter of this shape cannot be shared; Done if it can.
 Status check_shareable(const engine::MeterShape& shape);
 
