@@ -25,10 +25,15 @@ add_library(weir_options INTERFACE)
 target_compile_features(weir_options INTERFACE cxx_std_20)
 if(WEIR_WARNINGS_AS_ERRORS)
   target_compile_options(weir_options INTERFACE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+    # At -O3 g++ 12 sees an overlap in `"text" + string` where there is none (its bug 105651).
+    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
+    # What g++ leaves out of -Wconversion in C++.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
 endif()
 if(WEIR_SANITIZE)
-  # -O1 keeps the sanitized tests quick; -g1 is enough for file and line in a report.
+  # -O1 keeps the sanitized tests quick; -g1 is enough for file and line in a report. By clang++:
+  # it compiles sanitized code in two thirds of the time of g++.
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer "-fsanitize=${WEIR_SANITIZE}"
                       -fno-sanitize-recover=all)
   add_link_options("-fsanitize=${WEIR_SANITIZE}")
@@ -37,8 +42,10 @@ endif()
 # From precompiled headers g++ 12 takes sound standard strings for overflows.
 add_library(weir_test_options INTERFACE)
 target_link_libraries(weir_test_options INTERFACE weir_options)
-target_compile_options(weir_test_options INTERFACE
-  -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weir_test_options INTERFACE
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(WEIR_SANITIZE)
   target_compile_options(weir_test_options INTERFACE -O0)
 else()

@@ -29,6 +29,17 @@ constexpr std::array kFamilies = {
     Family{"contract/pu_published", weir::conformance::run_contract_pu_published},
     Family{"contract/reserve", weir::conformance::run_contract_reserve},
     Family{"contract/server", weir::conformance::run_contract_server},
+    Family{"pool/a_pools", weir::conformance::run_pool_pools},
+    Family{"pool/b_model_jobtype_slots", weir::conformance::run_pool_slots},
+    Family{"pool/c_ratio_adjust", weir::conformance::run_pool_ratios},
+    Family{"pool/d1_layer2_sequences", weir::conformance::run_pool_type_meters},
+    Family{"pool/d2_limiter_sequences", weir::conformance::run_pool_limiter},
+    Family{"pool/d3_escalation_failfast", weir::conformance::run_pool_jobs},
+    Family{"pool/d4_wait_and_escalate", weir::conformance::run_pool_jobs},
+    Family{"pool/e_availability", weir::conformance::run_pool_availability},
+    Family{"pool/e_cost", weir::conformance::run_pool_cost},
+    Family{"pool/e_default_wait", weir::conformance::run_pool_default_wait},
+    Family{"pool/e_memory", weir::conformance::run_pool_memory},
     Family{"sampling/decide", weir::conformance::run_sampling_decide},
     Family{"sampling/rate", weir::conformance::run_sampling_rate},
     Family{"sampling/rotate", weir::conformance::run_sampling_rotate},
@@ -52,7 +63,6 @@ constexpr std::array kFamilies = {
 constexpr std::array kOptionalCases = {
     OptionalCases{"compute", "kind", "merge_registries"},
     OptionalCases{"contract", "kind", "interval"},  // of stepwise filling
-    OptionalCases{"pool", "variant", "refund"},
 };
 
 }  // namespace

@@ -61,6 +61,16 @@ Failure run_contract_period(const boost::json::object& recorded);
 Failure run_contract_pu_published(const boost::json::object& recorded);
 Failure run_contract_reserve(const boost::json::object& recorded);
 Failure run_contract_server(const boost::json::object& recorded);
+Failure run_pool_availability(const boost::json::object& recorded);
+Failure run_pool_cost(const boost::json::object& recorded);
+Failure run_pool_default_wait(const boost::json::object& recorded);
+Failure run_pool_jobs(const boost::json::object& recorded);  // escalation, waiting
+Failure run_pool_limiter(const boost::json::object& recorded);
+Failure run_pool_memory(const boost::json::object& recorded);
+Failure run_pool_pools(const boost::json::object& recorded);
+Failure run_pool_ratios(const boost::json::object& recorded);
+Failure run_pool_slots(const boost::json::object& recorded);
+Failure run_pool_type_meters(const boost::json::object& recorded);
 Failure run_sampling_decide(const boost::json::object& recorded);
 Failure run_sampling_rate(const boost::json::object& recorded);
 Failure run_sampling_rotate(const boost::json::object& recorded);

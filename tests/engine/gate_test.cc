@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/engine/support.h"
@@ -30,6 +32,10 @@ struct Turnstile final : Gate {
   Instant fits_from(const Request&, Instant from, std::int64_t cost) const override {
     return used + cost > room ? kForever : open_from(from);
   }
+  std::optional<std::uint64_t> queue_of(const Request& request) const override {
+    return queue(request);
+  }
+  void refused(const Request&, Instant, std::int64_t) override { refusals += 1; }
   void charge(const Request& request, Instant now, std::int64_t cost) override {
     used += cost;
     last_charge = now;
@@ -54,6 +60,10 @@ struct Turnstile final : Gate {
   Instant last_charge{};
   std::size_t attributes_seen = 0;
   std::vector<Back> backs;
+  int refusals = 0;
+  std::function<std::optional<std::uint64_t>(const Request&)> queue = [](const Request&) {
+    return std::optional<std::uint64_t>(0);
+  };
   // The first instant from `now` on at which it is open.
   std::function<Instant(Instant)> open_from = [](Instant now) { return now; };
 };
@@ -135,6 +145,54 @@ TEST_F(GateTest, SeesTheRequest) {
   use({});
   ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
   EXPECT_EQ(gate->attributes_seen, 1u);
+}
+
+// A queue for each client; nobody else is a concern.
+std::optional<std::uint64_t> by_client(const Request& request) {
+  if (request.attributes.empty()) return std::nullopt;
+  return std::hash<std::string_view>{}(request.attributes[0].value);
+}
+
+TEST_F(GateTest, HasQueuesThatDoNotHoldUpOneAnother) {
+  use({});
+  gate->queue = by_client;
+  ASSERT_TRUE(engine->decide(client("acme").costing(2), kStart)->allowed());
+  const WaitOptions minute{.deadline = kStart + 1min};
+  ASSERT_NE(engine->wait(client("acme").costing(2), minute, kStart, inbox.as("a"))->ticket, 0u);
+  EXPECT_FALSE(engine->decide(client("acme"), kStart)->allowed());  // behind the waiter
+  EXPECT_TRUE(engine->decide(client("other"), kStart)->allowed());
+  gate->used = 2;
+  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_TRUE(inbox.texts().empty());
+}
+
+TEST_F(GateTest, TriesTheOldestOfEveryQueueWhenAHoldEnds) {
+  use({});
+  gate->queue = by_client;
+  const auto held = engine->acquire(client("acme").costing(3), {.hold = 1min}, kStart);
+  ASSERT_TRUE(held->allowed());
+  const WaitOptions minute{.deadline = kStart + 1min};
+  for (const char* name : {"a", "b", "b2"}) {
+    const std::string who(name, 1);
+    ASSERT_NE(engine->wait(client(who), minute, kStart, inbox.as(name))->ticket, 0u);
+  }
+  engine->cancel(held->hold, kStart + 1s);
+  EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "b2 allowed"}));
+  EXPECT_TRUE(engine->decide(client("a"), kStart + 2s).ok());
+  EXPECT_EQ(gate->used, 3);
+}
+
+TEST_F(GateTest, IsToldOfARefusalOnceItIsTheLastWord) {
+  use({});
+  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket, 0u);
+  engine->try_waiters(kStart + 500ms);
+  EXPECT_EQ(gate->refusals, 0);
+  engine->advance(kStart + 1s);
+  EXPECT_EQ(inbox.texts(), Texts{"w denied"});
+  EXPECT_EQ(gate->refusals, 1);
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s)->allowed());
+  EXPECT_EQ(gate->refusals, 2);
 }
 
 TEST_F(GateTest, LimitsWhatAnUpToRequestIsGranted) {

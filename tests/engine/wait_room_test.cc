@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tests/engine/support.h"
@@ -21,7 +22,7 @@ struct WaitRoomTest : ::testing::Test {
   }
   Waiter& arrive_at(Print print, std::int64_t cost) {
     Waiter& waiter = arrive();
-    room.take_place(waiter, {print, cost, nullptr});
+    room.take_place(waiter, {print, print, cost, nullptr});
     return waiter;
   }
 
@@ -80,7 +81,7 @@ TEST_F(WaitRoomTest, PutsAnOlderOneAheadThoughItComesToADoorLater) {
   Waiter& first = arrive_at(kOtherDoor, 1);
   const Waiter& second = arrive_at(kDoor, 1);
   ASSERT_EQ(room.oldest_at(kDoor), second.ticket);
-  room.take_place(first, {kDoor, 1, nullptr});
+  room.take_place(first, {kDoor, kDoor, 1, nullptr});
   EXPECT_EQ(room.oldest_at(kDoor), first.ticket);
   EXPECT_TRUE(room.older_at(kDoor, second.ticket));
 }
@@ -101,18 +102,39 @@ TEST_F(WaitRoomTest, AddsUpToNoMoreThanExactArithmeticCovers) {
   EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), kTermMax);
 }
 
-TEST_F(WaitRoomTest, SaysWhenTheLastOneLeavesADoor) {
+TEST_F(WaitRoomTest, KnowsWhoIsLeftAtADoor) {
   Waiter& first = arrive_at(kDoor, 3);
   Waiter& second = arrive_at(kDoor, 4);
-  EXPECT_FALSE(room.leave_place(first, kDoor));
+  room.leave_place(first, kDoor);
   EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), 4);
-  EXPECT_TRUE(room.leave_place(second, kDoor));
+  room.leave_place(second, kDoor);
   EXPECT_EQ(room.waiting_at(kDoor), 0u);
+}
+
+TEST_F(WaitRoomTest, FindsTheOldestOfEveryQueueAtADoor) {
+  constexpr Print kFirstQueue{kDoor.low ^ 1, kDoor.high};
+  constexpr Print kSecondQueue{kDoor.low ^ 2, kDoor.high};
+  Waiter& first = arrive();
+  Waiter& second = arrive();
+  Waiter& third = arrive();
+  room.take_place(third, {kDoor, kFirstQueue, 1, nullptr});
+  room.take_place(first, {kDoor, kFirstQueue, 1, nullptr});
+  room.take_place(second, {kDoor, kSecondQueue, 1, nullptr});
+  std::set<std::uint64_t> oldest;
+  room.add_oldest_of(kDoor, oldest);
+  EXPECT_EQ(oldest, (std::set<std::uint64_t>{first.ticket, second.ticket}));
+  EXPECT_FALSE(room.older_at(kSecondQueue, second.ticket));
+
+  room.leave_place(second, kSecondQueue);
+  room.leave_place(first, kFirstQueue);
+  oldest.clear();
+  room.add_oldest_of(kDoor, oldest);
+  EXPECT_EQ(oldest, std::set<std::uint64_t>{third.ticket});
 }
 
 TEST_F(WaitRoomTest, LeavesOtherPlacesAlone) {
   Waiter& waiter = arrive_at(kDoor, 3);
-  room.take_place(waiter, {kOtherDoor, 1, nullptr});
+  room.take_place(waiter, {kOtherDoor, kOtherDoor, 1, nullptr});
   room.leave_place(waiter, kDoor);
   EXPECT_FALSE(WaitRoom::has_place(waiter, kDoor));
   EXPECT_TRUE(WaitRoom::has_place(waiter, kOtherDoor));

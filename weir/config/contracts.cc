@@ -280,7 +280,7 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   if (context.mistakes.count() > before) return {.name = settings.name};
   merge(settings.policies, account.listed);
   make(item.place, context, settings);
-  return std::move(settings);
+  return std::exchange(settings, {});
 }
 
 // Each has a thread of its own.

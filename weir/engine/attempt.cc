@@ -64,7 +64,13 @@ void Attempt::look_up(std::size_t i) noexcept {
   item.is_self_contained = false;
   item.gate_refused = false;
   item.receipt = 0;
-  if (seat(i) != nullptr) return;
+  item.place = planned(i).print;
+  if (const GateSeat* gate = seat(i)) {
+    const std::optional<std::uint64_t> queue = gate->gate->queue_of(request_);
+    item.is_concern = queue.has_value();
+    item.place.low ^= queue.value_or(0);
+    return;
+  }
   item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
   if (item.slot == nullptr) {
@@ -76,7 +82,7 @@ void Attempt::look_up(std::size_t i) noexcept {
 }
 
 bool Attempt::has_waiters(std::size_t i) const noexcept {
-  if (const GateSeat* gate = seat(i)) return gate->has_waiters;
+  if (const GateSeat* gate = seat(i)) return items_[i].is_concern && gate->waiters > 0;
   const Slot* slot = items_[i].slot;
   return slot != nullptr && (slot->meta() & meta::kWaiters) != 0;
 }
@@ -328,7 +334,7 @@ std::size_t Attempt::queue_max(std::size_t i) const noexcept {
 
 bool Attempt::enqueue(std::size_t i) {
   if (GateSeat* gate = seat(i)) {
-    gate->has_waiters = true;
+    gate->waiters += 1;
     return true;
   }
   Item& item = items_[i];

@@ -103,7 +103,11 @@ class Attempt {
   // and nothing else may be asked.
   bool is_stale() const noexcept { return stale_; }
 
-  // Whether somebody has a place at the gate of item `i`, or of any item.
+  // Where a request queues at the gate of item `i`: those with the same place do so
+  // behind one another.
+  Print place(std::size_t i) const noexcept { return items_[i].place; }
+
+  // Whether somebody may have a place at the gate of item `i`, or of any item.
   bool has_waiters(std::size_t i) const noexcept;
   bool has_waiters() const noexcept;
 
@@ -121,6 +125,9 @@ class Attempt {
 
   // Whether every enforced limit fits. After check().
   bool passes() const noexcept { return ruling_.allowed(); }
+
+  // Whether it is refused only for now. After check().
+  bool may_pass_later() const noexcept { return ruling_.verdict == Verdict::kDenied; }
 
   // The item that binds. Requires that the attempt does not pass.
   std::size_t binding() const noexcept { return static_cast<std::size_t>(ruling_.binding); }
@@ -164,10 +171,12 @@ class Attempt {
  private:
   struct Item {
     Slot* slot;  // nullptr: never seen, or a gate
+    Print place;
     const MeterShape* shape;
     Words words;  // before; after charge(), what was stored
     Words taken;  // of a self-contained meter: the words if check() allows it
     bool is_self_contained;
+    bool is_concern;  // of the gate
     bool gate_refused;
     std::int64_t cost;
     meter::Check check;

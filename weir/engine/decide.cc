@@ -306,10 +306,10 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   bool queued_behind = false;
   for (std::size_t i = 0; i < plan.count; ++i) {
     if (!attempt.has_waiters(i)) continue;
-    const Print print = plan.items[i].print;
-    if (plan.items[i].limit->shadow || !room.older_at(print, ticket)) continue;
+    const Print place = attempt.place(i);
+    if (plan.items[i].limit->shadow || !room.older_at(place, ticket)) continue;
     // When those ahead leave is known only where they wait for the meter itself.
-    const Instant fits = attempt.projected(i, room.ahead_at(print, ticket));
+    const Instant fits = attempt.projected(i, room.ahead_at(place, ticket));
     attempt.refuse(i, fits > attempt.now() ? fits : kForever);
     queued_behind = true;
   }
@@ -318,7 +318,8 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   if (mode == Mode::kPeek || !(attempt.passes() || booked)) {
     if (mode != Mode::kPeek) {
       attempt.start_fresh_tickers();
-      attempt.tell_refused();
+      // Who only tries may yet wait; `never` is the last word for everybody.
+      if (mode == Mode::kCharge || !attempt.may_pass_later()) attempt.tell_refused();
     }
     attempt.report(decision);
     return Done{};

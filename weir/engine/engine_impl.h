@@ -70,7 +70,7 @@ struct Engine::Impl {
 
   enum class Mode : std::uint8_t {
     kCharge,
-    kTry,  // charge, but the answer is not the last word: it is not counted
+    kTry,  // charge; a denial is not the last word: it is neither counted nor told to gates
     kPeek,
   };
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "weir/base/time.h"
@@ -44,6 +45,10 @@ class Gate {
   virtual void lock() noexcept {}
   virtual void unlock() noexcept {}
 
+  // Who waits behind whom: requests of the same number do, others pass one another. None:
+  // the request is no concern of this gate, and passes whoever waits here.
+  virtual std::optional<std::uint64_t> queue_of(const Request& /*request*/) const { return 0; }
+
   // Whether `cost` would pass at `now`. Takes nothing, but may advance to `now`.
   virtual meter::Check check(const Request& request, Instant now, std::int64_t cost) = 0;
 
@@ -62,8 +67,8 @@ class Gate {
     return 0;
   }
 
-  // check() has refused, and the decision was meant: nobody was only looking. For a gate
-  // whose own refusals move it forward.
+  // check() has refused, and that is the last word: nobody was only looking, or waits to
+  // try again. For a gate whose own refusals move it forward.
   virtual void refused(const Request& /*request*/, Instant /*now*/, std::int64_t /*cost*/) {}
 
   // A hold on this gate ended. For gates that count more of a request than their

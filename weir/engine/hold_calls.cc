@@ -100,7 +100,7 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
     const std::scoped_lock lock(*charge.seat);
     charge.seat->gate->end(
         now, {ending_of(as), charge.charged_at, charge.amount, back, actual, charge.receipt});
-    if (charge.seat->has_waiters) waited_for.push_back(charge.print);
+    if (charge.seat->waiters > 0) waited_for.push_back(charge.print);
   }
   return waited_for;
 }

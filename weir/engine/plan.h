@@ -41,7 +41,7 @@ struct GateSeat {
   std::shared_ptr<Gate> gate;
   std::uint64_t order = 0;  // gates are locked in this order, after all shards
   std::mutex seat_lock;
-  bool has_waiters = false;
+  std::size_t waiters = 0;  // requests that have a place here
 };
 
 // A limit in force. What planning and deciding read of every request stands first,

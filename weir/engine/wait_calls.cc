@@ -67,38 +67,45 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   const bool late = attempt.now() > deadline;
   answer = Result<Decision>(std::in_place);
   Status status = resolve(attempt, plan, waiter.request.view(), {.hold = waiter.options.hold},
-                          late ? Mode::kPeek : Mode::kCharge, waiter.ticket, *answer);
+                          late ? Mode::kPeek : Mode::kTry, waiter.ticket, *answer);
   if (!status) {
     answer = std::move(status).error();
     return false;
   }
   if (late && answer->allowed()) answer->verdict = Verdict::kDenied;  // it fits, but too late
-  if (answer->verdict != Verdict::kDenied || attempt.now() >= deadline) return false;
+  if (answer->verdict != Verdict::kDenied) return false;
+  if (attempt.now() >= deadline) {
+    attempt.tell_refused();
+    return false;
+  }
 
   // The soonest it can pass if everybody ahead stays and passes. Slots may come
   // back at any moment, so they promise nothing.
   Instant soonest = attempt.earliest() == kForever ? attempt.now() : attempt.earliest();
   for (std::size_t i = 0; i < plan.count; ++i) {
     if (plan.items[i].limit->shadow) continue;
-    const std::int64_t ahead = room.ahead_at(plan.items[i].print, waiter.ticket);
+    const std::int64_t ahead = room.ahead_at(attempt.place(i), waiter.ticket);
     soonest = later_of(soonest, attempt.projected(i, ahead));
   }
   if (soonest > deadline) {
+    attempt.tell_refused();
     answer->earliest = soonest;
     return false;
   }
 
   const std::size_t binding = attempt.binding();
   const PlanItem& item = plan.items[binding];
-  if (!WaitRoom::has_place(waiter, item.print)) {
-    if (room.size() > options.waiters_max ||
-        room.waiting_at(item.print) >= attempt.queue_max(binding) || !attempt.enqueue(binding)) {
+  const Print place = attempt.place(binding);
+  if (!WaitRoom::has_place(waiter, place)) {
+    if (room.size() > options.waiters_max || room.waiting_at(place) >= attempt.queue_max(binding) ||
+        !attempt.enqueue(binding)) {
+      attempt.tell_refused();
       answer->verdict = Verdict::kOverloaded;
       return false;
     }
-    room.take_place(waiter, {item.print, item.cost, item.limit->owned_seat});
+    room.take_place(waiter, {item.print, place, item.cost, item.limit->owned_seat});
   }
-  const bool behind = room.older_at(item.print, waiter.ticket);
+  const bool behind = room.older_at(place, waiter.ticket);
   room.set_timer(waiter, behind ? kForever : attempt.earliest());
   answer->verdict = Verdict::kQueued;
   return true;
@@ -108,15 +115,15 @@ void Engine::Impl::leave_places(Waiter& waiter, std::set<std::uint64_t>& next) {
   while (!waiter.places.empty()) {
     const Waiter::Held held = waiter.places.back();
     leave_place(waiter, held);
-    if (const std::uint64_t oldest = room.oldest_at(held.print)) next.insert(oldest);
+    if (const std::uint64_t oldest = room.oldest_at(held.place)) next.insert(oldest);
   }
 }
 
 void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
-  const bool last = room.leave_place(waiter, held.print);
+  room.leave_place(waiter, held.place);
   if (held.seat != nullptr) {
     const std::scoped_lock lock(held.seat->seat_lock);
-    held.seat->has_waiters = !last;
+    held.seat->waiters -= 1;
     return;
   }
   Shard& shard = table.shard_of(held.print);
@@ -128,7 +135,7 @@ void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
         std::bit_cast<Words>(meter::dequeue(std::bit_cast<meter::SlotsState>(slot->words()))));
     shard.mark_changed(*slot);
   }
-  if (last) slot->set_meta(slot->meta() & ~meta::kWaiters);
+  if (room.waiting_at(held.place) == 0) slot->set_meta(slot->meta() & ~meta::kWaiters);
 }
 
 Engine::Impl::Answers Engine::Impl::serve(std::set<std::uint64_t> tickets, Instant now) {
@@ -155,9 +162,7 @@ void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
     // at this instant is answered first.
     const std::vector<std::uint64_t> due = room.due(now);
     std::set<std::uint64_t> tickets(due.begin(), due.end());
-    for (const Print print : prints) {
-      if (const std::uint64_t ticket = room.oldest_at(print)) tickets.insert(ticket);
-    }
+    for (const Print print : prints) room.add_oldest_of(print, tickets);
     answers = serve(std::move(tickets), now);
   }
   announce();  // somebody may have come nearer to a gate that promises an instant

@@ -37,50 +37,60 @@ std::vector<std::uint64_t> WaitRoom::tickets() const {
   return all;
 }
 
-bool WaitRoom::has_place(const Waiter& waiter, Print print) {
+bool WaitRoom::has_place(const Waiter& waiter, Print place) {
   return std::any_of(waiter.places.begin(), waiter.places.end(),
-                     [&](const Waiter::Held& held) { return held.print == print; });
+                     [&](const Waiter::Held& held) { return held.place == place; });
 }
 
 void WaitRoom::take_place(Waiter& waiter, Waiter::Held held) {
-  Place& place = places_[held.print];
+  Place& place = places_[held.place];
+  if (place.costs.empty() && held.place != held.print) {
+    queues_[held.print].push_back(held.place);
+  }
   place.costs.emplace(waiter.ticket, held.cost);
   place.total += held.cost;
   waiter.places.push_back(std::move(held));
 }
 
-bool WaitRoom::leave_place(Waiter& waiter, Print print) {
+void WaitRoom::leave_place(Waiter& waiter, Print place) {
   const auto held = std::find_if(waiter.places.begin(), waiter.places.end(),
-                                 [&](const Waiter::Held& h) { return h.print == print; });
-  const auto found = places_.find(print);
-  if (held == waiter.places.end() || found == places_.end()) return found == places_.end();
+                                 [&](const Waiter::Held& h) { return h.place == place; });
+  const auto found = places_.find(place);
+  if (held == waiter.places.end() || found == places_.end()) return;
   found->second.costs.erase(waiter.ticket);
   found->second.total -= held->cost;
+  if (found->second.costs.empty()) {
+    if (held->place != held->print) forget_queue(held->print, place);
+    places_.erase(found);
+  }
   waiter.places.erase(held);
-  if (!found->second.costs.empty()) return false;
-  places_.erase(found);
-  return true;
 }
 
-std::size_t WaitRoom::waiting_at(Print print) const {
-  const auto found = places_.find(print);
+void WaitRoom::forget_queue(Print print, Print place) {
+  const auto queues = queues_.find(print);
+  std::erase(queues->second, place);
+  if (queues->second.empty()) queues_.erase(queues);
+}
+
+std::size_t WaitRoom::waiting_at(Print place) const {
+  const auto found = places_.find(place);
   return found == places_.end() ? 0 : found->second.costs.size();
 }
 
-bool WaitRoom::older_at(Print print, std::uint64_t ticket) const {
-  const std::uint64_t oldest = oldest_at(print);
+bool WaitRoom::older_at(Print place, std::uint64_t ticket) const {
+  const std::uint64_t oldest = oldest_at(place);
   return oldest != 0 && oldest < ticket;
 }
 
-std::int64_t WaitRoom::ahead_at(Print print, std::uint64_t ticket) const {
-  const auto found = places_.find(print);
+std::int64_t WaitRoom::ahead_at(Print place, std::uint64_t ticket) const {
+  const auto found = places_.find(place);
   if (found == places_.end()) return 0;
-  const Place& place = found->second;
+  const Place& queue = found->second;
   Wide ahead = 0;
-  if (place.costs.rbegin()->first < ticket) {
-    ahead = place.total;
+  if (queue.costs.rbegin()->first < ticket) {
+    ahead = queue.total;
   } else {
-    for (const auto& [other, cost] : place.costs) {
+    for (const auto& [other, cost] : queue.costs) {
       if (other >= ticket) break;
       ahead += cost;
     }
@@ -88,9 +98,16 @@ std::int64_t WaitRoom::ahead_at(Print print, std::uint64_t ticket) const {
   return saturate(std::min(ahead, Wide{kTermMax}));
 }
 
-std::uint64_t WaitRoom::oldest_at(Print print) const {
-  const auto found = places_.find(print);
+std::uint64_t WaitRoom::oldest_at(Print place) const {
+  const auto found = places_.find(place);
   return found == places_.end() ? 0 : found->second.costs.begin()->first;
+}
+
+void WaitRoom::add_oldest_of(Print print, std::set<std::uint64_t>& tickets) const {
+  if (const std::uint64_t ticket = oldest_at(print)) tickets.insert(ticket);
+  const auto queues = queues_.find(print);
+  if (queues == queues_.end()) return;
+  for (const Print place : queues->second) tickets.insert(oldest_at(place));
 }
 
 void WaitRoom::set_timer(Waiter& waiter, Instant try_at) {

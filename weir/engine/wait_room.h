@@ -41,7 +41,8 @@ struct Waiter {
   WaitCallback callback;
   Instant try_at = kForever;
   struct Held {
-    Print print;
+    Print print;  // of the limit and key
+    Print place;  // the same, or one of several queues at a gate
     std::int64_t cost;
     std::shared_ptr<GateSeat> seat;  // of a gate
   };
@@ -60,17 +61,18 @@ class WaitRoom {
 
   // Gives the waiter a place at a gate where it has none.
   void take_place(Waiter& waiter, Waiter::Held place);
-  // True if nobody is left there.
-  bool leave_place(Waiter& waiter, Print print);
-  static bool has_place(const Waiter& waiter, Print print);
+  void leave_place(Waiter& waiter, Print place);
+  static bool has_place(const Waiter& waiter, Print place);
 
-  std::size_t waiting_at(Print print) const;
+  std::size_t waiting_at(Print place) const;
   // Whether somebody with a lower ticket has a place there.
-  bool older_at(Print print, std::uint64_t ticket) const;
+  bool older_at(Print place, std::uint64_t ticket) const;
   // What those with a lower ticket want there.
-  std::int64_t ahead_at(Print print, std::uint64_t ticket) const;
+  std::int64_t ahead_at(Print place, std::uint64_t ticket) const;
   // The oldest there; 0: nobody.
-  std::uint64_t oldest_at(Print print) const;
+  std::uint64_t oldest_at(Print place) const;
+  // Adds the oldest of each queue of a limit and key, of which only gates have several.
+  void add_oldest_of(Print print, std::set<std::uint64_t>& tickets) const;
 
   void set_timer(Waiter& waiter, Instant try_at);
   // Tickets whose timer is at or before `now`, oldest first.
@@ -86,6 +88,7 @@ class WaitRoom {
   static Instant timer(const Waiter& waiter) {
     return earlier_of(waiter.try_at, waiter.options.deadline);
   }
+  void forget_queue(Print print, Print place);
   void publish_next();
 
   std::uint64_t next_ticket_ = 1;
@@ -95,6 +98,8 @@ class WaitRoom {
     Wide total = 0;
   };
   boost::unordered_flat_map<Print, Place, PrintHash> places_;
+  // The queues of gates that have several: by limit and key.
+  boost::unordered_flat_map<Print, std::vector<Print>, PrintHash> queues_;
   std::set<std::pair<Instant, std::uint64_t>> timers_;
   std::atomic<std::int64_t> next_due_ns_{kForever.ns};
   std::atomic<std::size_t> size_{0};

@@ -188,7 +188,7 @@ Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
       feed_->resume(std::move((*state)->allocations), (*state)->heard, now);
     }
   }
-  round(now);
+  round(now);  // cppcheck-suppress ignoredReturnValue  ; not the one of <cmath>
   thread_ = std::thread([this] { run(); });
   return Done{};
 }

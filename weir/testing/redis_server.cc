@@ -50,7 +50,7 @@ RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(option
     if (!options_.unix_socket) port_ = free_port();
     if (spawn()) return;
   }
-  WEIR_ASSERT(!"redis-server starts");
+  WEIR_ASSERT(false && "redis-server starts");
 }
 
 RedisServer::~RedisServer() {
@@ -68,7 +68,7 @@ void RedisServer::start() {
   for (int i = 0; i < kStartsMax; ++i) {
     if (spawn()) return;
   }
-  WEIR_ASSERT(!"redis-server starts again where it was");
+  WEIR_ASSERT(false && "redis-server starts again where it was");
 }
 
 // Whether it answers.

@@ -45,7 +45,7 @@ inline Said said(const Answer& answer) {
 // Answers in the order in which they came.
 class Answers {
  public:
-  Done take() {
+  AnswerCallback take() {
     return [this](const Answer& answer) {
       const std::lock_guard lock(mutex_);
       said_.push_back(said(answer));

@@ -71,6 +71,17 @@ TEST_F(ComputeGateTest, RefusesAPortalThatHasNothing) {
   EXPECT_EQ(denied->earliest, kForever);
 }
 
+TEST_F(ComputeGateTest, HoldsNobodyUpButTheWaitersOwnCluster) {
+  engine::Inbox inbox;
+  ASSERT_TRUE(engine->decide(of("p0"), kStart + 1s)->allowed());
+  const engine::WaitOptions minute{.deadline = kStart + 1min};
+  ASSERT_NE(engine->wait(of("nobody"), minute, kStart + 1s, inbox.as("nobody"))->ticket, 0u);
+  ASSERT_NE(engine->wait(of("p0"), minute, kStart + 1s, inbox.as("p0"))->ticket, 0u);
+  EXPECT_TRUE(engine->decide(of("p1"), kStart + 1s)->allowed());
+  EXPECT_TRUE(engine->decide(engine::Ask(), kStart + 1s)->allowed());
+  EXPECT_TRUE(inbox.texts().empty());
+}
+
 TEST_F(ComputeGateTest, CountsARequestAsOneQuery) {
   EXPECT_EQ(engine->decide(of("p0").costing(2), kStart + 3s)->verdict, weir::Verdict::kNever);
 }

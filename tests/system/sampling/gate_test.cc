@@ -64,6 +64,18 @@ TEST_F(SamplingGateTest, IsNoOpenDoorForSomebodyWhoSaysOnlyAPart) {
   EXPECT_EQ(acquire(asker("7x"), 5).granted, 0);
 }
 
+TEST_F(SamplingGateTest, HoldsNobodyUpButTheWaitersOwnKey) {
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(decide(asker()), Verdict::kAllowed);
+  const std::vector<Attribute> who = asker();
+  const auto waits =
+      engine->wait({who}, {.deadline = kStart + 2h}, kStart, [](const Result<Decision>&) {});
+  ASSERT_NE(waits->ticket, 0u);
+  EXPECT_EQ(decide(asker("0")), Verdict::kAllowed);
+  EXPECT_EQ(decide({{"hotkey", "other"}, {"revision", "r1"}, {"environment", "E"}, {"uid", "8"}}),
+            Verdict::kAllowed);
+  EXPECT_EQ(decide({{"client", "acme"}}), Verdict::kAllowed);
+}
+
 TEST_F(SamplingGateTest, LeavesOtherRequestsAlone) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(decide({{"client", "acme"}}), Verdict::kAllowed);
 }

@@ -206,6 +206,14 @@ TEST_F(ThrottleGateTest, GivesNothingBackToDefinitionsThatCameLater) {
   EXPECT_EQ(engine->peek(transfer(), kStart)->outcome("throttles")->remaining, 2);
 }
 
+TEST_F(ThrottleGateTest, DoesNotHoldUpARequestWithoutAnOperationForAWaiter) {
+  use();
+  Inbox inbox;
+  ASSERT_EQ(admitted(*engine, call(), kStart, 2), 2);
+  ASSERT_NE(engine->wait(call(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket, 0u);
+  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+}
+
 TEST_F(ThrottleGateTest, LetsAWaiterPassAtTheInstantItPromised) {
   use();
   Inbox inbox;

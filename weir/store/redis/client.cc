@@ -20,8 +20,8 @@ using SteadyInstant = std::chrono::steady_clock::time_point;
 
 struct Request {
   std::string bytes;
-  Done done;  // empty once answered, and for requests of our own
-  Done late;
+  AnswerCallback done;  // empty once answered, and for requests of our own
+  AnswerCallback late;
   const Script* script = nullptr;
   SteadyInstant deadline;
   bool is_sent = false;  // and no reply has come to say that it did not run
@@ -335,12 +335,12 @@ class SingleClient final : public Client {
   }
   ~SingleClient() override { close(); }
 
-  void send(Words words, Done done, RequestOptions options) override {
+  void send(Words words, AnswerCallback done, RequestOptions options) override {
     WEIR_ASSERT(!words.empty());
     submit(format(words), nullptr, std::move(done), std::move(options));
   }
 
-  void call(const Script& script, Words keys, Words arguments, Done done,
+  void call(const Script& script, Words keys, Words arguments, AnswerCallback done,
             RequestOptions options) override {
     const std::string count = std::to_string(keys.size());
     std::vector<std::string_view> words = {"EVALSHA", script.sha(), count};
@@ -356,7 +356,8 @@ class SingleClient final : public Client {
   }
 
  private:
-  void submit(std::string bytes, const Script* script, Done done, RequestOptions options) {
+  void submit(std::string bytes, const Script* script, AnswerCallback done,
+              RequestOptions options) {
     auto request = std::make_shared<Request>();
     request->bytes = std::move(bytes);
     request->done = std::move(done);

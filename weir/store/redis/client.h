@@ -69,11 +69,11 @@ struct ClientOptions : LinkOptions {
   std::vector<const Script*> scripts{};
 };
 
-using Done = std::function<void(const Answer&)>;
+using AnswerCallback = std::function<void(const Answer&)>;
 
 struct RequestOptions {
   std::optional<Duration> timeout{};
-  Done late{};  // given the reply if it comes after the timeout; never a failure
+  AnswerCallback late{};  // given the reply if it comes after the timeout; never a failure
 };
 
 struct ClientCounts {
@@ -92,10 +92,10 @@ class Client {
 
   // Sends a command, its words as they are. At the bound kRequestsMax `done` is called
   // before this returns, with kTooMany. Requires at least one word.
-  virtual void send(Words words, Done done, RequestOptions options = {}) = 0;
+  virtual void send(Words words, AnswerCallback done, RequestOptions options = {}) = 0;
 
   // Runs a script. In `keys` is every key it touches, all of one hash tag.
-  virtual void call(const Script& script, Words keys, Words arguments, Done done,
+  virtual void call(const Script& script, Words keys, Words arguments, AnswerCallback done,
                     RequestOptions options = {}) = 0;
 
   virtual bool is_up() const = 0;

@@ -218,10 +218,9 @@ local marker, is_lost = b[1], remembered ~= '' and b[1] ~= remembered
 local is_there = marker and not is_lost and before ~= '' and b[5]
 local version, others = b[2], tonumber(b[4] or 0)
 if is_there then others = others - 1 end
-if not marker or b[3] ~= ARGV[4] then
-  if marker and others > 0 and tonumber(ARGV[3]) <= tonumber(version) then
-    return {6, version, b[3]}
-  end
+if not marker or others == 0 or b[3] ~= ARGV[4] or version ~= ARGV[3] then
+  local is_newer = marker and tonumber(ARGV[3]) > tonumber(version)
+  if marker and others > 0 and not is_newer then return {6, tonumber(version), b[3]} end
   version = ARGV[3]
   redis.call('HSET', books, 'version', version, 'limits', ARGV[4])
   for i, field in ipairs({'limit_tm', 'limit_rm', 'limit_td', 'limit_rd', 'limit_c'}) do

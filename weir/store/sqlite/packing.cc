@@ -55,7 +55,7 @@ class Writer {
   void put(std::array<std::uint64_t, 4> words) {
     if constexpr (std::endian::native == std::endian::little) {
       const auto* begin = reinterpret_cast<const std::byte*>(words.data());
-      bytes_.insert(bytes_.end(), begin, begin + sizeof words);
+      bytes_.insert(bytes_.end(), begin, begin + words.size() * sizeof words[0]);
     } else {
       for (const std::uint64_t word : words) put(word, 8);
     }

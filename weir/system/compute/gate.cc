@@ -21,6 +21,13 @@ std::optional<std::string_view> portal_of(const Request& request, std::int64_t c
 
 }  // namespace
 
+// The portals of a cluster share its bucket.
+std::optional<std::uint64_t> ComputeGate::queue_of(const Request& request) const {
+  const auto portal = portal_of(request, 1);
+  if (!portal) return std::nullopt;
+  return worker_->locked().queue_of(*portal);
+}
+
 meter::Check ComputeGate::check(const Request& request, Instant now, std::int64_t cost) {
   const auto portal = portal_of(request, cost);
   if (!portal) return {weir::Verdict::kAllowed, now, 0};

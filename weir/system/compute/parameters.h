@@ -28,7 +28,7 @@ struct Parameters {
   Amount supply = 1'337'000'000 * kToken;  // nobody can lock more, nor all together
   std::int64_t mana = 10;                  // units per token and 1000 blocks before boost
   std::int64_t block_time_s = 12;
-  std::int64_t max_lock_s = 3 * 360 * kDaySeconds;
+  std::int64_t max_lock_s = std::int64_t{3} * 360 * kDaySeconds;
   std::int64_t max_portals = 10;
   std::vector<BoostStep> boost{std::begin(kPublishedBoost), std::end(kPublishedBoost)};
   EpochClock clock{};

@@ -156,6 +156,12 @@ void Worker::count_refusal(std::string_view portal, Instant now) {
   totals_.outcomes[static_cast<std::size_t>(outcome)] += 1;
 }
 
+std::uint64_t Worker::queue_of(std::string_view portal) const noexcept {
+  const engine::Print print = print_of(portal);
+  const Place at = find(print);
+  return at == kNowhere ? print.low : std::uint64_t{at} + 1;
+}
+
 bool Worker::could_start(std::string_view portal) const noexcept {
   return room(find(print_of(portal))) == Room::kRuns;
 }

@@ -95,6 +95,8 @@ class Worker {
 
   enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
   QueryState state(QueryId query) const noexcept;
+  // The same number for portals of one cluster, and for no others.
+  std::uint64_t queue_of(std::string_view portal) const noexcept;
   // Whether a slot is free for a query of this portal.
   bool could_start(std::string_view portal) const noexcept;
 

@@ -325,6 +325,7 @@ void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_m
     // Sums of a process before this one may be larger.
     const Wide unseen_micro = std::max<Wide>(0, book_.finals().of(resource) - before.of(resource));
     // Debt beyond the largest cost counts as that.
+    // cppcheck-suppress constStatement  ; it takes the braces for another statement
     unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
   }
   book_.refresh(unseen_less, now, earlier_of(before.at, now));

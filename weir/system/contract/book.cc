@@ -18,6 +18,7 @@ Book::Book(std::vector<Policy> policies, Duration jitter, Instant now)
   for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(cap_fs(i));
 }
 
+// cppcheck-suppress passedByValue  ; its members are moved
 Book::Book(Saved saved, Duration jitter)
     : policies_(std::move(saved.policies)),
       jitter_(jitter),

@@ -22,7 +22,7 @@ SyncerOptions syncer_options(const FollowerOptions& options) {
 
 }  // namespace
 
-Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options, Clock& clock,
+Follower::Follower(std::shared_ptr<Account> account, const FollowerOptions& options, Clock& clock,
                    Listener listener)
     : Follower(std::move(account), options, std::make_unique<ServiceClient>(options.service), clock,
                std::move(listener)) {}

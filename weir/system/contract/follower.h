@@ -58,7 +58,7 @@ class Follower {
   using Listener = std::function<void(const FollowerEvent&)>;
 
   // Requires a clock that outlives it. Throws std::system_error if there is no thread to be had.
-  Follower(std::shared_ptr<Account> account, FollowerOptions options, Clock& clock,
+  Follower(std::shared_ptr<Account> account, const FollowerOptions& options, Clock& clock,
            Listener listener);
   // With a client of one's own.
   Follower(std::shared_ptr<Account> account, FollowerOptions options,

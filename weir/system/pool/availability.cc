@@ -29,8 +29,8 @@ std::int64_t available_slots(std::span<const ModelAvailability> models,
   std::int64_t least_sum = 0;
   for (const ModelAvailability& model : models) {
     std::int64_t slots = slots_of(model.total_slots, scale, 1);
-    slots = std::max(slots, model.bounds.least);
     if (model.bounds.most) slots = std::min(slots, *model.bounds.most);
+    slots = std::max(slots, model.bounds.least);
     sum += slots;
     least_sum += model.bounds.least;
   }

@@ -74,24 +74,23 @@ TypeCheck TypeMeter::check_published(Instant now) const noexcept {
 
 TypeMark TypeMeter::take(Instant now) noexcept {
   in_flight_ += 1;
-  const auto count = [](Count& counter, std::int64_t id) {
-    counter.count = counter.id == id ? counter.count + 1 : 1;
-    counter.id = id;
+  const auto count = [](Count& counter, std::int64_t id, Duration window) {
+    counter = {id, counter.id == id ? counter.count + 1 : 1, window};
   };
   if (rule_ == CountRule::kStrict) {
-    count(minute_, std::max(minute_.id, id_of(now, kMinute)));
-    count(day_, std::max(day_.id, id_of(now, kDay)));
+    count(minute_, std::max(minute_.id, id_of(now, kMinute)), kMinute);
+    count(day_, std::max(day_.id, id_of(now, kDay)), kDay);
     return {minute_.id, day_.id};
   }
   if (published_.window == Duration{0}) return {};
-  count(minute_, id_of(now, published_.window));
+  count(minute_, id_of(now, published_.window), published_.window);
   return {minute_.id, -1};
 }
 
 void TypeMeter::give_back(Instant now) noexcept {
   in_flight_ = std::max<std::int64_t>(0, in_flight_ - 1);
-  if (rule_ != CountRule::kRefund || published_.window == Duration{0}) return;
-  if (minute_.id == id_of(now, published_.window)) {
+  if (rule_ != CountRule::kRefund || minute_.count == 0) return;
+  if (minute_.id == id_of(now, minute_.window)) {
     minute_.count = std::max<std::int64_t>(0, minute_.count - 1);
   }
 }

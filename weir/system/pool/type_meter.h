@@ -72,6 +72,7 @@ class TypeMeter {
   struct Count {
     std::int64_t id = -1;
     std::int64_t count = 0;
+    Duration window{};  // how long it is
   };
 
   TypeCheck check_strict(Instant now) const noexcept;

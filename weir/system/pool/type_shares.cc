@@ -103,7 +103,7 @@ bool TypeShares::adjust() {
   if (given <= 0) return false;
   double sum = 0;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (receives(rows_[i])) changed[i] += given * rows_[i].load() / load_sum;
+    if (receives(rows_[i])) changed[i] += given * (rows_[i].load() / load_sum);
     sum += changed[i];
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].ratio = changed[i] / sum;

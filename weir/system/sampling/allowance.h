@@ -37,9 +37,9 @@ constexpr std::int64_t kMarginMicroMax = 1'000 * kMicro;
 constexpr std::int64_t kSpanSecondsMax = std::int64_t{366} * 24 * 3600;  // window and horizon
 
 struct Formula {
-  std::int64_t margin_micro = 1'200'000;  // 1.2
-  std::int64_t horizon_s = 48 * 3600;     // within which every list can be finished
-  std::int64_t window_s = 3600;           // in which the allowance is counted
+  std::int64_t margin_micro = 1'200'000;             // 1.2
+  std::int64_t horizon_s = std::int64_t{48} * 3600;  // within which every list can be finished
+  std::int64_t window_s = 3600;                      // in which the allowance is counted
   Arithmetic arithmetic = Arithmetic::kExact;
 
   friend bool operator==(const Formula&, const Formula&) = default;

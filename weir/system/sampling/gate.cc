@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
+#include <string_view>
 
 namespace weir::system::sampling {
 namespace {
@@ -44,6 +46,16 @@ std::optional<Asker> asker_of(const Request& request) {
 constexpr meter::Check never_of(std::int64_t cost) { return {Verdict::kNever, kForever, cost}; }
 
 }  // namespace
+
+// Whoever shares an allowance or a parent's: one miner in one environment. The id is in it
+// because some are exempt.
+std::optional<std::uint64_t> SamplingGate::queue_of(const Request& request) const {
+  const std::optional<Asker> asker = asker_of(request);
+  if (!asker) return std::nullopt;
+  constexpr std::hash<std::string_view> kHash;
+  const std::size_t names = kHash(asker->who.hotkey) * 31 + kHash(asker->who.environment);
+  return names ^ static_cast<std::uint64_t>(asker->who.id.value_or(0));
+}
 
 meter::Check SamplingGate::check(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Asker> asker = asker_of(request);

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "weir/engine/gate.h"
@@ -36,6 +37,7 @@ class SamplingGate final : public engine::Gate {
   void lock() noexcept override { sampling_->lock(); }
   void unlock() noexcept override { sampling_->unlock(); }
 
+  std::optional<std::uint64_t> queue_of(const engine::Request& request) const override;
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;

@@ -54,7 +54,7 @@ std::string_view to_string(Reason reason) noexcept {
   return "unknown";
 }
 
-std::shared_ptr<Sampling> Sampling::create(Rules rules, Options options) {
+std::shared_ptr<Sampling> Sampling::create(Rules rules, const Options& options) {
   return std::shared_ptr<Sampling>(new Sampling(std::move(rules), options));
 }
 

@@ -106,7 +106,7 @@ enum class Keep : bool { kFinal, kReserved };
 
 class Sampling {
  public:
-  static std::shared_ptr<Sampling> create(Rules rules, Options options);
+  static std::shared_ptr<Sampling> create(Rules rules, const Options& options);
 
   Result<Grant> grant(const Who& who, std::int64_t want, Instant now, Keep keep = Keep::kReserved);
   // What a grant of `want` would say. Changes nothing.

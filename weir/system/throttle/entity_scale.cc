@@ -74,15 +74,16 @@ Result<EntityScales> EntityScales::parse(std::string_view text) {
     if (name != "DEFAULT" && kind == EntityKind::kNone) {
       return bad_scales(text, fmt::format("{} is no kind of entity", in_quotes(name)));
     }
-    Steps& steps =
-        name == "DEFAULT" ? scales.default_ : scales.by_kind_[static_cast<std::size_t>(kind)];
-    steps = {.is_set = true};
+    Steps* const kept =
+        name == "DEFAULT" ? &scales.default_ : &scales.by_kind_[static_cast<std::size_t>(kind)];
+    *kept = {.is_set = true};
+    std::vector<Step>& steps = kept->steps;
     const std::string_view list = rest.substr(open + 1, close - open - 1);
     const bool good = parse_triggers(list, [&](std::int32_t percent, std::string_view value) {
       const std::optional<ScaleFactor> factor = parse_scale(value);
       if (!factor) return false;
-      if (!steps.steps.empty() && !is_less(steps.steps.back().factor, *factor)) return false;
-      steps.steps.push_back({percent, *factor});
+      if (!steps.empty() && !is_less(steps.back().factor, *factor)) return false;
+      steps.push_back({percent, *factor});
       return true;
     });
     if (!good) {

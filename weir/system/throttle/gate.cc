@@ -61,6 +61,14 @@ meter::Check check_of(const ThrottleSet& set, const Transaction& transaction,
 
 }  // namespace
 
+// Operations share buckets, and all of them gas: they are one queue.
+std::optional<std::uint64_t> ThrottleGate::queue_of(const Request& request) const {
+  for (const Attribute& attribute : request.attributes) {
+    if (attribute.name == "operation") return 0;
+  }
+  return std::nullopt;
+}
+
 meter::Check ThrottleGate::check(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
   if (!transaction) return {Verdict::kAllowed, now, 0};

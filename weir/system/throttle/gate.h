@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -41,6 +42,7 @@ class ThrottleGate final : public engine::Gate {
   void lock() noexcept override { throttles_->lock(); }
   void unlock() noexcept override { throttles_->unlock(); }
 
+  std::optional<std::uint64_t> queue_of(const engine::Request& request) const override;
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;

@@ -83,6 +83,7 @@ std::optional<Error> check(const ThrottlesSpec& spec) {
 
 }  // namespace
 
+// cppcheck-suppress passedByValue  ; its members are moved
 Throttles::Throttles(ThrottlesSpec spec)
     : nodes_(spec.nodes),
       front_end_(spec.definitions, options_of(spec, Role::kFrontEnd)),
