@@ -319,7 +319,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     if (mode != Mode::kPeek) {
       attempt.start_fresh_tickers();
       // Who only tries may yet wait; `never` is the last word for everybody.
-      if (mode == Mode::kCharge || !attempt.may_pass_later()) attempt.tell_refused();
+      if (mode != Mode::kTry || !attempt.may_pass_later()) attempt.tell_refused();
     }
     attempt.report(decision);
     return Done{};

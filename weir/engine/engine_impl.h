@@ -70,7 +70,8 @@ struct Engine::Impl {
 
   enum class Mode : std::uint8_t {
     kCharge,
-    kTry,  // charge; a denial is not the last word: it is neither counted nor told to gates
+    kAhead,  // charge; an admission is not the last word: it is not counted
+    kTry,    // charge; a denial is not the last word: it is neither counted nor told to gates
     kPeek,
   };
 
@@ -160,7 +161,9 @@ struct Engine::Impl {
   void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;
   struct Asking;
   void ask(std::shared_ptr<Asking> asking, Instant now);
-  bool charge_local(Asking& asking, const Request& request, Instant now);
+  bool charge_local(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
+  // Whether a refused request is tried again later, because it may wait that long.
+  bool try_later(const std::shared_ptr<Asking>& asking, Decision& decision, Instant now);
   void answer_shared(const std::shared_ptr<Asking>& asking, Result<SharedAnswer> said, Instant now);
   void end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void end_shared(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now,

@@ -85,8 +85,13 @@ void Engine::Impl::point_elsewhere(const Plan& plan, Result<Decision>& answer) c
 }
 
 // Charges the limits of this engine. False: the answer has been given.
-bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant now) {
+bool Engine::Impl::charge_local(const std::shared_ptr<Asking>& shared_asking,
+                                const Request& request, Instant now) {
+  Asking& asking = *shared_asking;
   Plan local_plan;
+  const Mode mode = asking.is_peek          ? Mode::kPeek
+                    : asking.deadline > now ? Mode::kTry
+                                            : Mode::kAhead;
   for (;;) {
     asking.active = current_shared();
     if (auto error = make_plan(*asking.active, request, asking.plan)) {
@@ -113,8 +118,7 @@ bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant 
     const AcquireOptions held{.hold = asking.is_peek      ? Duration{}
                                       : asking.wants_hold ? asking.ttl
                                                           : kHeldWhileAsking};
-    if (!decide(local_plan, request, held, asking.is_peek ? Mode::kPeek : Mode::kTry, now,
-                asking.local)) {
+    if (!decide(local_plan, request, held, mode, now, asking.local)) {
       continue;
     }
     break;
@@ -125,6 +129,7 @@ bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant 
   }
   asking.held = std::exchange(asking.local->hold, {});
   if (asking.local->allowed()) return true;
+  if (!asking.is_peek && try_later(shared_asking, *asking.local, now)) return false;
   if (!asking.is_peek) count(*asking.local);
   asking.callback(asking.local);
   return false;
@@ -132,7 +137,7 @@ bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant 
 
 void Engine::Impl::ask(std::shared_ptr<Asking> asking, Instant now) {
   const Request& request = asking->request.view();
-  if (!charge_local(*asking, request, now)) return;
+  if (!charge_local(asking, request, now)) return;
   SharedStore* const store = shared_store.load(std::memory_order_acquire);
   boost::container::small_vector<SharedItem, 4> items;
   for (const PlanItem& item : asking->plan.limits()) {
@@ -233,22 +238,30 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
       row.remaining = std::min(row.capacity, row.remaining + row.cost);
     }
   }
+  if (try_later(asking, decision, now)) return;
+  count(decision);
+  asking->callback(answer);
+}
+
+bool Engine::Impl::try_later(const std::shared_ptr<Asking>& asking, Decision& decision,
+                             Instant now) {
   SharedStore* const store = shared_store.load(std::memory_order_acquire);
   const Instant again =
       decision.earliest == kForever ? now + kLookAgain : later_of(decision.earliest, now);
-  if (decision.verdict == Verdict::kDenied && again <= asking->deadline && store != nullptr) {
-    if (shared_waiters.fetch_add(1, std::memory_order_relaxed) < options.waiters_max) {
-      store->later(again - now, [this, asking](Instant then) {
-        shared_waiters.fetch_sub(1, std::memory_order_relaxed);
-        ask(asking, then);
-      });
-      return;
-    }
+  if (decision.verdict != Verdict::kDenied || asking->deadline <= now || again > asking->deadline ||
+      store == nullptr) {
+    return false;
+  }
+  if (shared_waiters.fetch_add(1, std::memory_order_relaxed) >= options.waiters_max) {
     shared_waiters.fetch_sub(1, std::memory_order_relaxed);
     decision.verdict = Verdict::kOverloaded;
+    return false;
   }
-  count(decision);
-  asking->callback(answer);
+  store->later(again - now, [this, asking](Instant then) {
+    shared_waiters.fetch_sub(1, std::memory_order_relaxed);
+    ask(asking, then);
+  });
+  return true;
 }
 
 void Engine::ask(const Request& request, const AcquireOptions& options, Instant now,
