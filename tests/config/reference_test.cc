@@ -134,6 +134,14 @@ TEST(Examples, WithAServiceAndItsGuardLoad) {
   }
 }
 
+TEST(Examples, WithSharedLimitsLoad) {
+  const Config config = config_of(contents("examples/shared/weir.yaml"), contents);
+  ASSERT_TRUE(config.redis.has_value());
+  EXPECT_EQ(config.redis->address.port, 6379);
+  EXPECT_TRUE(config.rules->find("per-client")->shared.has_value());
+  EXPECT_FALSE(config.rules->find("here")->shared.has_value());
+}
+
 TEST(Examples, WithComputeLoad) {
   const Config config = config_of(contents("examples/compute/weir.yaml"), contents);
   ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);

@@ -108,11 +108,13 @@ TEST(DurationText, ReadsBackAsItWasWritten) {
 
 TEST(HoldText, IsSixteenDigitsAndANumber) {
   EXPECT_EQ(hold_text({0x4d2, 17}), "00000000000004d2-17");
+  EXPECT_EQ(hold_text({0x4d2, 17, true}), "00000000000004d2-17s");
 }
 
 TEST(HoldText, ReadsBackAsItWasWritten) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  for (const HoldId hold : {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost}}) {
+  for (const HoldId hold : {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost},
+                            HoldId{kMost, kMost, true}}) {
     EXPECT_EQ(read_hold(hold_text(hold)), hold);
   }
 }
