@@ -158,7 +158,8 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
   asked->callback = std::move(callback);
   for (const SharedItem& item : ask.items) asked->keys.push_back(limit_key(prefix_, item));
   if (!breaker_.may_ask(ask.now)) {
-    return asked->callback(by_policy(*asked, trouble()));
+    const std::string why = trouble();  // empty: it has just ended
+    return asked->callback(by_policy(*asked, why.empty() ? "Redis did not answer" : why));
   }
 
   const Epoch known = epoch();
