@@ -304,7 +304,10 @@ void Engine::Impl::end_shared(HoldId hold, HoldState as, std::span<const Cost> a
                if (state) {
                  std::vector<Cost> costs;
                  for (const auto& [unit, amount] : kept) costs.push_back({unit, amount});
-                 end_local(hold, as, costs, now);
+                 // How it ended elsewhere, it ends here.
+                 const bool is_ours = *state == as || *state == HoldState::kGone;
+                 if (!is_ours) costs.clear();
+                 end_local(hold, is_ours ? as : *state, costs, now);
                }
                callback(std::move(state));
              });
