@@ -146,8 +146,8 @@ end
 return reply
 )lua";
 
-// The same as kDecide for the most common kind of request, without its functions: making
-// them takes longer than deciding.
+// The same as kDecide for the most common kind of request, without its functions, which are
+// made anew at each call.
 constexpr std::string_view kBuckets = R"lua(
 local call, try, pack, unpack, ceil = redis.call, redis.pcall, struct.pack, struct.unpack, math.ceil
 if call('GET', KEYS[1]) ~= ARGV[2] then return 0 end

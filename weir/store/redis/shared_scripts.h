@@ -37,7 +37,7 @@ namespace weir::store::redis {
 //         window: begin, count; log: used, freed at or -1; slots: in flight, 0)
 std::string_view decide_script();
 
-// The same for buckets only, without a hold, where no data was ever lost; twice as fast.
+// The same for buckets only, without a hold, where no data was ever lost; it takes less time.
 //   KEYS  as above
 //   ARGV  now, the epoch as last seen, then a blob for each limit
 //   reply  as above, or 0: the epoch is another one, ask decide_script()
