@@ -6,6 +6,7 @@
 // for a release, with 1 and with 1,000 registered instances, by its own statistics.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -156,9 +158,33 @@ template <typename Work>
   std::_Exit(0);
 }
 
-// Pairs per second of all processes together.
+// Processor time so far.
+double redis_us(const testing::RedisServer& redis) {
+  std::ifstream in(fmt::format("/proc/{}/schedstat", redis.id()));
+  double ns = 0;
+  in >> ns;
+  return ns / 1e3;
+}
+double children_us() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+struct Measured {
+  double pairs = 0;      // per second, of all processes together
+  double redis_us = 0;   // processor time of Redis for a pair
+  double client_us = 0;  // and of whoever asks
+};
+
 template <typename Work>
-double measure(const std::string& url, int processes) {
+Measured measure(const testing::RedisServer& redis, int processes) {
+  const std::string url = redis.url();
+  const double redis_before = redis_us(redis);
+  const double children_before = children_us();
   struct Child {
     pid_t id;
     int to;
@@ -192,9 +218,17 @@ double measure(const std::string& url, int processes) {
     ::close(each.to);
     ::close(each.from);
   }
-  return static_cast<double>(sum) / std::chrono::duration<double>(kTime).count();
+  const auto pairs = static_cast<double>(sum);
+  return {pairs / std::chrono::duration<double>(kTime).count(),
+          (redis_us(redis) - redis_before) / pairs, (children_us() - children_before) / pairs};
 }
 
+double median_of(const std::vector<Measured>& rounds, double Measured::*what) {
+  std::vector<double> values;
+  for (const Measured& round : rounds) values.push_back(round.*what);
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -224,20 +258,18 @@ void add_instance(Client& client, int number) {
   const PoolCoordinatorOptions options = options_of("redis://localhost");
   const Registration all = registration();
   const PoolKeys keys = pool_keys(options.prefix, "gpt");
-  const std::string limit = fmt::format("{}", kLimitMax);
   const std::string limits =
       limits_in_words(all.limits.at("gpt"), all.average, options.minute, options.day);
   const std::string instance = fmt::format("idle-{}", number);
-  const std::string minute = fmt::format("{}", us_of(options.minute));
-  const std::string day = fmt::format("{}", us_of(options.day));
-  const std::vector<std::string_view> arguments = {
-      instance, "600000000", "1",   limits, minute, day,   keys.channel, "",   "",
-      "bench",  "0",         "0",   "0",    "0",    "0",   "0",          "0",  "0",
-      "0",      "0",         limit, limit,  limit,  limit, limit,        "yes"};
+  const std::int64_t lease_us = us_of(std::chrono::minutes{10});
+  const std::string numbers =
+      packed(lease_us, 1, us_of(options.minute), us_of(options.day), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+             0, 0, kLimitMax, kLimitMax, kLimitMax, kLimitMax, kLimitMax, 1);
+  const std::array<std::string_view, 5> arguments = {keys.channel, instance, limits, "", numbers};
   std::promise<bool> done;
   client.call(pool_scripts().enrol, std::array<std::string_view, 2>{keys.books, keys.leases},
               arguments, [&](const Answer& answer) {
-                done.set_value(answer.ok() && answer.reply().at(0).integer() == 0);
+                done.set_value(answer.ok() && read_reply(answer.reply()).code == 0);
               });
   if (!done.get_future().get()) die("cannot register an idle instance");
 }
@@ -279,31 +311,33 @@ int run() {
   const testing::RedisServer redis;
   fmt::print("acquire+release pairs/s, {} under way in each process, {} rounds of {} s\n",
              kUnderWay, kRounds, kTime.count());
-  fmt::print("{:>10} {:>12} {:>12} {:>16}\n", "processes", "weir", "bare", "ratio (bar 0.5)");
-  std::array<std::vector<double>, kInstances.size()> ours;
-  std::array<std::vector<double>, kInstances.size()> bare;
+  fmt::print("{:>10} {:>12} {:>12} {:>16}   CPU us a pair, weir / bare: Redis, client\n",
+             "processes", "weir", "bare", "ratio (bar 0.5)");
+  std::array<std::vector<Measured>, kInstances.size()> ours;
+  std::array<std::vector<Measured>, kInstances.size()> bare;
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < kInstances.size(); ++i) {
       redis.ask("FLUSHALL");
-      ours[i].push_back(measure<Jobs>(redis.url(), kInstances[i]));
-      bare[i].push_back(measure<Bare>(redis.url(), kInstances[i]));
+      ours[i].push_back(measure<Jobs>(redis, kInstances[i]));
+      bare[i].push_back(measure<Bare>(redis, kInstances[i]));
     }
   }
   bool is_good = true;
   for (std::size_t i = 0; i < kInstances.size(); ++i) {
     std::vector<double> ratios;
-    for (int round = 0; round < kRounds; ++round) {
-      ratios.push_back(ours[i][static_cast<std::size_t>(round)] /
-                       bare[i][static_cast<std::size_t>(round)]);
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      ratios.push_back(ours[i][round].pairs / bare[i][round].pairs);
     }
     is_good = is_good && median(ratios) >= 0.5;
-    fmt::print("{:>10} {:>12.0f} {:>12.0f} {:>16.2f}\n", kInstances[i], median(ours[i]),
-               median(bare[i]), median(ratios));
+    fmt::print("{:>10} {:>12.0f} {:>12.0f} {:>16.2f}   {:.1f} / {:.1f}, {:.1f} / {:.1f}\n",
+               kInstances[i], median_of(ours[i], &Measured::pairs),
+               median_of(bare[i], &Measured::pairs), median(ratios),
+               median_of(ours[i], &Measured::redis_us), median_of(bare[i], &Measured::redis_us),
+               median_of(ours[i], &Measured::client_us), median_of(bare[i], &Measured::client_us));
   }
   std::vector<double> kept;
-  for (int round = 0; round < kRounds; ++round) {
-    kept.push_back(ours.back()[static_cast<std::size_t>(round)] /
-                   ours.front()[static_cast<std::size_t>(round)]);
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    kept.push_back(ours.back()[round].pairs / ours.front()[round].pairs);
   }
   is_good = is_good && median(kept) >= 0.85;
   fmt::print("10 processes over 1: {:.2f} (bar 0.85)\n", median(kept));

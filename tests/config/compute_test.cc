@@ -64,6 +64,17 @@ limits: []
                                           "from its own ledger\n"));
 }
 
+TEST(ComputeSection, MeansTheSameInAnyOrder) {
+  const Config config = config_of(
+      "compute: { ledger: {}, worker: { burst_max: 9, burst_window: 1s, burst: 2 } }\nlimits: "
+      "[]\n");
+  EXPECT_EQ(config.compute->worker->admission.burst,
+            (compute::BurstRule{2, 9, std::chrono::seconds{1}}));
+  const Config plain =
+      config_of("compute: { ledger: {}, worker: { burst: 7, max_age: 1s } }\nlimits: []\n");
+  EXPECT_EQ(plain.compute->worker->admission.burst, (compute::BurstRule{7, 7, {}}));
+}
+
 TEST(ComputeSection, SaysWhereMistakesAre) {
   const auto mistake = [](const std::string& section) {
     return parse("compute: " + section + "\nlimits: []\n", "weir.yaml").error().message;
@@ -78,6 +89,18 @@ TEST(ComputeSection, SaysWhereMistakesAre) {
   EXPECT_THAT(mistake("{ worker: { ledger: 'http://a', file: b } }"), HasSubstr("both given"));
   EXPECT_THAT(mistake("{ worker: { ledger: 'http://a', running: 2, cluster_running: 3 } }"),
               HasSubstr("cluster_running is 3"));
+  EXPECT_THAT(mistake("{ worker: { ledger: 'http://a', poll: 30s, max_age: 10s } }"),
+              HasSubstr("max_age is 10s, but allocations are fetched only every 30s"));
+  const std::string longest(compute::kNameBytesMax, 'w');
+  EXPECT_TRUE(
+      parse("compute: { ledger: {}, worker: { name: " + longest + " } }\nlimits: []\n", "weir.yaml")
+          .ok());
+  EXPECT_THAT(mistake("{ ledger: {}, worker: { name: " + longest + "w } }"),
+              HasSubstr("name has 129 bytes, but it must have 1 to 128"));
+  for (const char* half : {"burst_max: 9", "burst_window: 1s"}) {
+    EXPECT_THAT(mistake(std::string("{ ledger: {}, worker: { ") + half + " } }"),
+                HasSubstr("burst_max and burst_window mean something only together"));
+  }
   EXPECT_THAT(mistake("[]"), HasSubstr("compute"));
 }
 

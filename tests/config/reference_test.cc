@@ -59,40 +59,42 @@ TEST(ReferencePage, ShowsTheDefaultOfEachBound) {
 
 TEST(ReferencePage, HasAnExampleThatLoads) {
   const Config config = config_of(between(page(), "```yaml", "```"), contents);
-  EXPECT_EQ(describe(config),
-            "limit per-client: bucket 100 every 1s, burst 200; per client; unit requests\n"
-            "limit writes: bucket 1000 every 1s, burst 1000; one meter for all; when method is "
-            "put or post; weigh method: put 1, post 5; unit requests; exempt if client is "
-            "internal-*; shadow\n"
-            "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
-            "processing_units\n"
-            "limit daily: window 10000 every 1d; per client; unit requests\n"
-            "limit monthly: window 5000000 every calendar month; per client; unit tokens\n"
-            "limit hourly: log 6 in any 1h; per miner, env; unit requests; 50 may wait\n"
-            "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
-            "requests\n"
-            "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
-            "limit provider: gate; one meter for all; when provider is acme; unit requests\n"
-            "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
-            "limit throttles: gate; one meter for all; unit requests\n"
-            "limit compute: gate; one meter for all; unit requests\n"
-            "limit sampling: gate; one meter for all; unit requests\n"
-            "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
-            "15000000 at consensus\n"
-            "contract acme of user u-1547: PU_1000_PT1M, PU_400000_PT744H, RQ_1000_PT1M; guard, "
-            "jitter 100ms; joint reservation; held 10m; at most 1h; Retry-After in milliseconds\n"
-            "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
-            "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
-            "sampling: tasks of one key in any 1h\n"
-            "  LGC-v2: 6\n"
-            "pools: in this process alone, strict rule; held 10m, at most 1h\n"
-            "  model gpt-5: tokens_per_minute 500000, concurrent 50\n"
-            "  job type summary: 1 of each pool, about 10000 tokens and 1 requests\n"
-            "  escalation: gpt-5\n"
-            "listen resp: 127.0.0.1:6380\n"
-            "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
-            "state: ./weir-state, flushed every 200ms\n"
-            "auth: admin (operations), decide\n");
+  EXPECT_EQ(
+      describe(config),
+      "limit per-client: bucket 100 every 1s, burst 200; per client; unit requests\n"
+      "limit writes: bucket 1000 every 1s, burst 1000; one meter for all; when method is "
+      "put or post; weigh method: put 1, post 5; unit requests; exempt if client is "
+      "internal-*; shadow\n"
+      "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
+      "processing_units\n"
+      "limit daily: window 10000 every 1d; per client; unit requests; in Redis, outage local\n"
+      "limit monthly: window 5000000 every calendar month; per client; unit tokens\n"
+      "limit hourly: log 6 in any 1h; per miner, env; unit requests; 50 may wait\n"
+      "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
+      "requests\n"
+      "limit running: slots 32 at once, 16 may wait, held 1m; per worker; unit requests\n"
+      "limit provider: gate; one meter for all; when provider is acme; unit requests\n"
+      "limit team: bucket 500 every 1s, burst 500; per team; unit requests; parent writes\n"
+      "limit throttles: gate; one meter for all; unit requests\n"
+      "limit compute: gate; one meter for all; unit requests\n"
+      "limit sampling: gate; one meter for all; unit requests\n"
+      "throttles: examples/throttles.json with 4 buckets, 31 nodes; gas 15000000 a second, "
+      "15000000 at consensus\n"
+      "contract acme of user u-1547: PU_1000_PT1M, PU_400000_PT744H, RQ_1000_PT1M; guard, "
+      "jitter 100ms; joint reservation; held 10m; at most 1h; Retry-After in milliseconds\n"
+      "compute ledger: at least 10000 tokens, mana 10, epochs of 100 blocks of 12 s\n"
+      "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
+      "sampling: tasks of one key in any 1h\n"
+      "  LGC-v2: 6\n"
+      "redis: redis://localhost:6379, keys of weir, timeout 20ms, 1 connection\n"
+      "pools: in this process alone, strict rule; held 10m, at most 1h\n"
+      "  model gpt-5: tokens_per_minute 500000, concurrent 50\n"
+      "  job type summary: 1 of each pool, about 10000 tokens and 1 requests\n"
+      "  escalation: gpt-5\n"
+      "listen resp: 127.0.0.1:6380\n"
+      "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
+      "state: ./weir-state, flushed every 200ms\n"
+      "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
   EXPECT_EQ(config.rules->rules().size(), 13u);
 }
@@ -145,6 +147,14 @@ TEST(Examples, WithAServiceAndItsGuardLoad) {
   for (const auto& token : service.auth) {
     EXPECT_THAT(text, ::testing::HasSubstr("-H 'Authorization: Bearer " + token.token + "'"));
   }
+}
+
+TEST(Examples, WithSharedLimitsLoad) {
+  const Config config = config_of(contents("examples/shared/weir.yaml"), contents);
+  ASSERT_TRUE(config.redis.has_value());
+  EXPECT_EQ(config.redis->address.port, 6379);
+  EXPECT_TRUE(config.rules->find("per-client")->shared.has_value());
+  EXPECT_FALSE(config.rules->find("here")->shared.has_value());
 }
 
 TEST(Examples, WithComputeLoad) {

@@ -332,6 +332,7 @@ Failure run_compute_alloc(const json::object& recorded) {
   const std::string kind = text(recorded, "kind");
   if (kind == "equal") return run_equal(recorded);
   if (kind == "manual_shares_bp") return run_shares(recorded);
+  if (kind == "merge_registries") return run_compute_merge(recorded);
   if (kind == "subequal") {
     compute::Subset subset;
     return run_steps(recorded, [&](const json::object& step) {

@@ -19,7 +19,10 @@ constexpr std::array kFamilies = {
     Family{"compute/bucket", weir::conformance::run_compute_worker},
     Family{"compute/cu", weir::conformance::run_compute_cu},
     Family{"compute/drift", weir::conformance::run_compute_worker},
+    Family{"compute/exit_queue", weir::conformance::run_compute_exit_queue},
     Family{"compute/lock_trace", weir::conformance::run_compute_lock_trace},
+    Family{"compute/pick", weir::conformance::run_compute_pick},
+    Family{"compute/pool_cu", weir::conformance::run_compute_pool},
     Family{"compute/rate", weir::conformance::run_compute_rate},
     Family{"contract/apply_static", weir::conformance::run_contract_apply_static},
     Family{"contract/apply_timed", weir::conformance::run_contract_apply_timed},
@@ -61,7 +64,6 @@ constexpr std::array kFamilies = {
 };
 
 constexpr std::array kOptionalCases = {
-    OptionalCases{"compute", "kind", "merge_registries"},
     OptionalCases{"contract", "kind", "interval"},  // of stepwise filling
 };
 

@@ -50,7 +50,11 @@ Totals run_directory(const std::string& directory, std::span<const Family> famil
 Failure run_compute_alloc(const boost::json::object& recorded);
 Failure run_compute_boost(const boost::json::object& recorded);
 Failure run_compute_cu(const boost::json::object& recorded);
+Failure run_compute_exit_queue(const boost::json::object& recorded);
 Failure run_compute_lock_trace(const boost::json::object& recorded);
+Failure run_compute_merge(const boost::json::object& recorded);  // of alloc
+Failure run_compute_pick(const boost::json::object& recorded);
+Failure run_compute_pool(const boost::json::object& recorded);
 Failure run_compute_rate(const boost::json::object& recorded);
 Failure run_compute_worker(const boost::json::object& recorded);  // bucket, drift
 Failure run_contract_apply_static(const boost::json::object& recorded);

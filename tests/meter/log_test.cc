@@ -279,7 +279,7 @@ TEST(Log, StampsExactlyUpToAsManyUnitsAsItHasRuns) {
 
 TEST(Log, StampsAGrainOfTheWindowWithOneUnitMore) {
   const LogShape shape = make_log(kRunsMax + 1, 1s).value();
-  constexpr std::int64_t grain_ns = 978'474;  // 1 s / 1022, rounded up
+  constexpr std::int64_t grain_ns = 979'000;  // 1 s / 1022, rounded up to microseconds
 
   EXPECT_EQ(stamp(shape, at(grain_ns)), at(grain_ns));
   EXPECT_EQ(stamp(shape, at(grain_ns + 1)), at(2 * grain_ns));

@@ -3,23 +3,52 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <string>
 
 #include "tests/app/support.h"
 #include "tests/server/http_client.h"
+#include "weir/base/clock.h"
 #include "weir/server/worker_state.h"
 #include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 constexpr std::string_view kNoLimits = "limits: []\n";
 
 // Tokens come fast and blocks when they are pushed, so that nothing waits for time.
 constexpr const char* kLedger = "blocks: pushed, block_time: 1s, epoch: 2, first_epoch: 0";
+
+// A port where somebody listens and nobody ever answers.
+class SilentListener {
+ public:
+  SilentListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    EXPECT_EQ(::listen(socket_, 8), 0);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    port_ = ntohs(at.sin_port);
+  }
+  ~SilentListener() { ::close(socket_); }
+  SilentListener(const SilentListener&) = delete;
+  SilentListener& operator=(const SilentListener&) = delete;
+
+  int port() const { return port_; }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
 
 std::string lock_body(std::int64_t tokens) {
   return R"({"wallet":"acme","tokens":")" + std::to_string(tokens) + R"(","duration":1000})";
@@ -111,6 +140,94 @@ TEST_F(ComputeServer, LetsAWaiterStartWhenAQueryEnds) {
   ASSERT_TRUE(someone_waits());
   EXPECT_EQ(ask(post("/v1/compute/queries/complete", R"({"query":)" + query + "}")).status, 200);
   EXPECT_EQ(waiting.read().status, 200);
+}
+
+TEST_F(ComputeServer, LetsAWaiterStartWhenAQueryIsOverThatNobodyEnded) {
+  serve(std::string("compute: { ledger: { ") + kLedger +
+            " }, worker: { mode: immediate, running: 1, query_time: 2s } }\n",
+        kNoLimits);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 200);
+  HttpClient waiting(address());
+  waiting.send(
+      post("/v1/acquire", R"({"attributes":{"portal":"portal-1"},"hold":"60s","wait":"10m"})"));
+  EXPECT_EQ(waiting.read().status, 200);
+}
+
+TEST_F(ComputeServer, LetsAWaiterStartWhenItsClusterHasUnits) {
+  begin();
+  HttpClient waiting(address());
+  waiting.send(
+      post("/v1/acquire", R"({"attributes":{"portal":"portal-1"},"hold":"60s","wait":"10m"})"));
+  ASSERT_TRUE(someone_waits());
+  fund();
+  EXPECT_EQ(waiting.read().status, 200);
+}
+
+TEST_F(ComputeServer, SeesALockEndInsideAnEpoch) {
+  begin();
+  EXPECT_EQ(ask(post("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})")).status,
+            200);
+  // From block 2 to before block 5, and epochs have two blocks.
+  EXPECT_EQ(
+      ask(post("/v1/compute/locks", R"({"wallet":"acme","tokens":"1000000","duration":3})")).status,
+      200);
+  EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":4})")).status, 200);
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":5})")).status, 200);
+  EXPECT_TRUE(eventually([&] {
+    return ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})")).status ==
+           403;
+  }));
+}
+
+TEST_F(ComputeServer, JoinsAgainWhenItWasLeavingAtARestart) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  const auto shows = [&](const char* target, const std::string& text) {
+    return eventually([&] { return ask(get(target)).body.find(text) != std::string::npos; });
+  };
+  begin(state);
+  fund();
+  ASSERT_TRUE(has_tokens());
+  EXPECT_EQ(ask(post("/v1/compute/workers/leave", R"({"worker":"worker-1"})")).status, 200);
+  ASSERT_TRUE(server->stop(1s).ok());
+  server.reset();
+  begin(state);
+  EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":4})")).status, 200);
+  ASSERT_TRUE(shows("/v1/compute/workers", R"("id":2,"worker":"worker-1")"));
+  EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":6})")).status, 200);
+  EXPECT_TRUE(has_tokens());
+  // Told to leave while it runs, it stays away, and says so.
+  EXPECT_EQ(ask(post("/v1/compute/workers/leave", R"({"worker":"worker-1"})")).status, 200);
+  EXPECT_EQ(ask(post("/v1/compute/blocks", R"({"block":8})")).status, 200);
+  EXPECT_TRUE(shows("/v1/compute/worker",
+                    "NO_WORKERS: worker 'worker-1' is not active in this ledger; let it join"));
+}
+
+TEST_F(ComputeServer, BeginsWithEmptyBucketsWhereTheirFileIsBroken) {
+  fs::create_directories(dir / "state");
+  std::ofstream(dir / "state" / kWorkerStateName) << "";
+  begin("state: { dir: '" + (dir / "state").string() + "' }\n");
+  EXPECT_THAT(ask(get("/v1/compute/worker")).body, HasSubstr("buckets begin empty"));
+  fund();
+  EXPECT_TRUE(has_tokens());
+}
+
+TEST_F(ComputeServer, DoesNotWaitForALedgerFarAwayWhereItHasSomethingToGoOnWith) {
+  const SilentListener ledger;  // accepts nobody
+  const Instant now = SystemClock().now();
+  WorkerState state{.heard = now};
+  state.buckets = {{"acme", kMicro, now}};
+  state.allocations = {.epoch = 1, .epoch_time = 60s, .clusters = {{"acme", {"portal-1"}, 60}}};
+  fs::create_directories(dir / "state");
+  ASSERT_TRUE(write_worker_state(dir / "state" / kWorkerStateName, worker_state_text(state)).ok());
+  const auto begun = std::chrono::steady_clock::now();
+  serve("compute: { worker: { ledger: 'http://127.0.0.1:" + std::to_string(ledger.port()) +
+            "' } }\nstate: { dir: '" + (dir / "state").string() + "' }\n",
+        kNoLimits);
+  EXPECT_EQ(ask(post("/v1/compute/queries", R"({"portal":"portal-1"})")).status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 9s) << "a transfer gives up after 10 s";
 }
 
 TEST_F(ComputeServer, GoesOnAcrossAReload) {

@@ -23,6 +23,7 @@ enum class Verdict : std::uint8_t {
   kNever,       // costs more than a limit can ever hold; waiting will not help
   kOverloaded,  // wanted to wait, but the queue is full
   kQueued,      // waiting; the answer will come through the callback
+  kElsewhere,   // not decided: a limit is kept outside this process, see Engine::ask()
 };
 
 constexpr std::string_view to_string(Verdict verdict) noexcept {
@@ -37,6 +38,8 @@ constexpr std::string_view to_string(Verdict verdict) noexcept {
       return "overloaded";
     case Verdict::kQueued:
       return "queued";
+    case Verdict::kElsewhere:
+      return "elsewhere";
   }
   return "unknown";
 }
@@ -60,6 +63,7 @@ struct Outcome {
 struct HoldId {
   std::uint64_t owner = 0;   // the engine that made it
   std::uint64_t number = 0;  // never reused by that engine; 0: no hold
+  bool is_shared = false;    // a part of it is kept outside that engine, for any to end
 
   explicit operator bool() const noexcept { return number != 0; }
   friend bool operator==(HoldId, HoldId) = default;

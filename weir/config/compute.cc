@@ -176,10 +176,10 @@ void feed_choice_at(const Entry& entry, Context& context, ComputeWorkerSettings&
   choice_at<Member, kWords>(entry, context, worker.feed);
 }
 
-// One number is the burst of every cluster; with a window, it is the least.
+// One number is the burst of every cluster; with a window, it is the least. What it means
+// for the most is said when all keys are read.
 void read_burst(const Entry& entry, Context& context, ComputeWorkerSettings& worker) {
   read_count(entry, context, 1, compute::kBurstMax, worker.admission.burst.least);
-  worker.admission.burst.most = worker.admission.burst.least;
 }
 void read_burst_max(const Entry& entry, Context& context, ComputeWorkerSettings& worker) {
   read_count(entry, context, 1, compute::kBurstMax, worker.admission.burst.most);
@@ -257,7 +257,31 @@ void read_worker(const Entry& entry, Context& context, ComputeDraft& draft) {
   ComputeWorkerSettings& worker = draft.compute.worker.emplace();
   const std::size_t before = context.mistakes.count();
   read_map<ComputeWorkerSettings>(entry.value, kWorkerKeys, inner, worker);
+  const auto has = [&](std::string_view key) {
+    return std::any_of(entry.value.entries.begin(), entry.value.entries.end(),
+                       [&](const Entry& inside) { return inside.key == key; });
+  };
+  if (!has("burst_max")) worker.admission.burst.most = worker.admission.burst.least;
   if (context.mistakes.count() > before) return;
+  if (has("burst_max") != has("burst_window")) {
+    inner.mistake(entry.place,
+                  "burst_max and burst_window mean something only together; write both, or only "
+                  "'burst'");
+  }
+  if (worker.name.empty() || worker.name.size() > compute::kNameBytesMax) {
+    inner.mistake(entry.place, fmt::format("name has {} bytes, but it must have 1 to {}; write "
+                                           "another",
+                                           worker.name.size(), compute::kNameBytesMax));
+  }
+  // A ledger in the same process is looked at all the time.
+  const bool is_polled = !worker.ledger.empty() || !worker.file.empty();
+  if (is_polled && worker.feed.max_age < worker.feed.poll) {
+    inner.mistake(entry.place,
+                  fmt::format("max_age is {}, but allocations are fetched only every {}, and would "
+                              "be too old in between; write a max_age of several polls",
+                              engine::duration_text(worker.feed.max_age),
+                              engine::duration_text(worker.feed.poll)));
+  }
   if (const Status status = compute::validate(worker.admission); !status) {
     inner.mistake(entry.place, status.error().message);
   }

@@ -45,6 +45,7 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
   if (const std::optional<TreeNode> root = parse_document(text, mistakes)) {
     read_settings(*root, mistakes, draft);
     compile_limits(mistakes, draft);
+    check_shared(mistakes, draft);
   }
   if (mistakes.count() > 0) return bad_argument(mistakes.text(name));
   return std::move(draft.config);
@@ -73,6 +74,7 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("threads", running.threads, next.threads);
   compare("record", running.record, next.record);
   compare("compute", running.compute, next.compute);
+  compare("redis", running.redis, next.redis);
   compare("pools", running.pools, next.pools);
   return keys;
 }
@@ -84,6 +86,7 @@ std::vector<KeyHelp> known_keys() {
   list_contract_keys(keys);
   list_compute_keys(keys);
   list_sampling_keys(keys);
+  list_redis_keys(keys);
   list_pool_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);

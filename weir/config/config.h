@@ -29,6 +29,7 @@
 #include "weir/engine/limit.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/table.h"
+#include "weir/store/redis/address.h"
 #include "weir/store/redis/pool_coordinator.h"
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
@@ -176,6 +177,17 @@ struct SamplingSettings {
 };
 constexpr std::string_view kSamplingLimit = "sampling";
 
+// `redis:`, where shared limits are kept.
+struct RedisSettings {
+  std::string url{};  // as written; may hold a password
+  store::redis::Address address{};
+  std::string name = "weir";  // of the keys
+  Duration timeout = std::chrono::milliseconds{20};
+  unsigned connections = 1;
+
+  friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
+};
+
 // `pools:`, as it is written: nothing is made of it before the server starts.
 struct PoolRedisSettings {
   store::redis::Address address{};
@@ -214,6 +226,7 @@ struct Config {
   std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   std::optional<ComputeSettings> compute{};
   std::optional<SamplingSettings> sampling{};
+  std::optional<RedisSettings> redis{};  // not none if any limit is shared
   std::optional<PoolSettings> pools{};
   engine::RuleSetSpec limits_spec{};
   std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
@@ -250,6 +263,9 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
 Status keep_compute(const Config& running, Config& next);
 // The same for sampling: whoever puts `next` in force gives its rules to the counters.
 Status keep_sampling(const Config& running, Config& next);
+
+// The connection to Redis stays that of the start: a file that begins to use it is refused.
+Status keep_redis(const Config& running, const Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

@@ -86,6 +86,11 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
     parts.push_back("exempt if " + conditions(group));
   }
   if (limit.shadow) parts.emplace_back("shadow");
+  if (limit.shared) {
+    constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
+    parts.push_back(fmt::format("in Redis, outage {}",
+                                kOutages[static_cast<std::size_t>(limit.shared->outage)]));
+  }
   if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
   if (limit.queue_max != LimitSpec{}.queue_max) {
     parts.push_back(fmt::format("{} may wait", limit.queue_max));
@@ -233,6 +238,12 @@ std::string describe(const Config& config) {
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
   if (config.compute) text += compute_lines(*config.compute);
   if (config.sampling) text += sampling_lines(*config.sampling);
+  if (config.redis) {
+    text += fmt::format("redis: {}, keys of {}, timeout {}, {} connection{}\n",
+                        store::redis::describe(config.redis->address), config.redis->name,
+                        engine::duration_text(config.redis->timeout), config.redis->connections,
+                        config.redis->connections == 1 ? "" : "s");
+  }
   if (config.pools) text += pool_lines(*config.pools);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));

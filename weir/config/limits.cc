@@ -154,6 +154,12 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
      "A limit that is drawn on too: same unit, keyed by attributes of this one."},
     {"queue", read_queue, "1024",
      "Requests that may wait here (slots have a queue of their own). Default `1024`."},
+    {"store", in_spec<read_store>, "redis",
+     "`memory`, or `redis`: one limit for all servers, which needs `redis` at the top level. "
+     "Default `memory`."},
+    {"outage", in_spec<read_outage>, "deny",
+     "While Redis cannot be asked: `deny`, `allow`, or `local`, its share of the limit. Default "
+     "`deny`."},
 };
 
 std::string where_of(const TreeNode& item, std::size_t number) {

@@ -221,6 +221,8 @@ constexpr Key<Draft> kTopKeys[] = {
     {"sampling", read_sampling, "map",
      "Allowances of tasks for each miner and environment, as the limit `sampling`. Left out: "
      "none."},
+    {"redis", read_redis, "map",
+     "Where limits with `store: redis` are kept, one for all servers. Left out: none."},
     {"pools", read_pools, "map",
      "Models whose limits are shared by job types, and by instances over one Redis. Left out: "
      "none."},

@@ -142,6 +142,10 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
       return true;
     }
   }
+  if (plan.has_shared) [[unlikely]] {
+    point_elsewhere(plan, answer);
+    return true;
+  }
   if (plan.has_slots && holds.next_expiry() <= now) {
     expire_holds(now);
     // A callback may have read newer rules, and so let go of those the plan points into.
@@ -315,7 +319,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     if (mode != Mode::kPeek) {
       attempt.start_fresh_tickers();
       // Who only tries may yet wait; `never` is the last word for everybody.
-      if (mode == Mode::kCharge || !attempt.may_pass_later()) attempt.tell_refused();
+      if (mode != Mode::kTry || !attempt.may_pass_later()) attempt.tell_refused();
     }
     attempt.report(decision);
     return Done{};

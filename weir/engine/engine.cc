@@ -131,7 +131,8 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     } else {
       limit.is_slots = is_slots(rule.shape);
       limit.is_log = is_log(rule.shape);
-      limit.is_direct = !limit.is_slots && !rule.shadow;
+      limit.is_shared = rule.shared.has_value();
+      limit.is_direct = !limit.is_slots && !rule.shadow && !limit.is_shared;
       limit.row = rows.add(rule.name, rule.shape);
       if (limit.row == 0) {
         return Error{ErrorCode::kExhausted,

@@ -137,6 +137,8 @@ class Prepared {
   std::unique_ptr<Impl> impl_;
 };
 
+class SharedStore;  // shared.h
+
 class Engine {
  public:
   // Fails only if the machine refuses the addresses for keys_max, or an option is
@@ -190,6 +192,29 @@ class Engine {
   // Gives up a place in the queue; its callback is not called. False: it has been
   // answered already.
   bool cancel_wait(std::uint64_t ticket, Instant now) noexcept;
+
+  // Asks again where decide(), acquire(), peek() or wait() said kElsewhere: limits of this
+  // engine are charged first, then the store is asked, and `callback` is given the decision,
+  // maybe before this returns. A request that local limits refuse is not asked of the store.
+  // Neither `up_to` nor `book_within` is offered there. With a deadline after `now` the
+  // store is asked again when the request may fit, up to that instant; who came first is
+  // not kept there.
+  void ask(const Request& request, const AcquireOptions& options, Instant now, Instant deadline,
+           WaitCallback callback) noexcept;
+  void ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept;
+  // The same for a shared hold (HoldId::is_shared), whichever engine made it. Another
+  // engine's own part of it ends at its time.
+  void ask_settle(HoldId hold, std::span<const Cost> actual, Instant now,
+                  std::function<void(Result<HoldState>)> callback) noexcept;
+  void ask_cancel(HoldId hold, Instant now,
+                  std::function<void(Result<HoldState>)> callback) noexcept;
+  void ask_renew(HoldId hold, Duration ttl, Instant now,
+                 std::function<void(Result<HoldState>)> callback) noexcept;
+  // Cancels a hold, shared or not, that nobody has a use for; how that ends is not told.
+  void abandon(HoldId hold, Instant now) noexcept;
+  // Where shared limits are kept; it must outlive every call. None: requests that meet one
+  // fail.
+  void set_shared_store(SharedStore* store) noexcept;
 
   // A gate of the rules has room again, or another size, without the engine having had a
   // part in it: everybody who waits is tried.

@@ -25,6 +25,7 @@
 #include "weir/engine/owned_request.h"
 #include "weir/engine/plan.h"
 #include "weir/engine/rows.h"
+#include "weir/engine/shared.h"
 #include "weir/engine/table.h"
 #include "weir/engine/tallies.h"
 #include "weir/engine/wait_room.h"
@@ -69,7 +70,8 @@ struct Engine::Impl {
 
   enum class Mode : std::uint8_t {
     kCharge,
-    kTry,  // charge; a denial is not the last word: it is neither counted nor told to gates
+    kAhead,  // charge; an admission is not the last word: it is not counted
+    kTry,    // charge; a denial is not the last word: it is neither counted nor told to gates
     kPeek,
   };
 
@@ -154,7 +156,22 @@ struct Engine::Impl {
   Result<AdHocStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape, std::int64_t cost,
                                 Instant now);  // ad_hoc_calls.cc
 
+  // --- limits that are kept elsewhere (shared_calls.cc)
+  // Says that ask() is to be called, or that there is no store.
+  void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;
+  struct Asking;
+  void ask(std::shared_ptr<Asking> asking, Instant now);
+  bool charge_local(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
+  // Whether a refused request is tried again later, because it may wait that long.
+  bool try_later(const std::shared_ptr<Asking>& asking, Decision& decision, Instant now);
+  void answer_shared(const std::shared_ptr<Asking>& asking, Result<SharedAnswer> said, Instant now);
+  void end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  void end_shared(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now,
+                  HoldCallback callback);
+
   // --- holds (hold_calls.cc)
+  // What is wrong with the actual costs of a hold, if something is.
+  std::optional<Error> check_settlement(HoldId hold, std::span<const Cost> actual);
   Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void expire_holds(Instant now);
   // Gives one charge back to a keyed limit (an overage: back < 0). True: somebody
@@ -223,6 +240,8 @@ struct Engine::Impl {
   std::atomic<std::int64_t> announced_ns{kForever.ns};
 
   std::atomic<std::size_t> sweep_shard{0};
+  std::atomic<SharedStore*> shared_store{nullptr};
+  std::atomic<std::size_t> shared_waiters{0};
 };
 
 // Places in tallies that are no limit's: ad-hoc buckets, and limits beyond the bound.

@@ -49,6 +49,10 @@ std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hol
 
 }  // namespace
 
+std::optional<Error> Engine::Impl::check_settlement(HoldId hold, std::span<const Cost> actual) {
+  return check_actual(*current_shared()->rules, holds, hold, actual);
+}
+
 bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
   for (;;) {
     const std::shared_ptr<const Active> in_force = current_shared();
@@ -120,7 +124,7 @@ void Engine::Impl::expire_holds(Instant now) {
 
 Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  if (auto error = check_actual(*impl_->current_shared()->rules, impl_->holds, hold, actual)) {
+  if (auto error = impl_->check_settlement(hold, actual)) {
     return std::move(*error);
   }
   return impl_->end_hold(hold, HoldState::kSettled, actual, now);

@@ -15,6 +15,12 @@ Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active, st
       return bad_argument(
           fmt::format("limit '{}': it is a gate without keys; ask the system it belongs to", name));
     }
+    if (limit.is_shared) {
+      return bad_argument(fmt::format(
+          "limit '{}': it is shared, so its keys are not here; peek a request, or look into the "
+          "store",
+          name));
+    }
     if (key.size() != limit.rule->per.size()) {
       std::string attributes;
       for (const std::size_t place : limit.rule->per) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -75,6 +76,20 @@ struct Weights {
   std::vector<std::pair<std::string, std::int64_t>> table;  // value to weight; others weigh 1
 };
 
+// What becomes of requests while the store of a shared limit cannot be asked.
+enum class Outage : std::uint8_t {
+  kDeny,   // they fail: nothing is admitted on a guess
+  kAllow,  // the limit does not count
+  kLocal,  // each server decides alone, with its last share of the limit
+};
+
+// One limit for all engines that use the same store.
+struct SharedSpec {
+  Outage outage = Outage::kDeny;
+
+  friend bool operator==(const SharedSpec&, const SharedSpec&) = default;
+};
+
 struct LimitSpec {
   std::string name;
   std::vector<Condition> when{};   // all must hold; none: applies to every request
@@ -86,6 +101,7 @@ struct LimitSpec {
   std::string parent{};                          // a limit that is drawn on too
   std::int64_t queue_max = 1024;  // requests that may wait here (slots have their own)
   MeterSpec meter{};
+  std::optional<SharedSpec> shared{};  // none: kept in this process
 };
 
 enum class UnitScale : std::uint8_t {

@@ -46,6 +46,7 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
   outline.plain_ = true;
   outline.has_gates_ = false;
   outline.has_slots_ = false;
+  outline.has_shared_ = false;
   outline.direct_ = true;
 
   std::uint64_t present = 0;
@@ -105,6 +106,7 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
     outline.plain_ &= limit.is_simple;
     outline.has_gates_ |= limit.seat != nullptr;
     outline.has_slots_ |= limit.is_slots;
+    outline.has_shared_ |= limit.is_shared;
     outline.direct_ &= limit.is_direct;
     outline.candidates_.push_back(candidate);
   }

@@ -69,6 +69,7 @@ class Outline {
   // Of all candidates together, as a plan has them.
   bool has_gates() const noexcept { return has_gates_; }
   bool has_slots() const noexcept { return has_slots_; }
+  bool has_shared() const noexcept { return has_shared_; }
   bool is_direct() const noexcept { return direct_; }
   // Where in the request the attribute with this place in the rules stands, or -1.
   int place_of(std::size_t attribute) const noexcept { return places_[attribute]; }
@@ -81,6 +82,7 @@ class Outline {
   bool plain_ = true;
   bool has_gates_ = false;
   bool has_slots_ = false;
+  bool has_shared_ = false;
   bool direct_ = true;
 };
 

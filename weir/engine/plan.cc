@@ -134,6 +134,7 @@ inline std::unique_ptr<Error> add_all(const Active& active, const Outline& outli
   plan.count = static_cast<std::uint8_t>(item - plan.items.data());
   plan.has_gates = outline.has_gates();
   plan.has_slots = outline.has_slots();
+  plan.has_shared = outline.has_shared();
   plan.is_direct = outline.is_direct();
   return nullptr;
 }
@@ -143,6 +144,7 @@ inline std::unique_ptr<Error> add_all(const Active& active, const Outline& outli
   plan.count = 0;
   plan.has_gates = false;
   plan.has_slots = false;
+  plan.has_shared = false;
   plan.is_direct = true;
   const Chosen chosen(outline, request);
   for (std::size_t i = 0; i < outline.candidates().size(); ++i) {
@@ -160,6 +162,7 @@ inline std::unique_ptr<Error> add_all(const Active& active, const Outline& outli
     item.cost = amount * item.weight;
     plan.has_gates |= limit.seat != nullptr;
     plan.has_slots |= limit.is_slots;
+    plan.has_shared |= limit.is_shared;
     plan.is_direct &= limit.is_direct;
   }
   return nullptr;

@@ -55,6 +55,7 @@ struct alignas(64) ActiveLimit {
   bool is_direct = false;  // neither gate nor slots nor shadow: may go the short way
   bool is_log = false;
   bool is_slots = false;
+  bool is_shared = false;
   bool shadow = false;
   std::uint32_t tally = 0;  // its place in tallies
   const Rule* rule = nullptr;
@@ -100,6 +101,7 @@ struct Plan {
   std::uint8_t count = 0;
   bool has_gates = false;
   bool has_slots = false;
+  bool has_shared = false;
   bool is_direct = false;  // all its limits are
   union {
     std::array<PlanItem, kLimitsPerRequestMax> items;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,7 @@ struct Rule {
   std::int64_t queue_max = 0;
   bool shadow = false;
   bool is_simple = false;  // no condition, exemption, weight or parent
+  std::optional<SharedSpec> shared{};
 };
 
 class RuleSet {

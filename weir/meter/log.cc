@@ -62,7 +62,13 @@ Result<LogShape> make_log(std::int64_t limit, Duration window) {
         window.count()));
   }
   const bool exact = limit <= std::int64_t{kRunsMax};
-  const std::int64_t grain_ns = static_cast<std::int64_t>(ceil_div(window.count(), kRunsMax - 2));
+  auto grain_ns = static_cast<std::int64_t>(ceil_div(window.count(), kRunsMax - 2));
+  // In whole microseconds, if it is as long as one: a store whose clock is no finer stamps
+  // the same.
+  constexpr std::int64_t kNsPerUs = 1000;
+  if (grain_ns >= kNsPerUs) {
+    grain_ns = static_cast<std::int64_t>(ceil_div(grain_ns, kNsPerUs)) * kNsPerUs;
+  }
   return LogShape{limit, window.count(), exact ? 1 : grain_ns};
 }
 

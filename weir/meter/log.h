@@ -9,8 +9,9 @@
 //              -----------------------> time
 //
 // Memory is bounded: at most kRunsMax runs. Up to that limit every stamp is
-// exact. Above it, stamps are rounded up to a grain of window/(kRunsMax - 2), so
-// a unit may be remembered that much longer, never shorter: the promise holds.
+// exact. Above it, stamps are rounded up to a grain of window/(kRunsMax - 2), in whole
+// microseconds if it is as long, so a unit may be remembered that much longer, never
+// shorter: the promise holds.
 //
 // Time running backwards: a unit counts from any `now` before its own instant too.
 // What was forgotten at a later instant does not come back for an earlier one, so

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "weir/base/in_quotes.h"
 #include "weir/server/worker_state.h"
 #include "weir/store/sqlite/ledger_store.h"
 #include "weir/system/contract/transfer.h"
@@ -27,15 +28,20 @@ constexpr std::size_t kAllocationsBytesMax = std::size_t{256} << 20;
 // What a source has to say: nothing new, allocations, or an error.
 struct Heard {
   AllocationSet set;
-  std::string note;  // why there are none
+  std::string note{};  // why there are none
+  std::vector<compute::LeftOut> broken{};
 };
 using News = Result<std::optional<Heard>>;
 
+std::string not_active(compute::Fault fault, std::string_view worker) {
+  return fmt::format("{}: worker {} is not active in this ledger; let it join", to_string(fault),
+                     in_quotes(worker));
+}
+
 Heard heard_of(wire::http::AllocationsDocument document) {
-  Heard heard{std::move(document.set), ""};
+  Heard heard{.set = std::move(document.set), .broken = std::move(document.broken)};
   if (document.fault != compute::Fault::kNone) {
-    heard.note = fmt::format("{}: worker '{}' is not active in this ledger; let it join",
-                             to_string(document.fault), document.worker);
+    heard.note = not_active(document.fault, document.worker);
   }
   return heard;
 }
@@ -56,29 +62,78 @@ class Compute::OwnLedger final : public Source {
             compute::FeedMode mode)
       : ledger_(std::move(ledger)), name_(std::move(name)), mode_(mode) {}
 
+  // Lets the worker join, unless it has. One that was told to leave, and has not left yet,
+  // joins again as soon as it has.
+  Status join(Instant now) {
+    const Result<compute::Applied> joined =
+        ledger_->apply({.op = compute::Op::kJoin, .name = name_}, "weir", now);
+    if (!joined) return joined.error();
+    if (!joined->ok() && joined->fault != compute::Fault::kWorkerTaken) {
+      return bad_argument(fmt::format("compute: worker: it cannot join the ledger: {}: {}",
+                                      to_string(joined->fault), joined->detail));
+    }
+    joins_at_ = std::nullopt;
+    ledger_->read(now, [&](const compute::LedgerView& view) {
+      const compute::WorkerRecord* record = record_of(view.ledger);
+      if (record->until != compute::kNoEnd) joins_at_ = record->until;
+    });
+    return Done{};
+  }
+
   News fetch(Instant now) override {
     std::optional<Heard> heard;
+    bool joins = false;
     ledger_->read(now, [&](const compute::LedgerView& view) {
-      const std::int64_t epoch = epoch_number(view.ledger.clock(), view.block);
-      const bool has_changed =
-          epoch != epoch_ || (mode_ == compute::FeedMode::kImmediate && view.version != version_);
-      if (!has_changed) return;
-      epoch_ = epoch;
-      version_ = view.version;
+      joins = joins_at_ && view.block >= *joins_at_;
+      if (!has_changed(view)) return;
       const compute::Allocations found =
           view.ledger.allocations(view.ledger.worker_id(name_).value_or(0), view.block);
-      // It has joined; until the next epoch it has nothing.
-      heard = Heard{allocation_set(view.ledger, found, view.epoch_time), ""};
+      heard = Heard{.set = allocation_set(view.ledger, found, view.epoch_time)};
+      // One that has joined has nothing until the next epoch.
+      const compute::WorkerRecord* record = record_of(view.ledger);
+      const bool is_coming = joins || (record != nullptr && record->from > view.block);
+      if (found.fault != compute::Fault::kNone && !is_coming) {
+        heard->note = not_active(found.fault, name_);
+      }
+      for (const compute::BrokenCluster& row : found.broken) {
+        heard->broken.push_back({view.ledger.clusters()[row.cluster].wallet, row.fault});
+      }
     });
+    if (!joins) return heard;
+    const Status joined = join(now);
+    if (joined) return heard;
+    if (!heard) return joined.error();
+    heard->note = joined.error().message;
     return heard;
   }
 
  private:
+  const compute::WorkerRecord* record_of(const compute::Ledger& ledger) const {
+    const std::optional<compute::WorkerId> id = ledger.worker_id(name_);
+    return id ? &ledger.workers()[static_cast<std::size_t>(*id - 1)] : nullptr;
+  }
+
+  // Locks end by themselves: where that shows at once, every block is another ledger.
+  bool has_changed(const compute::LedgerView& view) {
+    const bool is_immediate = mode_ == compute::FeedMode::kImmediate;
+    const Seen seen{epoch_number(view.ledger.clock(), view.block), is_immediate ? view.block : 0,
+                    is_immediate ? view.version : 0};
+    return std::exchange(seen_, seen) != seen;
+  }
+
+  struct Seen {
+    std::int64_t epoch = -1;
+    compute::Block block = -1;
+    std::int64_t version = -1;
+
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+
   const std::shared_ptr<compute::LedgerService> ledger_;
   const std::string name_;
   const compute::FeedMode mode_;
-  std::int64_t epoch_ = -1;
-  std::int64_t version_ = -1;
+  std::optional<compute::Block> joins_at_;
+  Seen seen_;
 };
 
 class Compute::Remote final : public Source {
@@ -132,10 +187,12 @@ class Compute::File final : public Source {
   const std::string path_;
 };
 
-Compute::Compute(Clock& clock, std::shared_ptr<compute::LedgerService> ledger)
-    : clock_(clock), ledger_(std::move(ledger)) {}
+Compute::Compute(Clock& clock, std::shared_ptr<compute::LedgerService> ledger,
+                 std::function<void()> on_room)
+    : clock_(clock), ledger_(std::move(ledger)), on_room_(std::move(on_room)) {}
 
-Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Clock& clock) {
+Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Clock& clock,
+                                                std::function<void()> on_room) {
   const config::ComputeSettings& settings = *config.compute;
   std::optional<fs::path> dir;
   if (config.state) dir = config.state->dir;
@@ -147,7 +204,7 @@ Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Cl
     if (!opened) return std::move(opened).error();
     ledger = std::move(*opened);
   }
-  std::unique_ptr<Compute> made(new Compute(clock, std::move(ledger)));
+  std::unique_ptr<Compute> made(new Compute(clock, std::move(ledger), std::move(on_room)));
   if (settings.worker) {
     if (Status status = made->begin_worker(*settings.worker, dir); !status) {
       return std::move(status).error();
@@ -170,27 +227,38 @@ Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
     source_ = std::make_unique<File>(worker.file);
     period_ = std::min(worker.feed.poll, kKeepEvery);
   } else {
-    const Result<compute::Applied> joined =
-        ledger_->apply({.op = compute::Op::kJoin, .name = worker.name}, "weir", now);
-    if (!joined) return joined.error();
-    source_ = std::make_unique<OwnLedger>(ledger_, worker.name, worker.feed.mode);
+    auto own = std::make_unique<OwnLedger>(ledger_, worker.name, worker.feed.mode);
+    if (Status status = own->join(now); !status) return status;
+    source_ = std::move(own);
     period_ = std::min(worker.feed.poll, kLookEvery);
   }
+  bool has_resumed = false;
   if (state_dir) {
     file_ = *state_dir / kWorkerStateName;
-    Result<std::optional<WorkerState>> state = read_worker_state(*file_);
-    if (!state) return std::move(state).error();
-    if (*state) {
-      {
-        const std::scoped_lock lock(*worker_);
-        worker_->locked().restore(std::move((*state)->buckets));
-      }
-      feed_->resume(std::move((*state)->allocations), (*state)->heard, now);
-    }
+    has_resumed = resume(*file_, now);
   }
-  round(now);  // cppcheck-suppress ignoredReturnValue  ; not the one of <cmath>
+  // A ledger far away may take its time: what there is already need not wait for it.
+  if (!has_resumed || worker.ledger.empty()) {
+    round(now);  // cppcheck-suppress ignoredReturnValue  ; not the one of <cmath>
+  }
   thread_ = std::thread([this] { run(); });
   return Done{};
+}
+
+bool Compute::resume(const fs::path& file, Instant now) {
+  Result<std::optional<WorkerState>> state = read_worker_state(file);
+  if (!state) {
+    // It is a few tokens, and what the ledger says again: nothing to stay away for.
+    resume_warning_ = fmt::format("{}; buckets begin empty", state.error().message);
+    return false;
+  }
+  if (!*state) return false;
+  {
+    const std::scoped_lock lock(*worker_);
+    worker_->locked().restore(std::move((*state)->buckets));
+  }
+  feed_->resume(std::move((*state)->allocations), (*state)->heard, now);
+  return true;
 }
 
 void Compute::run() {
@@ -203,6 +271,7 @@ void Compute::run() {
     }
     const Instant now = clock_.now();
     round(now);
+    tell_of_room();
     if (now < keep_at) continue;
     keep_at = now + kKeepEvery;
     const Status kept = keep();
@@ -228,10 +297,23 @@ void Compute::round(Instant now) {
   } else if (!*news) {
     feed_->failed(news->error().message, now);
   } else if (**news) {
-    feed_->heard(std::move((**news)->set), now, std::move((**news)->note));
+    Heard& heard = ***news;
+    feed_->heard(std::move(heard.set), now, std::move(heard.note), std::move(heard.broken));
+    has_new_rates_ = true;
   } else {
     feed_->heard_nothing_new(now);
   }
+}
+
+// Also queries that an admission found to be over count.
+void Compute::tell_of_room() {
+  std::uint64_t expired = 0;
+  {
+    const std::scoped_lock lock(*worker_);
+    expired = worker_->locked().totals().expired;
+  }
+  const bool has_ended = std::exchange(expired_, expired) != expired;
+  if (std::exchange(has_new_rates_, false) || has_ended) on_room_();
 }
 
 Status Compute::keep() {
@@ -256,7 +338,10 @@ Status Compute::keep() {
 
 wire::http::ComputeParts Compute::parts() const {
   const std::scoped_lock lock(lock_);
-  return {ledger_, worker_, feed_ == nullptr ? compute::FeedStatus{} : feed_->status()};
+  wire::http::ComputeParts parts{ledger_, worker_};
+  if (feed_ != nullptr) parts.feed = feed_->status();
+  if (parts.feed.warning.empty()) parts.feed.warning = resume_warning_;
+  return parts;
 }
 
 std::string Compute::trouble() const {
@@ -265,16 +350,19 @@ std::string Compute::trouble() const {
   return keep_trouble_;
 }
 
-Status Compute::stop() {
+void Compute::rest() {
   {
     const std::scoped_lock lock(lock_);
-    if (is_ending_) return Done{};
     is_ending_ = true;
   }
   wake_.notify_all();
   if (source_ != nullptr) source_->cancel();
-  if (!thread_.joinable()) return Done{};
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Compute::stop() {
+  rest();
+  if (feed_ == nullptr || std::exchange(is_kept_, true)) return Done{};
   return keep();
 }
 

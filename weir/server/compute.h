@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,8 +31,11 @@ namespace weir::server {
 
 class Compute {
  public:
-  // Requires a clock that outlives it.
-  static Result<std::unique_ptr<Compute>> start(const config::Config& config, Clock& clock);
+  // Requires a clock that outlives it. `on_room` is called by its thread when a portal may
+  // have more room than before: a query that nobody ended is over, or other allocations are
+  // in force.
+  static Result<std::unique_ptr<Compute>> start(const config::Config& config, Clock& clock,
+                                                std::function<void()> on_room);
   ~Compute();
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
@@ -39,7 +43,9 @@ class Compute {
   wire::http::ComputeParts parts() const;
   // Why the last fetch, or the last writing of buckets, failed; empty if neither did.
   std::string trouble() const;
-  // Ends the thread and writes the buckets.
+  // Ends the thread: allocations stay as they are, and on_room is not called any more.
+  void rest();
+  // Rests and writes the buckets.
   Status stop();
 
  private:
@@ -48,16 +54,21 @@ class Compute {
   class Remote;
   class File;
 
-  Compute(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger);
+  Compute(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger,
+          std::function<void()> on_room);
   Status begin_worker(const config::ComputeWorkerSettings& worker,
                       const std::optional<std::filesystem::path>& state_dir);
+  // Whether the worker goes on with what it had before this process.
+  bool resume(const std::filesystem::path& file, Instant now);
   void run();
   void round(Instant now);
+  void tell_of_room();
   Status keep();
 
   Clock& clock_;
   const std::shared_ptr<system::compute::LedgerService> ledger_;  // nullptr: elsewhere
-  std::shared_ptr<system::compute::SharedWorker> worker_;         // nullptr: none
+  const std::function<void()> on_room_;
+  std::shared_ptr<system::compute::SharedWorker> worker_;  // nullptr: none
   std::unique_ptr<Source> source_;
   std::optional<std::filesystem::path> file_;  // of the buckets
 
@@ -65,10 +76,14 @@ class Compute {
   std::condition_variable wake_;
   std::unique_ptr<system::compute::Feed> feed_;
   std::string keep_trouble_;
+  std::string resume_warning_;
   bool is_ending_ = false;
+  bool is_kept_ = false;  // for the last time
 
   Duration period_{};  // between two rounds; the rest is the thread's own
   Instant fetch_at_{};
+  std::uint64_t expired_ = 0;   // as last told of
+  bool has_new_rates_ = false;  // not told of yet
   std::string kept_;
   std::thread thread_;
 };

@@ -122,7 +122,8 @@ void Recorder::record(std::span<const engine::Request> requests,
   append(requests.size(), [&](std::string& lines) {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (!answers[i]) continue;
+      // What is decided elsewhere is told when it has been.
+      if (!answers[i] || answers[i]->verdict == Verdict::kElsewhere) continue;
       append_decision(lines, requests[i], options, now, *answers[i]);
       count += 1;
     }

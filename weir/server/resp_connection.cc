@@ -21,7 +21,7 @@ RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Serv
           [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
             return start_wait(request, options, now);
           },
-          [this] { return job_waiter(); }) {}
+          [this] { return deliver(); }, [this] { return job_waiter(); }) {}
 
 void RespConnection::on_input(std::string_view bytes, Instant now) {
   if (session_.is_waiting() || !unsent_.empty()) {
@@ -88,7 +88,7 @@ Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& requ
           if (self != nullptr && self->is_open()) {
             self->on_answer(answer);
           } else if (answer && answer->hold) {
-            engine.cancel(answer->hold, clock.now());
+            engine.abandon(answer->hold, clock.now());
           }
         });
       });
@@ -109,6 +109,22 @@ void RespConnection::on_answer(const Result<Decision>& answer) {
   send(now);
 }
 
+wire::resp::Deliver RespConnection::deliver() {
+  return [weak = weak_from_this(), &loop = loop_, &engine = *session_.service().engine,
+          &clock = clock_](std::size_t place, wire::resp::WriteLate write, HoldId hold) {
+    loop.post([weak, &engine, &clock, place, write = std::move(write), hold,
+               pending = system::sampling::pending()] {
+      system::sampling::keep_pending(pending);
+      const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
+      if (self != nullptr && self->is_open()) {
+        self->on_late(place, write);
+      } else {
+        engine.abandon(hold, clock.now());
+      }
+    });
+  };
+}
+
 system::pool::JobAnswered RespConnection::job_waiter() {
   return [weak = weak_from_this(), &loop = loop_, pool = session_.service().pool, &clock = clock_](
              Instant, const system::pool::JobAnswer& answer) {
@@ -122,6 +138,15 @@ system::pool::JobAnswered RespConnection::job_waiter() {
       }
     });
   };
+}
+
+void RespConnection::on_late(std::size_t place, const wire::resp::WriteLate& write) {
+  const Instant now = clock_.now();
+  if (!session_.deliver(place, write, now, loop_.output)) return;
+  active_at_ = now;
+  begun_at_ = now;
+  needs_more_ = false;
+  send(now);
 }
 
 void RespConnection::on_job_answer(const system::pool::JobAnswer& answer) {

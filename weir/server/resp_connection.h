@@ -33,6 +33,9 @@ class RespConnection final : public SocketConnection {
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);
   void on_answer(const Result<Decision>& answer);
+  // Brings a reply that comes later to this connection's loop.
+  wire::resp::Deliver deliver();
+  void on_late(std::size_t place, const wire::resp::WriteLate& write);
   void on_job_answer(const system::pool::JobAnswer& answer);
   system::pool::JobAnswered job_waiter();
   void stop_waiting();

@@ -21,6 +21,7 @@
 #include "weir/server/server_metrics.h"
 #include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
+#include "weir/store/redis/shared_limits.h"
 
 namespace weir::server {
 namespace {
@@ -172,6 +173,7 @@ struct Server::Impl {
       look_after_sampling();
       if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
       if (compute != nullptr) look_after_compute();
+      if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
       if (pool != nullptr) {
         pool->jobs().pools().advance(clock.now());
         watch("pools", pool_trouble, pool->trouble());
@@ -224,6 +226,7 @@ struct Server::Impl {
     if (std::exchange(stopped, true)) return Done{};
     readiness.obstruct("server", "it is stopping");
     followers.stop();
+    if (compute != nullptr) compute->rest();
     loops[0]->post([this] {
       listeners.close();
       for (auto& loop : loops) {
@@ -238,6 +241,9 @@ struct Server::Impl {
     engine->set_wakeup(nullptr);
     if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
     for (auto& loop : loops) loop->stop();
+    // Answers what is still asked, for nobody to read.
+    shared.reset();
+    engine->set_shared_store(nullptr);
     if (pool != nullptr) pool->stop();
     listeners.remove_files();
     // After the last decision.
@@ -266,7 +272,7 @@ struct Server::Impl {
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning,
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning, redis_trouble,
       pool_trouble;                  // as last said
   std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
@@ -286,7 +292,9 @@ struct Server::Impl {
   std::unique_ptr<asio::steady_timer> tick_timer;
   std::unique_ptr<asio::steady_timer> pool_timer;
   std::unique_ptr<HttpFront> http;
-  std::unique_ptr<Pool> pool;  // nullptr: none are configured
+  std::unique_ptr<store::redis::Loop> redis_loop;
+  std::unique_ptr<store::redis::SharedLimits> shared;  // nullptr: none are configured
+  std::unique_ptr<Pool> pool;                          // nullptr: none are configured
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         welcome(protocol, loop, std::move(socket));
                       }};
@@ -316,9 +324,22 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     impl.recorder = std::move(*recorder);
   }
   if (impl.config.compute) {
-    Result<std::unique_ptr<Compute>> compute = Compute::start(impl.config, clock);
+    Result<std::unique_ptr<Compute>> compute =
+        Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
     if (!compute) return std::move(compute).error();
     impl.compute = std::move(*compute);
+  }
+  if (impl.config.redis) {
+    const config::RedisSettings& redis = *impl.config.redis;
+    impl.redis_loop = std::make_unique<store::redis::Loop>();
+    impl.shared = std::make_unique<store::redis::SharedLimits>(
+        *impl.redis_loop,
+        store::redis::SharedOptions{.address = redis.address,
+                                    .name = redis.name,
+                                    .timeout = redis.timeout,
+                                    .connections = redis.connections},
+        clock);
+    impl.engine->set_shared_store(impl.shared.get());
   }
   if (impl.config.pools) {
     Result<std::unique_ptr<Pool>> pool = Pool::start(*impl.config.pools, clock);
@@ -425,6 +446,7 @@ Status Server::Impl::reload() {
   if (Status status = config::keep_contracts(config, *next); !status) return status;
   if (Status status = config::keep_compute(config, *next); !status) return status;
   if (Status status = config::keep_sampling(config, *next); !status) return status;
+  if (Status status = config::keep_redis(config, *next); !status) return status;
   if (next->sampling && !config.sampling) {
     Status status = keeper.keep(*next->sampling->sampling, clock.now());
     if (!status) return status;
@@ -466,20 +488,22 @@ Role Server::role_of(std::string_view token) const { return impl_->tokens.role_o
 std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 
 std::string Server::metrics() const {
-  return server_metrics({.engine = *impl_->engine,
-                         .loops = impl_->loops,
-                         .http = *impl_->http,
-                         .readiness = impl_->readiness,
-                         .clock = impl_->clock,
-                         .keeper = impl_->keeper,
-                         .throttles = throttles(),
-                         .sampling = sampling(),
-                         .accounts = accounts(),
-                         .compute = compute(),
-                         .pool = impl_->pool.get(),
-                         .refused = impl_->refused.load(),
-                         .reloads = impl_->reloads.load(),
-                         .failed_reloads = impl_->failed_reloads.load()});
+  return server_metrics(
+      {.engine = *impl_->engine,
+       .loops = impl_->loops,
+       .http = *impl_->http,
+       .readiness = impl_->readiness,
+       .clock = impl_->clock,
+       .keeper = impl_->keeper,
+       .throttles = throttles(),
+       .sampling = sampling(),
+       .accounts = accounts(),
+       .compute = compute(),
+       .pool = impl_->pool.get(),
+       .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .refused = impl_->refused.load(),
+       .reloads = impl_->reloads.load(),
+       .failed_reloads = impl_->failed_reloads.load()});
 }
 
 std::string Server::info() const {

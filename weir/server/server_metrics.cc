@@ -225,6 +225,22 @@ void write_compute(MetricsText& out, const wire::http::ComputeParts& parts, Inst
   out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
 }
 
+void write_shared(MetricsText& out, const store::redis::SharedCounts& counts) {
+  out.begin("weir_shared_decisions_total");
+  out.value("result", "answered", counts.answered);
+  out.value("result", "failed", counts.failed);
+  out.begin("weir_shared_policy_total");
+  out.value(counts.by_policy);
+  out.begin("weir_shared_out");
+  out.value(counts.is_out ? 1 : 0);
+  out.begin("weir_shared_turns_total");
+  out.value(counts.turns);
+  out.begin("weir_shared_losses_total");
+  out.value(counts.losses);
+  out.begin("weir_shared_servers");
+  out.value(counts.servers);
+}
+
 std::uint64_t count_of(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
 void write_models(MetricsText& out, std::string_view name, const system::pool::Reading& reading,
@@ -362,6 +378,7 @@ std::string server_metrics(const MetricSources& from) {
   if (from.sampling != nullptr) {
     write_sampling(out, from.sampling->reading(), from.keeper.stats());
   }
+  if (from.shared) write_shared(out, *from.shared);
   if (from.pool != nullptr) write_pool(out, *from.pool, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");

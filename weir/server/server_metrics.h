@@ -12,6 +12,7 @@
 #include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
+#include "weir/store/redis/shared_limits.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/sampling/sampling.h"
 #include "weir/system/throttle/throttles.h"
@@ -33,8 +34,9 @@ struct MetricSources {
   std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
   wire::http::ComputeParts compute{};
-  Pool* pool = nullptr;       // nullptr: none
-  std::uint64_t refused = 0;  // connections
+  std::optional<store::redis::SharedCounts> shared{};  // none: no limit can be shared
+  Pool* pool = nullptr;                                // nullptr: none
+  std::uint64_t refused = 0;                           // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

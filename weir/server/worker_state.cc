@@ -1,7 +1,10 @@
 #include "weir/server/worker_state.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -53,6 +56,28 @@ constexpr Member<WorkerState> kStateMembers[] = {
      }},
 };
 
+// Down to the disk: a name must not get there before what it names.
+bool write_synced(const fs::path& file, std::string_view text) {
+  const int handle = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (handle < 0) return false;
+  bool ok = true;
+  while (ok && !text.empty()) {
+    const ::ssize_t written = ::write(handle, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    ok = written > 0;
+    if (ok) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  ok = ok && ::fsync(handle) == 0;
+  return ::close(handle) == 0 && ok;
+}
+
+void sync_directory(const fs::path& directory) {
+  const int handle = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0) return;
+  ::fsync(handle);
+  ::close(handle);
+}
+
 }  // namespace
 
 std::string worker_state_text(const WorkerState& state) {
@@ -95,7 +120,7 @@ Result<std::optional<WorkerState>> read_worker_state(const fs::path& file) {
   Result<WorkerState> state = parse_worker_state(text);
   if (!state) {
     return Error{ErrorCode::kUnavailable,
-                 fmt::format("{}: {}; what was used is not known, so move the file away",
+                 fmt::format("{}: {}; write it as weir did, or leave it to be written anew",
                              file.string(), state.error().message)};
   }
   return std::optional(std::move(*state));
@@ -103,15 +128,10 @@ Result<std::optional<WorkerState>> read_worker_state(const fs::path& file) {
 
 Status write_worker_state(const fs::path& file, std::string_view text) {
   const fs::path draft = file.string() + ".new";
-  {
-    std::ofstream out(draft, std::ios::binary | std::ios::trunc);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.flush();
-    if (!out) {
-      return Error{ErrorCode::kUnavailable,
-                   fmt::format("{}: it cannot be written; check the disk, and who may write there",
-                               draft.string())};
-    }
+  if (!write_synced(draft, text)) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("{}: it cannot be written; check the disk, and who may write there",
+                             draft.string())};
   }
   std::error_code error;
   fs::rename(draft, file, error);
@@ -120,6 +140,7 @@ Status write_worker_state(const fs::path& file, std::string_view text) {
                  fmt::format("{}: it cannot be renamed: {}; check the directory", draft.string(),
                              error.message())};
   }
+  sync_directory(file.parent_path());
   return Done{};
 }
 

@@ -3,7 +3,7 @@
 //   {"heard_ns":1800000000000000000,"buckets":[{"cluster":"acme","tokens_micro":1500000,...}]}
 //   {"worker":"","block":0,"epoch":7,...}       as GET /v1/compute/allocations answers
 //
-// Two lines, written whole under another name and renamed.
+// Two lines, written whole under another name, synced and renamed.
 //
 // Thread safety: functions of values.
 

@@ -107,7 +107,8 @@ TEST_F(RedisClient, RunsEachRequestOnceAndInOrderWhenTheScriptsGo) {
   constexpr int kCount = 3000;
   for (int i = 0; i < kCount; ++i) {
     if (i % 1000 == 500) {
-      client->send(std::vector<std::string_view>{"SCRIPT", "FLUSH"}, [](const Answer&) {});
+      client->send(std::vector<std::string_view>{"SCRIPT", "FLUSH"}, [](const Answer&) {},
+                   {.timeout = kPatience});
     }
     client->call(kAdd, std::vector<std::string_view>{"n"}, std::vector<std::string_view>{"1"},
                  answers.take(), {.timeout = kPatience});

@@ -177,6 +177,19 @@ TEST_F(RedisPoolOutage, CountsTheDeadAtTheirFullShareWhenRedisHasLostItsData) {
   EXPECT_EQ(grant.used.minute, (Amounts{0, 6}));
 }
 
+TEST_F(RedisPoolOutage, CountsWhoLeftInThisMinuteWhenRedisHasLostItsData) {
+  Instance one(options(), registration_of(kTenRequests));
+  {
+    Instance two(options(), registration_of(kTenRequests));
+    two.granted("gpt", {0, 5});
+    EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+    EXPECT_TRUE(two.stop().ok());
+  }
+  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 1; }));
+  redis_.ask("FLUSHALL");
+  EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{0, 6}));
+}
+
 TEST_F(RedisPoolOutage, WaitsOnAnEmptyRedisThatMayHaveLostItsData) {
   PoolCoordinatorOptions careful = options();
   careful.trusts_empty = false;

@@ -141,6 +141,28 @@ TEST_F(FeedTest, AppliesOnceInAnEpochAsPublished) {
   EXPECT_EQ(units(), 120);
 }
 
+TEST_F(FeedTest, FollowsALedgerThatWasBegunAnew) {
+  const auto feed = feed_of({});
+  feed->heard(epoch(7, 60), kStart);
+  feed->heard(epoch(1, 120), kStart + 30s);
+  EXPECT_EQ(units(), 120);
+  EXPECT_EQ(feed->status().epoch, 1);
+}
+
+TEST_F(FeedTest, TellsWhomItLeavesOut) {
+  const auto feed = feed_of({});
+  AllocationSet set = allocations_of({60, 1}, Duration{kTermMax});  // the second cannot be held
+  feed->heard(set, kStart, "", {{"other", Fault::kStrategyFailed}});
+  EXPECT_EQ(feed->status().broken,
+            (std::vector<LeftOut>{{"other", Fault::kStrategyFailed}, {"c1", Fault::kOutOfRange}}));
+  EXPECT_EQ(feed->status().warning,
+            "2 clusters with units have nothing here, 'other' among them: STRATEGY_FAILED; see "
+            "'broken' of /v1/compute/worker");
+  feed->heard(epoch(2, 60), kStart);
+  EXPECT_TRUE(feed->status().broken.empty());
+  EXPECT_EQ(feed->status().warning, "");
+}
+
 TEST_F(FeedTest, AppliesAtOnceInImmediateMode) {
   const auto feed = feed_of({.mode = FeedMode::kImmediate});
   feed->heard(epoch(7, 60), kStart);

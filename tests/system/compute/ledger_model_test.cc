@@ -34,6 +34,7 @@ struct Model {
   cpp_int min_lock;
   std::map<std::string, Wallet> wallets;
   std::map<std::string, std::string> portals;  // to their wallet
+  std::set<std::string> registered;            // wallets that ever did
   std::map<std::string, std::set<std::int64_t>> subsets;
   std::vector<Worker> workers;
 
@@ -42,6 +43,9 @@ struct Model {
   }
   std::int64_t epoch(std::int64_t b) const {
     return b < first ? checkpoint : (b - first) / length + checkpoint + 1;
+  }
+  bool exists(const std::string& wallet) const {
+    return wallets.contains(wallet) || registered.contains(wallet);
   }
   std::int64_t portals_of(const std::string& wallet) const {
     return std::count_if(portals.begin(), portals.end(),
@@ -95,6 +99,7 @@ Fault Model::apply(std::int64_t b, const Operation& op) {
       if (portals.contains(op.portals[0])) return Fault::kPeerTaken;
       if (portals_of(op.wallet) >= max_portals) return Fault::kClusterFull;
       portals[op.portals[0]] = op.wallet;
+      registered.insert(op.wallet);
       return Fault::kNone;
     }
     case Op::kUnregister:
@@ -136,12 +141,14 @@ Fault Model::apply(std::int64_t b, const Operation& op) {
       break;
     }
     case Op::kEqual:
+      if (!exists(op.wallet)) return Fault::kNoSuchWallet;
       subsets.erase(op.wallet);
       return Fault::kNone;
     case Op::kSupport:
       for (const std::int64_t id : op.workers) {
         if (id > static_cast<std::int64_t>(workers.size())) return Fault::kNoSuchWorker;
       }
+      if (!exists(op.wallet)) return Fault::kNoSuchWallet;
       subsets[op.wallet].insert(op.workers.begin(), op.workers.end());
       return Fault::kNone;
     case Op::kJoin:
@@ -301,6 +308,7 @@ TEST(LedgerModel, AgreesWithARandomLedgerAtEveryStep) {
                 .min_lock = cpp_int(parts_text(kToken)),
                 .wallets = {},
                 .portals = {},
+                .registered = {},
                 .subsets = {},
                 .workers = {}};
     std::int64_t block = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 
 #include "tests/system/compute/support.h"
 
@@ -22,6 +23,11 @@ TEST(EpochClock, KeepsTheRunningEpochWhenTheLengthChanges) {
   EXPECT_EQ(epoch_number(clock, 15), 3);
   EXPECT_EQ(next_epoch(clock, 15), 35);
   EXPECT_EQ(start_of_epoch(clock, 4), 35);
+}
+
+TEST(EpochClock, HasNoEpochBeyondAllBlocks) {
+  const EpochClock clock{.first = 5, .length = 99'999};
+  EXPECT_GT(start_of_epoch(clock, kBlockMax / 2), kBlockMax);
 }
 
 struct LedgerTest : ::testing::Test {
@@ -141,6 +147,26 @@ TEST_F(LedgerTest, RefusesNamesThatAreTooLong) {
   EXPECT_EQ(apply(0, register_of("", {"p"})), Fault::kNoSuchWallet);
 }
 
+TEST_F(LedgerTest, RefusesNamesThatItsHistoryCouldNotKeep) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string name = {'p', static_cast<char>(byte)};
+    for (const Operation& operation :
+         {register_of("acme", {name}), lock_of(name, 10'000, 100), join_of(name)}) {
+      const Fault fault = apply(0, operation);
+      EXPECT_EQ(fault, byte < 0x80 ? Fault::kNone : Fault::kNameNotUtf8) << byte;
+      if (fault != Fault::kNone) continue;
+      EXPECT_EQ(*parse_operation("row", operation_text(operation)), operation) << byte;
+    }
+    if (byte < 0x80) apply(0, {.op = Op::kUnregister, .wallet = "acme", .portals = {name}});
+  }
+  EXPECT_EQ(apply(0, join_of("gr\xc3\xbcn")), Fault::kNone);
+}
+
+TEST_F(LedgerTest, LetsAClusterHaveAPortal) {
+  EXPECT_EQ(apply(0, {.op = Op::kSetMaxPortals, .value = 0}), Fault::kOutOfRange);
+  EXPECT_EQ(apply(0, {.op = Op::kSetMaxPortals, .value = 1}), Fault::kNone);
+}
+
 TEST_F(LedgerTest, LetsWorkersJoinAndLeaveAtBoundaries) {
   EXPECT_EQ(ledger.apply(150, join_of("w")).receipt.active, 200);
   EXPECT_EQ(apply(150, join_of("w")), Fault::kWorkerTaken);
@@ -200,6 +226,53 @@ TEST_F(AllocationsTest, GoToTheMembersOfASubsetThatAreActive) {
             Fault::kNoSuchWorker);
 }
 
+TEST_F(AllocationsTest, StayWhereTheyAreWhenNobodyIsTakenOut) {
+  const auto take_out = [&](std::vector<WorkerId> workers) {
+    return apply(100, {.op = Op::kUnsupport, .wallet = "acme", .workers = std::move(workers)});
+  };
+  EXPECT_EQ(take_out({3}), Fault::kUnderflow) << "they are split equally";
+  EXPECT_EQ(at(1, 200), 3'334);
+  ASSERT_EQ(apply(100, {.op = Op::kSupport, .wallet = "acme", .workers = {1, 2}}), Fault::kNone);
+  EXPECT_EQ(take_out({1, 2, 3}), Fault::kUnderflow);
+  EXPECT_EQ(at(1, 200), 5'000);
+  EXPECT_EQ(take_out({2}), Fault::kNone);
+  EXPECT_EQ(at(1, 200), 10'000);
+}
+
+TEST_F(AllocationsTest, AreNotSplitOverNobody) {
+  for (const Op op : {Op::kSupport, Op::kUnsupport, Op::kShares}) {
+    EXPECT_EQ(apply(100, of_wallet(op, "acme")), Fault::kNoSuchWorker);
+  }
+  EXPECT_EQ(at(1, 200), 3'334);
+}
+
+TEST_F(AllocationsTest, AreNotSplitForAWalletThatNobodyKnows) {
+  const std::size_t before = ledger.clusters().size();
+  for (const Op op : {Op::kEqual, Op::kStrategy}) {
+    EXPECT_EQ(apply(100, of_wallet(op, "typo")), Fault::kNoSuchWallet);
+  }
+  EXPECT_EQ(apply(100, {.op = Op::kSupport, .wallet = "typo", .workers = {1}}),
+            Fault::kNoSuchWallet);
+  EXPECT_EQ(
+      apply(100, {.op = Op::kShares, .wallet = "typo", .workers = {1}, .basis_points = {10'000}}),
+      Fault::kNoSuchWallet);
+  EXPECT_EQ(ledger.clusters().size(), before);
+}
+
+TEST_F(AllocationsTest, LeaveNothingOverForWorkersThatAreGone) {
+  // Of 10,001 units the floors of 3,333, 3,333 and 3,334 leave one over.
+  const Operation shares{.op = Op::kShares,
+                         .wallet = "acme",
+                         .workers = {1, 2, 3},
+                         .basis_points = {3'333, 3'333, 3'334}};
+  ASSERT_EQ(apply(100, add_of("acme", 1)), Fault::kNone);  // 10,001 units from block 200 on
+  ASSERT_EQ(apply(100, shares), Fault::kNone);
+  apply(150, {.op = Op::kLeave, .name = "w3"});
+  for (const Block block : {200, 300, 400, 500}) {
+    EXPECT_EQ(at(1, block) + at(2, block), 3'333 + 3'333 + 1) << block;
+  }
+}
+
 TEST_F(AllocationsTest, FollowSharesInBasisPoints) {
   const Operation shares{
       .op = Op::kShares, .wallet = "acme", .workers = {1, 2}, .basis_points = {3'333, 3'333}};
@@ -231,6 +304,7 @@ struct Moody final : Strategy {
   Result<std::int64_t> share(const ShareOf& of) const override {
     if (of.worker == 1) return of.units / 2;
     if (of.worker == 2) return of.units + 1;
+    if (of.epoch == 3) throw std::runtime_error("not at all");
     return bad_argument("not today");
   }
 };
@@ -244,6 +318,16 @@ TEST_F(AllocationsTest, FollowAStrategyOfTheEmbedder) {
   EXPECT_EQ(at(1, 100), 5'000);
   EXPECT_EQ(ledger.allocations(2, 100).broken[0].fault, Fault::kStrategyFailed);
   EXPECT_EQ(ledger.allocations(3, 100).broken[0].fault, Fault::kStrategyFailed);
+  EXPECT_EQ(ledger.allocations(3, 200).broken[0].fault, Fault::kStrategyFailed) << "it throws";
+}
+
+TEST_F(AllocationsTest, AreReplayedWithoutTheStrategyThatWasChosen) {
+  const Operation choice{.op = Op::kStrategy, .wallet = "acme", .name = "moody"};
+  EXPECT_EQ(apply(0, choice), Fault::kNoSuchStrategy);
+  ASSERT_TRUE(ledger.replay(0, choice).ok());
+  EXPECT_EQ(ledger.allocations(1, 100).broken[0].fault, Fault::kNoSuchStrategy);
+  ASSERT_EQ(apply(0, of_wallet(Op::kEqual, "acme")), Fault::kNone);
+  EXPECT_TRUE(ledger.allocations(1, 100).broken.empty());
 }
 
 TEST(Operation, IsReadBackFromItsText) {

@@ -96,6 +96,16 @@ TEST_F(WorkerTest, SettlesWithTheCostThatIsToldAtTheEnd) {
   EXPECT_EQ(*worker->finish(said.query, 400'000, kStart + 1s).tokens_micro, 600'000);
 }
 
+TEST_F(WorkerTest, DoesNotKnowTheQueriesOfBeforeARestart) {
+  ask("p0", kStart + 1s);
+  const QueryId before = last;
+  use({});
+  ASSERT_EQ(ask("p0", kStart + 2s), kAccepted);
+  EXPECT_NE(last, before);
+  EXPECT_FALSE(worker->cancel(before, kStart + 2s).known);
+  EXPECT_EQ(worker->state(last), Worker::QueryState::kRunning);
+}
+
 TEST_F(WorkerTest, GivesEverythingBackOfACancelledQuery) {
   ASSERT_EQ(ask("p0", kStart + 1s), kAccepted);
   EXPECT_TRUE(worker->cancel(last, kStart + 1s).known);

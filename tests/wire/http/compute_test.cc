@@ -99,6 +99,75 @@ TEST(ComputeRoutes, RefuseBodiesThatAreNotAsTheyShouldBe) {
   EXPECT_EQ(desk.post("/v1/compute/clusters/split", R"({"wallet":"acme"})").status, 400u);
   EXPECT_EQ(desk.ask("PUT", "/v1/compute/parameters", R"({"parameter":"manna"})").status, 400u);
   EXPECT_EQ(desk.post("/v1/compute/blocks", "{}").status, 400u);
+  EXPECT_EQ(desk.get("/v1/compute/queries").status, 400u);
+}
+
+TEST(ComputeRoutes, DemandWhatWouldMeanSomethingElseIfItWereLeftOut) {
+  ComputeDesk desk;
+  desk.lock();
+  desk.push(100);
+  const auto trouble = [&](const char* target, const char* body) {
+    const Answer answer = desk.post(target, body);
+    EXPECT_EQ(answer.status, 400u) << body;
+    return detail(answer);
+  };
+  EXPECT_THAT(trouble("/v1/compute/locks/add", R"({"wallet":"acme"})"),
+              HasSubstr("the member 'tokens' is missing"));
+  EXPECT_THAT(trouble("/v1/compute/locks", R"({"wallet":"b","duration":18000})"),
+              HasSubstr("the member 'tokens' is missing"));
+  EXPECT_THAT(trouble("/v1/compute/locks", R"({"wallet":"b","tokens":"10000"})"),
+              HasSubstr("the member 'duration' is missing"));
+  EXPECT_EQ(text_at(desk.get("/v1/compute/wallets?wallet=acme"), "start"), "100");
+  EXPECT_EQ(
+      text_at(desk.post("/v1/compute/locks/add", R"({"wallet":"acme","tokens":"0"})"), "start"),
+      "200")
+      << "renewed because it was asked for";
+}
+
+TEST(ComputeRoutes, SetAParameterOnlyToAValueThatIsGiven) {
+  ComputeDesk desk;
+  const auto set = [&](const char* body) {
+    return desk.ask("PUT", "/v1/compute/parameters", body);
+  };
+  for (const char* body :
+       {R"({"parameter":"mana"})", R"({"parameter":"mana","tokens":"20"})",
+        R"({"parameter":"mana","value":20,"tokens":"20"})", R"({"parameter":"min_lock"})",
+        R"({"parameter":"min_lock","value":20000})", R"({"parameter":"max_portals"})",
+        R"({"value":7})"}) {
+    EXPECT_EQ(set(body).status, 400u) << body;
+  }
+  EXPECT_THAT(detail(set(R"({"parameter":"mana","tokens":"20"})")),
+              HasSubstr("'mana' has no member 'tokens'"));
+  EXPECT_EQ(text_at(set(R"({"parameter":"max_portals","value":0})"), "fault"), "OUT_OF_RANGE");
+  const Answer before = desk.get("/v1/compute/epochs");
+  EXPECT_EQ(text_at(before, "mana"), "10");
+  EXPECT_EQ(text_at(before, "min_lock"), "10000");
+  EXPECT_EQ(text_at(before, "max_portals"), "10");
+  EXPECT_EQ(set(R"({"parameter":"mana","value":20})").status, 200u);
+  EXPECT_EQ(set(R"({"parameter":"min_lock","tokens":"20"})").status, 200u);
+  EXPECT_EQ(text_at(desk.get("/v1/compute/epochs"), "mana"), "20");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/epochs"), "min_lock"), "20");
+}
+
+TEST(ComputeRoutes, SayWhyABlockCannotBePushed) {
+  ComputeDesk desk;
+  desk.push(1'000);
+  EXPECT_THAT(detail(desk.push(999)), HasSubstr("blocks never go back"));
+  const Answer far = desk.push(1'000 + compute::kPushAheadMax + 1);
+  EXPECT_EQ(text_at(far, "fault"), "BLOCK_TOO_FAR");
+  EXPECT_THAT(detail(far), HasSubstr("check the number"));
+  auto by_time = store::sqlite::LedgerStore::open(std::nullopt, {}, kTestStart);
+  desk.host.compute_in_force.ledger = std::move(*by_time);
+  EXPECT_EQ(text_at(desk.push(5), "fault"), "BLOCKS_FOLLOW_TIME");
+  EXPECT_THAT(detail(desk.push(5)), HasSubstr("write 'blocks: pushed'"));
+}
+
+TEST(ComputeRoutes, ShowWhoHasNothingHereThoughItHasUnits) {
+  ComputeDesk desk;
+  EXPECT_THAT(desk.get("/v1/compute/worker").body, HasSubstr(R"("broken":[])"));
+  desk.host.compute_in_force.feed.broken = {{"acme", compute::Fault::kStrategyFailed}};
+  EXPECT_THAT(desk.get("/v1/compute/worker").body,
+              HasSubstr(R"("broken":[{"cluster":"acme","fault":"STRATEGY_FAILED"}])"));
 }
 
 TEST(ComputeRoutes, ShowWhatAWorkerHas) {
@@ -204,6 +273,34 @@ TEST(Allocations, AreRefusedUnlessTheySayHowLongAnEpochLasts) {
   EXPECT_FALSE(read_allocations("").ok());
   EXPECT_FALSE(read_allocations(R"({"epoch":1,"epoch_time_ns":0,"clusters":[]})").ok());
   EXPECT_TRUE(read_allocations(R"({"epoch":1,"epoch_time_ns":5,"clusters":[]})").ok());
+}
+
+TEST(Allocations, NameEveryClusterAndPortalOnce) {
+  const auto trouble = [](const char* rows) {
+    const auto read =
+        read_allocations(std::string(R"({"epoch_time_ns":5,"clusters":[)") + rows + "]}");
+    return read.ok() ? "" : read.error().message;
+  };
+  EXPECT_EQ(trouble(R"({"cluster":"a","portals":["p"]},{"cluster":"b","portals":["q"]})"), "");
+  EXPECT_THAT(trouble(R"({"cluster":"a"},{"cluster":"a"})"),
+              HasSubstr("cluster 'a' is there twice"));
+  EXPECT_THAT(trouble(R"({"cluster":"a","portals":["p"]},{"cluster":"b","portals":["p"]})"),
+              HasSubstr("portal 'p' is there twice"));
+}
+
+TEST(Allocations, AreReadBackWithTheirFaults) {
+  AllocationsDocument document{.worker = "w"};
+  document.set.epoch_time = 1s;
+  document.fault = compute::Fault::kNoWorkers;
+  document.broken = {{"acme", compute::Fault::kNoSuchStrategy}};
+  std::string text;
+  append_allocations(text, document);
+  const auto read = read_allocations(text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->fault, compute::Fault::kNoWorkers);
+  EXPECT_EQ(read->broken, document.broken);
+  EXPECT_EQ(read_allocations(R"({"epoch_time_ns":5,"fault":"NEW"})")->fault,
+            compute::Fault::kNotActive);
 }
 
 }  // namespace

@@ -69,16 +69,6 @@ TEST(QuotedText, IsReadBackByAnotherReaderWhateverTheByte) {
   }
 }
 
-TEST(Utf8, IsFoundToEndWhereItDoes) {
-  EXPECT_EQ(find_not_utf8(""), std::string_view::npos);
-  EXPECT_EQ(find_not_utf8("twelve bytes of ASCII, grün 例 😀"), std::string_view::npos);
-  EXPECT_EQ(find_not_utf8("\xf4\x8f\xbf\xbf"), std::string_view::npos);  // U+10FFFF
-  EXPECT_EQ(find_not_utf8("\xed\x9f\xbf"), std::string_view::npos);      // before the surrogates
-  EXPECT_EQ(find_not_utf8("12345678\x80"), 8u);
-  EXPECT_EQ(find_not_utf8("abc\xe2\x82"), 3u);
-  EXPECT_EQ(find_not_utf8("\xf0\x80\x80\x80"), 0u);
-}
-
 TEST(InstantText, HasNineDigitsOfASecond) {
   EXPECT_EQ(instant_text(Instant{1'800'000'000'333'333'334}),
             R"("2027-01-15T08:00:00.333333334Z")");
@@ -108,11 +98,13 @@ TEST(DurationText, ReadsBackAsItWasWritten) {
 
 TEST(HoldText, IsSixteenDigitsAndANumber) {
   EXPECT_EQ(hold_text({0x4d2, 17}), "00000000000004d2-17");
+  EXPECT_EQ(hold_text({0x4d2, 17, true}), "00000000000004d2-17s");
 }
 
 TEST(HoldText, ReadsBackAsItWasWritten) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  for (const HoldId hold : {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost}}) {
+  for (const HoldId hold : {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost},
+                            HoldId{kMost, kMost, true}}) {
     EXPECT_EQ(read_hold(hold_text(hold)), hold);
   }
 }

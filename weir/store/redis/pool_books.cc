@@ -23,6 +23,13 @@ std::string escaped_tag(std::string_view model) {
   return text;
 }
 
+PoolReply read_text(std::string_view text) {
+  const auto digit = [&](std::size_t place) {
+    return place < text.size() && text[place] >= '0' && text[place] <= '9' ? text[place] - '0' : -1;
+  };
+  return {digit(0), digit(1), text.substr(std::min<std::size_t>(2, text.size()))};
+}
+
 }  // namespace
 
 PoolKeys pool_keys(std::string_view prefix, std::string_view model) {
@@ -80,16 +87,19 @@ std::optional<PoolTotals> PoolReply::totals() const {
   totals.day_us = numbers[7];
   totals.used.day = {numbers[8], numbers[9]};
   totals.in_flight = numbers[10];
+  totals.recover_at_us = numbers[16];
   totals.now_us = numbers[19];
   return totals;
 }
 
+PoolReply PoolReply::of_request(std::size_t place) const {
+  // Behind the totals and the four sums.
+  const std::size_t at = (kTotals + 4) * sizeof(double) + 2 * place;
+  return at + 2 <= rest.size() ? read_text(rest.substr(at, 2)) : PoolReply{};
+}
+
 PoolReply read_reply(const Reply& reply) {
-  const std::string_view text = (reply.is_array() ? reply.at(0) : reply).text().value_or("");
-  const auto digit = [&](std::size_t place) {
-    return place < text.size() && text[place] >= '0' && text[place] <= '9' ? text[place] - '0' : -1;
-  };
-  return {digit(0), digit(1), text.substr(std::min<std::size_t>(2, text.size()))};
+  return read_text((reply.is_array() ? reply.at(0) : reply).text().value_or(""));
 }
 
 }  // namespace weir::store::redis

@@ -66,6 +66,7 @@ struct PoolTotals {
   std::int64_t day_us = 0;
   system::pool::Usage used{};
   std::int64_t in_flight = 0;
+  std::int64_t recover_at_us = 0;  // 0: no recovery
 };
 
 // The answer of a script.
@@ -79,6 +80,8 @@ struct PoolReply {
   // The number at this place behind the digits, if it is there, and whole and exact.
   std::optional<std::int64_t> number(std::size_t place) const;
   std::optional<PoolTotals> totals() const;
+  // Of `work`: the code and one more digit of the request at this place.
+  PoolReply of_request(std::size_t place) const;
 };
 // Valid for as long as the reply.
 PoolReply read_reply(const Reply& reply);

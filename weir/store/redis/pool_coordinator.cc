@@ -70,6 +70,9 @@ class Core final : public PoolHost, public std::enable_shared_from_this<Core> {
   Client& client() override { return *client_; }
   const PoolCoordinatorOptions& options() const override { return options_; }
   std::uint64_t next_grant() override { return ++last_grant_; }
+  void post(std::function<void()> work) override {
+    loop_.post([self = shared_from_this(), work = std::move(work)] { work(); });
+  }
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
 
@@ -137,8 +140,8 @@ void Core::connect() {
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
   const PoolScripts& scripts = pool_scripts();
-  options.scripts = {&scripts.acquire, &scripts.release,   &scripts.tell,   &scripts.replay,
-                     &scripts.enrol,   &scripts.heartbeat, &scripts.report, &scripts.unregister};
+  options.scripts = {&scripts.work,      &scripts.tell,   &scripts.replay,    &scripts.enrol,
+                     &scripts.heartbeat, &scripts.report, &scripts.unregister};
   options.on_up = [this] {
     if (options_.on_up) options_.on_up();
     for (const auto& [name, model] : models_) model->enrol();

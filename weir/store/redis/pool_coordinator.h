@@ -16,7 +16,7 @@
 // ones counted at their full share.
 //
 // Mechanism and an example in numbers: docs/design/redis.md. Keys, scripts and messages:
-// docs/reference/redis.md.
+// docs/reference/pool-redis.md.
 //
 // Thread safety: every function may be called from any thread; callbacks run on the loop's.
 // It must be destroyed on another one, before the loop.

@@ -42,6 +42,8 @@ std::int64_t PoolModel::live_count() const {
 
 void PoolModel::take_totals(const PoolTotals& totals) {
   const bool is_fleet = totals.epoch != totals_.epoch || totals.count != totals_.count;
+  most_seen_ =
+      totals.minute_us > totals_.minute_us ? totals.count : std::max(most_seen_, totals.count);
   totals_ = totals;
   ahead_us_ = totals.now_us - us_at(host_.now());
   own_.roll(totals.minute_us, totals.day_us);
@@ -81,44 +83,123 @@ void PoolModel::ask(AskedRef asked) {
       break;
   }
   ++asked->tries;
-  const PoolCoordinatorOptions& options = host_.options();
-  const std::string numbers =
-      packed(marker_, rules_.version, us_of(options.minute), us_of(options.day),
-             asked->estimate.tokens, asked->estimate.requests);
-  const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 2> arguments = {registration_, numbers};
-  host_.client().call(pool_scripts().acquire, keys, arguments,
-                      [this, asked](const Answer& answer) { on_acquired(asked, answer); },
-                      {.timeout = left_until(asked->deadline),
-                       .late = [this, estimate = asked->estimate](const Answer& answer) {
-                         on_late(estimate, answer);
-                       }});
+  put({.asked = std::move(asked)});
 }
 
-void PoolModel::on_acquired(const AskedRef& asked, const Answer& answer) {
-  if (!answer.ok()) return on_unreachable(asked, answer.failure());
-  const PoolReply reply = read_reply(answer.reply());
-  const std::int64_t code = reply.code;
-  if (is(code, PoolCode::kLost) || is(code, PoolCode::kNotRegistered)) {
-    come_back();
-    if (asked->tries >= kTriesMax) {
-      return refuse(*asked, Refused::kNotRegistered,
-                    "not_registered: the instance was taken for dead and registers again",
-                    host_.now());
+void PoolModel::put(Request request) {
+  batch_.push_back(std::move(request));
+  if (batch_.size() >= kBatchMax) return send_batch();
+  if (batch_.size() == 1) host_.post([this] { send_batch(); });
+}
+
+void PoolModel::send_batch() {
+  if (batch_.empty()) return;
+  auto batch = std::make_shared<Batch>(std::exchange(batch_, {}));
+  if (phase_ != Phase::kIn) {
+    // The registration went meanwhile.
+    for (Request& request : *batch) {
+      if (request.asked) {
+        ask(std::move(request.asked));
+      } else if (const auto found = settling_.find(request.number); found != settling_.end()) {
+        found->second.is_sent = false;
+      }
     }
-    return ask(asked);
+    return;
   }
+  SteadyInstant deadline = SteadyInstant::max();
+  for (const Request& request : *batch) {
+    const auto found = settling_.find(request.number);
+    if (request.asked) deadline = std::min(deadline, request.asked->deadline);
+    if (found != settling_.end()) deadline = std::min(deadline, found->second.deadline);
+  }
+  const std::string numbers = pack(*batch);
+  const std::array<std::string_view, 1> keys = {keys_.books};
+  const std::array<std::string_view, 3> arguments = {registration_, keys_.channel, numbers};
+  host_.client().call(
+      pool_scripts().work, keys, arguments,
+      [this, batch](const Answer& answer) { on_batch(*batch, answer, false); },
+      {.timeout = left_until(deadline),
+       .late = [this, batch](const Answer& answer) { on_batch(*batch, answer, true); }});
+}
+
+std::string PoolModel::pack(const Batch& batch) const {
+  const PoolCoordinatorOptions& options = host_.options();
+  std::string text = packed(marker_, rules_.version, us_of(options.minute), us_of(options.day),
+                            us_of(options.announce_every), batch.size());
+  for (const Request& request : batch) {
+    if (request.asked) {
+      text.append(packed(0, request.asked->estimate.tokens, request.asked->estimate.requests));
+      continue;
+    }
+    // A release that has been settled meanwhile has its number in the books.
+    const auto found = settling_.find(request.number);
+    const Settling settling = found == settling_.end() ? Settling{} : found->second;
+    text.append(packed(1, settling.used.tokens - settling.grant.estimate.tokens,
+                       settling.used.requests - settling.grant.estimate.requests,
+                       found == settling_.end() ? 0 : request.number, us_at(settling.grant.minute),
+                       us_at(settling.grant.day), settling.is_fenced ? 1 : 0));
+  }
+  return text;
+}
+
+// A late answer settles releases all the same; what it granted is given back.
+void PoolModel::on_batch(const Batch& batch, const Answer& answer, bool is_late) {
+  if (phase_ == Phase::kClosed && is_late) return;
+  const PoolReply reply = answer.ok() ? read_reply(answer.reply()) : PoolReply{};
+  const auto totals = reply.totals();
+  const bool is_gone = is(reply.code, PoolCode::kLost) || is(reply.code, PoolCode::kNotRegistered);
+  if (is_gone) come_back();
+  if (!answer.ok() || (!is_gone && (!is(reply.code, PoolCode::kDone) || !totals))) {
+    const Failure nonsense{FailureKind::kProtocol, "a reply of the wrong form", true};
+    const Failure& failure = answer.ok() ? nonsense : answer.failure();
+    for (const Request& request : batch) {
+      if (request.asked && !is_late) on_unreachable(request.asked, failure);
+      if (!request.asked) on_unsettled(request.number, failure);
+    }
+    return;
+  }
+  if (totals) {
+    take_totals(*totals);
+    const auto sum = [&](std::size_t place) {
+      return reply.number(PoolReply::kTotals + place).value_or(0);
+    };
+    own_.add({sum(0), sum(1)}, {sum(2), sum(3)});
+    if (reply.more == 1) tell_later();
+  }
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Request& request = batch[i];
+    const PoolReply own = is_gone ? reply : reply.of_request(i);
+    if (!request.asked) {
+      on_released(request.number, is_gone ? PoolReply{} : own);
+    } else if (is_late) {
+      on_late(request.asked->estimate, own, totals.value_or(PoolTotals{}));
+    } else if (is_gone) {
+      on_gone(request.asked);
+    } else {
+      on_acquired(request.asked, own, *totals);
+    }
+  }
+}
+
+void PoolModel::on_gone(const AskedRef& asked) {
+  if (asked->tries < kTriesMax) return ask(asked);
+  refuse(*asked, Refused::kNotRegistered,
+         "not_registered: the instance was taken for dead and registers again", host_.now());
+}
+
+void PoolModel::on_acquired(const AskedRef& asked, const PoolReply& reply,
+                            const PoolTotals& totals) {
+  const std::int64_t code = reply.code;
   if (is(code, PoolCode::kMismatch)) {
     // The fleet may have what this instance is about to have.
-    if (phase_ == Phase::kIn) come_back();
+    come_back();
     if (asked->tries < kTriesMax) return ask(asked);
     return refuse(*asked, Refused::kMismatch,
                   fmt::format("mismatch: model {}: the fleet has other limits", in_quotes(name_)));
   }
   if (is(code, PoolCode::kRecovering)) {
-    const std::int64_t now_us = reply.number(0).value_or(0);
-    const std::int64_t until_us = reply.number(1).value_or(0);
-    if (until_us <= now_us && asked->tries < kTriesMax) {
+    const std::int64_t left_us = std::max<std::int64_t>(0, totals.recover_at_us - totals.now_us);
+    if (left_us == 0 && asked->tries < kTriesMax) {
       heartbeat();  // ends the recovery
       return ask(asked);
     }
@@ -126,17 +207,14 @@ void PoolModel::on_acquired(const AskedRef& asked, const Answer& answer) {
                   fmt::format("recovering: model {}: Redis lost its data, and the instances report "
                               "what they used",
                               in_quotes(name_)),
-                  host_.now() + Duration{std::max<std::int64_t>(0, until_us - now_us) * kNsPerUs});
+                  host_.now() + Duration{left_us * kNsPerUs});
   }
-  const auto totals = reply.totals();
-  const bool is_answer =
-      is(code, PoolCode::kDone) || is(code, PoolCode::kExhausted) || is(code, PoolCode::kBusy);
-  if (!totals || reply.more < 0 || reply.more > 4 || !is_answer) {
+  if (is(code, PoolCode::kDone)) return on_granted(asked, totals);
+  if ((!is(code, PoolCode::kExhausted) && !is(code, PoolCode::kBusy)) || reply.more < 0 ||
+      reply.more > 4) {
     return on_unreachable(asked, {FailureKind::kProtocol, "a reply of the wrong form", true});
   }
-  take_totals(*totals);
-  if (is(code, PoolCode::kDone)) return on_granted(asked, *totals);
-  asked->answered(host_.now(), refusal_of(*asked, code, reply.more, *totals));
+  asked->answered(host_.now(), refusal_of(*asked, code, reply.more, totals));
 }
 
 void PoolModel::on_granted(const AskedRef& asked, const PoolTotals& totals) {
@@ -177,26 +255,25 @@ Refusal PoolModel::refusal_of(const Asked& asked, std::int64_t code, std::int64_
 }
 
 void PoolModel::on_unreachable(const AskedRef& asked, const Failure& failure) {
+  if (phase_ == Phase::kClosed) {
+    return refuse(*asked, Refused::kStopped, "stopped: the coordinator is not running");
+  }
   // It counts until it is known not to.
   if (failure.may_have_run) own_.add(asked->estimate, asked->estimate);
   refuse(*asked, Refused::kUnreachable, fmt::format("unreachable: {}", failure.message),
          host_.now());
 }
 
-void PoolModel::on_late(const Amounts& estimate, const Answer& answer) {
-  if (phase_ == Phase::kClosed) return;
-  const PoolReply reply = read_reply(answer.reply());
-  const auto totals = reply.totals();
-  if (!is(reply.code, PoolCode::kDone) || !totals) {
+void PoolModel::on_late(const Amounts& estimate, const PoolReply& reply, const PoolTotals& totals) {
+  if (!is(reply.code, PoolCode::kDone)) {
     own_.add({-estimate.tokens, -estimate.requests}, {-estimate.tokens, -estimate.requests});
     return;
   }
-  take_totals(*totals);
   settle({.grant = {.fence = fence_since_,
                     .model = name_,
                     .estimate = estimate,
-                    .minute = instant_of_us(totals->minute_us),
-                    .day = instant_of_us(totals->day_us)}});
+                    .minute = instant_of_us(totals.minute_us),
+                    .day = instant_of_us(totals.day_us)}});
 }
 
 void PoolModel::refuse(Asked& asked, Refused reason, std::string message, Instant retry_at) {
@@ -233,20 +310,8 @@ void PoolModel::settle(Settling settling) {
 }
 
 void PoolModel::send_settling(std::uint64_t number) {
-  Settling& settling = settling_.at(number);
-  settling.is_sent = true;
-  const PoolCoordinatorOptions& options = host_.options();
-  const std::string numbers =
-      packed(marker_, number, us_of(options.minute), us_of(options.day),
-             settling.grant.estimate.tokens, settling.grant.estimate.requests, settling.used.tokens,
-             settling.used.requests, us_at(settling.grant.minute), us_at(settling.grant.day),
-             us_of(options.announce_every), settling.is_fenced ? 1 : 0);
-  const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 3> arguments = {
-      settling.is_fenced ? std::string_view("-") : registration_, numbers, keys_.channel};
-  const auto done = [this, number](const Answer& answer) { on_released(number, answer); };
-  host_.client().call(pool_scripts().release, keys, arguments, done,
-                      {.timeout = left_until(settling.deadline), .late = done});
+  settling_.at(number).is_sent = true;
+  put({.number = number});
 }
 
 void PoolModel::send_unsent() {
@@ -263,34 +328,27 @@ void PoolModel::send_unsent() {
   }
 }
 
-void PoolModel::on_released(std::uint64_t number, const Answer& reply_or_failure) {
+void PoolModel::on_unsettled(std::uint64_t number, const Failure& failure) {
   const auto found = settling_.find(number);
   if (found == settling_.end() || phase_ == Phase::kClosed) return;
-  if (!reply_or_failure.ok()) {
-    answer(found->second, Released::kUnreachable);
-    // What may be in the books is known when the late reply comes or with the next
-    // registration. What is not gets a new number: a later one may be in already.
-    if (reply_or_failure.failure().may_have_run) return;
-    auto node = settling_.extract(number);
-    if (node.empty()) return;
-    node.key() = ++last_number_;
-    node.mapped().is_sent = false;
-    settling_.insert(std::move(node));
-    return;
-  }
-  const PoolReply reply = read_reply(reply_or_failure.reply());
-  const auto totals = reply.totals();
-  if (is(reply.code, PoolCode::kLost) || (is(reply.code, PoolCode::kNotRegistered) && !totals)) {
+  answer(found->second, Released::kUnreachable);
+  // What may be in the books is known when the late reply comes or with the next
+  // registration. What is not gets a new number: a later one may be in already.
+  if (failure.may_have_run) return;
+  auto node = settling_.extract(number);
+  if (node.empty()) return;
+  node.key() = ++last_number_;
+  node.mapped().is_sent = false;
+  settling_.insert(std::move(node));
+}
+
+void PoolModel::on_released(std::uint64_t number, const PoolReply& reply) {
+  const auto found = settling_.find(number);
+  if (found == settling_.end() || phase_ == Phase::kClosed) return;
+  if (reply.code < 0) {
+    // The registration is gone; it is sent again under the next.
     found->second.is_sent = false;
-    return come_back();
-  }
-  if (totals) {
-    take_totals(*totals);
-    const auto more = [&](std::size_t place) {
-      return reply.number(PoolReply::kTotals + place).value_or(0);
-    };
-    own_.add({more(0), more(1)}, {more(2), more(3)});
-    if (reply.more == 1) tell_later();
+    return;
   }
   Settling settled = std::move(settling_.extract(found).mapped());
   answer(settled, settled.is_fenced ? Released::kFenced : Released::kSettled);

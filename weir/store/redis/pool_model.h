@@ -50,12 +50,16 @@ class PoolHost {
   virtual Client& client() = 0;
   virtual const PoolCoordinatorOptions& options() const = 0;
   virtual std::uint64_t next_grant() = 0;
+  // Runs on the loop, after what runs now; never after the host is gone.
+  virtual void post(std::function<void()> work) = 0;
 
   // It is registered, or was refused, or Redis could not be asked.
   virtual void on_enrolled(PoolModel& model, const Status& status) = 0;
   // Its totals are newer. `is_fleet`: who shares them has changed, too.
   virtual void on_totals(PoolModel& model, bool is_fleet) = 0;
 };
+
+constexpr std::size_t kBatchMax = 64;  // requests that travel together
 
 struct PoolRules {
   system::pool::ModelLimits limits{};
@@ -116,12 +120,24 @@ class PoolModel {
     bool is_sent = false;
   };
 
+  // What is asked together travels together: an acquire, or the number of a release.
+  struct Request {
+    AskedRef asked{};
+    std::uint64_t number = 0;
+  };
+  using Batch = std::vector<Request>;
+
+  void put(Request request);
+  void send_batch();
+  std::string pack(const Batch& batch) const;
+  void on_batch(const Batch& batch, const Answer& answer, bool is_late);
   Duration left_until(SteadyInstant deadline) const;
   void ask(AskedRef asked);
-  void on_acquired(const AskedRef& asked, const Answer& answer);
+  void on_acquired(const AskedRef& asked, const PoolReply& reply, const PoolTotals& totals);
+  void on_gone(const AskedRef& asked);
   void on_granted(const AskedRef& asked, const PoolTotals& totals);
   void on_unreachable(const AskedRef& asked, const Failure& failure);
-  void on_late(const Amounts& estimate, const Answer& answer);
+  void on_late(const Amounts& estimate, const PoolReply& reply, const PoolTotals& totals);
   system::pool::Refusal refusal_of(const Asked& asked, std::int64_t code, std::int64_t bound,
                                    const PoolTotals& totals) const;
   void refuse(Asked& asked, system::pool::Refused reason, std::string message,
@@ -130,7 +146,8 @@ class PoolModel {
   void settle(Settling settling);
   void send_settling(std::uint64_t number);
   void send_unsent();
-  void on_released(std::uint64_t number, const Answer& answer);
+  void on_released(std::uint64_t number, const PoolReply& reply);
+  void on_unsettled(std::uint64_t number, const Failure& failure);
   void answer(Settling& settling, system::pool::Released result);
 
   void on_enrolled(const Answer& answer);
@@ -155,7 +172,8 @@ class PoolModel {
   std::uint64_t fence_since_ = 0;     // grants of earlier registrations are fenced
   std::uint64_t enrolled_until_ = 0;  // releases that the registration under way has counted
   PoolTotals totals_{};
-  std::int64_t ahead_us_ = 0;  // the Redis server's clock, of the process's
+  std::int64_t most_seen_ = 0;  // instances at once, in the current minute
+  std::int64_t ahead_us_ = 0;   // the Redis server's clock, of the process's
   OwnUsage own_{};
 
   std::unordered_set<std::uint64_t> held_;  // grants, by id
@@ -163,6 +181,7 @@ class PoolModel {
   std::uint64_t last_number_ = 0;           // of a release
   std::map<std::uint64_t, Settling> settling_;
   std::deque<AskedRef> waiting_;  // for the registration
+  Batch batch_;                   // to be sent when the loop comes round
   Timer tell_;
   bool is_telling_ = false;
 };

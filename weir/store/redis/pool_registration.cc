@@ -48,9 +48,9 @@ void PoolModel::enrol() {
   };
   const std::string numbers = packed(
       us_of(options.instance_timeout), rules_.version, us_of(options.minute), us_of(options.day),
-      marker_, new_marker(), last_number_, outstanding_, totals_.epoch, totals_.count,
-      own.minute_us, own.used.minute.tokens, own.used.minute.requests, own.day_us,
-      own.used.day.tokens, own.used.day.requests, limit(limits.rates.tokens_per_minute),
+      marker_, new_marker(), last_number_, outstanding_, totals_.epoch, most_seen_, own.minute_us,
+      own.used.minute.tokens, own.used.minute.requests, own.day_us, own.used.day.tokens,
+      own.used.day.requests, limit(limits.rates.tokens_per_minute),
       limit(limits.rates.requests_per_minute), limit(limits.rates.tokens_per_day),
       limit(limits.rates.requests_per_day), limit(limits.concurrent), options.trusts_empty ? 1 : 0);
   const std::string words = limits_in_words(limits, rules_.average, options.minute, options.day);
@@ -206,6 +206,7 @@ void PoolModel::unregister(std::function<void(Status)> done) {
 void PoolModel::close() {
   phase_ = Phase::kClosed;
   tell_.stop();
+  send_batch();  // which is not sent any more
   fail_waiting(Refused::kStopped, "stopped: the coordinator is not running");
   settling_.clear();
 }

@@ -20,104 +20,107 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 )lua";
 
-constexpr std::string_view kAcquire = R"lua(
--- ARGV: registration; marker, version, minute, day, tokens, requests
-local mine = 'r:' .. ARGV[1]
+// Acquires and releases of one instance, in the order in which it asked.
+constexpr std::string_view kWork = R"lua(
+-- ARGV: registration, channel; marker, version, minute, day, least distance of announcements,
+-- how many, and for each 0 (acquire), tokens, requests, or 1 (release), number, estimated
+-- tokens and requests, used tokens and requests, minute and day of the grant, 1 if its
+-- registration has ended
+local mine, input = 'r:' .. ARGV[1], ARGV[3]
 local found = redis.call('HMGET', books, 'state', mine)
-if not found[1] then return '5' end
-local marker, version, minute_length, day_length, tokens, requests =
-  struct.unpack('<dddddd', ARGV[2])
+if not found[1] then return '50' end
+local marker, version, minute_length, day_length, distance, asked, at =
+  struct.unpack('<dddddd', input)
 local m, v, epoch, count, minute, mt, mr, day, dt, dr, flying, tm, rm, td, rd, most, recover_at,
-  wanted, said_at, last_now = struct.unpack('<dddddddddddddddddddd', found[1])
-if m ~= marker then return '5' end
-if not found[2] then return '3' end
-if v ~= version then return '6' end
-if recover_at > 0 then return '40' .. struct.pack('<dd', now, recover_at) end
+  wanted, said_at = struct.unpack('<ddddddddddddddddddd', found[1])
+if m ~= marker then return '50' end
+if not found[2] then return '30' end
+local n, last = struct.unpack('<dd', found[2])
 -- A clock that goes back keeps the window.
 local current = now - now % minute_length
 if current > minute then minute, mt, mr = current, 0, 0 end
 current = now - now % day_length
 if current > day then day, dt, dr = current, 0, 0 end
--- Of several that bind, the one that takes longest to pass is named.
-local code = '00'
-if flying >= most then code = '24' end
-if requests > 0 then
-  if mr + requests > rm then code = '11' end
-  if dr + requests > rd then code = '13' end
+local codes = {}
+local is_changed, is_freed, is_refused, wants = false, false, false, wanted
+local mt_sum, mr_sum, dt_sum, dr_sum = 0, 0, 0, 0
+for i = 1, asked do
+  local kind, tokens, requests, code
+  kind, tokens, requests, at = struct.unpack('<ddd', input, at)
+  if kind == 0 then
+    if v ~= version then
+      code = '60'
+    elseif recover_at > 0 then
+      code = '40'
+    else
+      -- Of several that bind, the one that takes longest to pass is named.
+      code = '00'
+      if flying >= most then code = '24' end
+      if requests > 0 then
+        if mr + requests > rm then code = '11' end
+        if dr + requests > rd then code = '13' end
+      end
+      if tokens > 0 then
+        if mt + tokens > tm and code ~= '13' then code = '10' end
+        if dt + tokens > td then code = '12' end
+      end
+      if code == '00' then
+        mt, mr, dt, dr = mt + tokens, mr + requests, dt + tokens, dr + requests
+        flying, n, is_changed = flying + 1, n + 1, true
+      else
+        wants, is_refused = 1, true
+      end
+    end
+  else
+    local number, minute_of, day_of, fenced
+    number, minute_of, day_of, fenced, at = struct.unpack('<dddd', input, at)
+    if fenced == 0 and number <= last then
+      code = '80'
+    else
+      -- Less than estimated is given back in the same window only, and not by a registration
+      -- that has ended; more counts in the current one. `tokens` and `requests` are what is
+      -- more than estimated.
+      local mt_more, mr_more, dt_more, dr_more = tokens, requests, tokens, requests
+      if fenced == 1 or minute ~= minute_of then
+        mt_more, mr_more = math.max(0, tokens), math.max(0, requests)
+      end
+      if fenced == 1 or day ~= day_of then
+        dt_more, dr_more = math.max(0, tokens), math.max(0, requests)
+      end
+      mt = math.min(math.max(0, mt + mt_more), 9007199254740991)
+      mr = math.min(math.max(0, mr + mr_more), 9007199254740991)
+      dt = math.min(math.max(0, dt + dt_more), 9007199254740991)
+      dr = math.min(math.max(0, dr + dr_more), 9007199254740991)
+      mt_sum, mr_sum, dt_sum, dr_sum =
+        mt_sum + mt_more, mr_sum + mr_more, dt_sum + dt_more, dr_sum + dr_more
+      code = '30'
+      if fenced == 0 then
+        code, flying, n, last = '00', math.max(0, flying - 1), math.max(0, n - 1), number
+      end
+      is_changed, is_freed = true, true
+    end
+  end
+  codes[i] = code
 end
-if tokens > 0 then
-  if mt + tokens > tm and code ~= '13' then code = '10' end
-  if dt + tokens > td then code = '12' end
-end
-if code == '00' then
-  local state = struct.pack('<dddddddddddddddddddd', m, v, epoch, count, minute, mt + tokens,
-    mr + requests, day, dt + tokens, dr + requests, flying + 1, tm, rm, td, rd, most, recover_at,
-    wanted, said_at, now)
-  local n, last = struct.unpack('<dd', found[2])
-  redis.call('HSET', books, 'state', state, mine, struct.pack('<dd', n + 1, last))
-  return code .. state
-end
-local state = struct.pack('<dddddddddddddddddddd', m, v, epoch, count, minute, mt, mr, day, dt,
-  dr, flying, tm, rm, td, rd, most, recover_at, 1, said_at, now)
-if wanted == 0 then redis.call('HSET', books, 'state', state) end
-return code .. state
-)lua";
-
-constexpr std::string_view kRelease = R"lua(
--- ARGV: registration; marker, number, minute, day, estimated tokens and requests, used tokens
--- and requests, minute and day of the grant, least distance of announcements, 1 if the
--- registration is known to have ended; channel
-local mine = 'r:' .. ARGV[1]
-local found = redis.call('HMGET', books, 'state', mine)
-if not found[1] then return '5' end
-local marker, number, minute_length, day_length, et, er, ut, ur, minute_of, day_of, distance,
-  fenced = struct.unpack('<dddddddddddd', ARGV[2])
-local m, v, epoch, count, minute, mt, mr, day, dt, dr, flying, tm, rm, td, rd, most, recover_at,
-  wanted, said_at, last_now = struct.unpack('<dddddddddddddddddddd', found[1])
-if m ~= marker then return '5' end
-local n, last = 0, 0
-if found[2] then
-  n, last = struct.unpack('<dd', found[2])
-  if number <= last then return '8' end
-elseif fenced == 0 then
-  return '3'
-end
-local current = now - now % minute_length
-if current > minute then minute, mt, mr = current, 0, 0 end
-current = now - now % day_length
-if current > day then day, dt, dr = current, 0, 0 end
--- Less than estimated is given back in the same window only, and not by a registration that
--- has ended; more counts in the current one.
-local tokens, requests = ut - et, ur - er
-local mt_more, mr_more, dt_more, dr_more = tokens, requests, tokens, requests
-if fenced == 1 or minute ~= minute_of then
-  mt_more, mr_more = math.max(0, tokens), math.max(0, requests)
-end
-if fenced == 1 or day ~= day_of then
-  dt_more, dr_more = math.max(0, tokens), math.max(0, requests)
-end
-mt = math.min(math.max(0, mt + mt_more), 9007199254740991)
-mr = math.min(math.max(0, mr + mr_more), 9007199254740991)
-dt = math.min(math.max(0, dt + dt_more), 9007199254740991)
-dr = math.min(math.max(0, dr + dr_more), 9007199254740991)
 local owed = '0'
-if wanted == 1 then
+if is_freed and wants == 1 then
   if now - said_at < distance then
     owed = '1'
   else
-    wanted, said_at = 0, now
-    redis.call('PUBLISH', ARGV[3], 'freed')
+    redis.call('PUBLISH', ARGV[2], 'freed')
+    -- Who was refused here may have been so after the last release.
+    said_at, wants = now, is_refused and 1 or 0
   end
 end
-if found[2] and flying > 0 then flying = flying - 1 end
 local state = struct.pack('<dddddddddddddddddddd', m, v, epoch, count, minute, mt, mr, day, dt,
-  dr, flying, tm, rm, td, rd, most, recover_at, wanted, said_at, now)
-if found[2] then
-  redis.call('HSET', books, 'state', state, mine, struct.pack('<dd', math.max(0, n - 1), number))
-  return '0' .. owed .. state .. struct.pack('<dddd', mt_more, mr_more, dt_more, dr_more)
+  dr, flying, tm, rm, td, rd, most, recover_at, wants, said_at, now)
+if is_changed then
+  redis.call('HSET', books, 'state', state, mine, struct.pack('<dd', n, last))
+elseif wants ~= wanted then
+  redis.call('HSET', books, 'state', state)
 end
-redis.call('HSET', books, 'state', state)
-return '3' .. owed .. state .. struct.pack('<dddd', mt_more, mr_more, dt_more, dr_more)
+return '0' .. owed .. state .. struct.pack('<dddd', mt_sum, mr_sum, dt_sum, dr_sum) ..
+  table.concat(codes)
 )lua";
 
 // The books for scripts that run seldom: `b` has the numbers of the state by name.
@@ -202,17 +205,23 @@ end
 -- not count at their full share.
 local function end_recovery(b)
   if b.recover_at == 0 then return end
-  local r = redis.call('HMGET', books, 'expected', 'reported')
+  local r = redis.call('HMGET', books, 'expected', 'reported', 'lost_minute')
   local expected = tonumber(r[1] or 0)
   local silent = math.max(0, expected - tonumber(r[2] or 0))
   if now < b.recover_at and (expected == 0 or silent > 0) then return end
   if silent > 0 then
-    for count, limit in pairs({mt = b.tm, mr = b.rm, dt = b.td, dr = b.rd}) do
-      if limit < 9007199254740991 then add(b, count, silent * math.floor(limit / expected)) end
+    local function count(field, limit)
+      if limit < 9007199254740991 then add(b, field, silent * math.floor(limit / expected)) end
     end
+    if tonumber(r[3] or 0) == b.minute then
+      count('mt', b.tm)
+      count('mr', b.rm)
+    end
+    count('dt', b.td)
+    count('dr', b.rd)
   end
   b.recover_at = 0
-  redis.call('HDEL', books, 'expected', 'reported')
+  redis.call('HDEL', books, 'expected', 'reported', 'lost_minute')
   redis.call('HSET', books, 'recovered', 1)
   redis.call('PUBLISH', channel, 'freed')
 end
@@ -272,6 +281,7 @@ elseif is_lost then
     local expected = tonumber(redis.call('HGET', books, 'expected') or 0)
     redis.call('HSET', books, 'expected', math.max(expected, count))
     redis.call('HINCRBY', books, 'reported', 1)
+    redis.call('HSETNX', books, 'lost_minute', b.minute)
   end
   if minute == b.minute then
     add(b, 'mt', mt)
@@ -354,8 +364,7 @@ std::string of_fleet(std::string_view text) {
 }  // namespace
 
 const PoolScripts& pool_scripts() {
-  static const PoolScripts scripts{.acquire{"pool acquire", joined({kTime, kAcquire})},
-                                   .release{"pool release", joined({kTime, kRelease})},
+  static const PoolScripts scripts{.work{"pool work", joined({kTime, kWork})},
                                    .tell{"pool tell", joined({kTime, kBooks, kTell})},
                                    .replay{"pool replay", joined({kTime, kBooks, kReplay})},
                                    .enrol{"pool register", of_fleet(kRegister)},

@@ -1,6 +1,6 @@
 // The scripts by which the instances of a fleet share the limits of a model.
 //
-// Keys, fields, arguments and replies: docs/reference/redis.md. Every reply is a text, or an
+// Keys, fields, arguments and replies: docs/reference/pool-redis.md. Every reply is a text, or an
 // array that begins with one, whose first letter is the digit of a PoolCode. Numbers travel as
 // little-endian doubles.
 //
@@ -28,8 +28,7 @@ enum class PoolCode : std::uint8_t {
 };
 
 struct PoolScripts {
-  Script acquire;
-  Script release;
+  Script work;  // acquires and releases
   Script tell;
   Script replay;
   Script enrol;  // register, which C++ keeps for itself

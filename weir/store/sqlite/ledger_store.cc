@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <map>
 
@@ -24,6 +25,7 @@ using system::compute::LedgerView;
 using system::compute::Operation;
 using system::compute::Parameters;
 using system::compute::parts_text;
+using system::compute::PastLedger;
 
 constexpr FileKind kLedgerFile{"ledger.db", 0x57656c67 /* "Welg" */, 1,
                                "what was locked is not known, so bring back a copy of the file, or "
@@ -190,26 +192,26 @@ template <typename Wanted>
 Result<Ledger> LedgerStore::replay(Wanted wanted) {
   Result<Ledger> ledger = Ledger::create(settings_.parameters, settings_.strategies);
   if (!ledger) return ledger;
-  Result<Statement> query =
-      database_.prepare("SELECT number, block, operation FROM history ORDER BY number");
-  if (!query) return unusable(kLedgerFile, file_, query.error());
-  for (std::int64_t number = 1;; ++number) {
-    const Result<bool> row = query->step();
-    if (!row) return unusable(kLedgerFile, file_, row.error());
-    if (!*row) return ledger;
-    const Block block = query->integer(1);
-    if (!wanted(*ledger, block)) return ledger;
-    const std::string where = fmt::format("history {}", number);
-    if (query->integer(0) != number) {
-      return unusable(kLedgerFile, file_, fmt::format("{} is missing", where));
+  std::int64_t number = 0;
+  for (;;) {
+    const Result<std::vector<HistoryRow>> page = history({.after = number});
+    if (!page) return page.error();
+    for (const HistoryRow& row : *page) {
+      if (!wanted(*ledger, row.block)) return ledger;
+      number += 1;
+      const std::string where = fmt::format("history {}", number);
+      if (row.number != number) {
+        return unusable(kLedgerFile, file_, fmt::format("{} is missing", where));
+      }
+      const Result<Operation> operation = system::compute::parse_operation(where, row.operation);
+      if (!operation) return unusable(kLedgerFile, file_, operation.error().message);
+      const Applied applied = ledger->replay(row.block, *operation);
+      if (!applied.ok()) {
+        return unusable(kLedgerFile, file_,
+                        fmt::format("{} is not possible there: {}", where, applied.detail));
+      }
     }
-    const Result<Operation> operation = system::compute::parse_operation(where, query->text(2));
-    if (!operation) return unusable(kLedgerFile, file_, operation.error().message);
-    const Applied applied = ledger->apply(block, *operation);
-    if (!applied.ok()) {
-      return unusable(kLedgerFile, file_,
-                      fmt::format("{} is not possible there: {}", where, applied.detail));
-    }
+    if (page->size() < system::compute::kHistoryRowsMax) return ledger;
   }
 }
 
@@ -252,9 +254,9 @@ Result<Applied> LedgerStore::apply(const Operation& operation, std::string_view 
 
 Result<Fault> LedgerStore::push_block(Block block, Instant now) {
   const std::scoped_lock lock(lock_);
-  if (block < block_now(now)) return Fault::kBlockWentBack;
   BlockClock pushed = clock_;
-  const Fault fault = pushed.push(block, now);
+  Fault fault = pushed.push(block, now, ledger_.clock().length);
+  if (fault == Fault::kNone && block < ledger_.block()) fault = Fault::kBlockWentBack;
   if (fault != Fault::kNone) return fault;
   if (Status status = write_fact(database_, "block", block); !status) {
     return unusable(kLedgerFile, file_, status.error());
@@ -290,15 +292,16 @@ Result<std::vector<HistoryRow>> LedgerStore::history(const HistoryChoice& choice
 }
 
 Result<Ledger> LedgerStore::ledger_at(Block block) {
-  const std::scoped_lock lock(lock_);
   return replay([&](const Ledger&, Block row) { return row <= block; });
 }
 
-Result<std::optional<std::pair<Ledger, Block>>> LedgerStore::ledger_of_epoch(std::int64_t epoch,
-                                                                             Instant now) {
-  using Found = std::optional<std::pair<Ledger, Block>>;
-  const std::scoped_lock lock(lock_);
-  if (epoch > epoch_number(ledger_.clock(), block_now(now))) return Found{};
+Result<std::optional<PastLedger>> LedgerStore::ledger_of_epoch(std::int64_t epoch, Instant now) {
+  std::int64_t block_time_s = 0;
+  {
+    const std::scoped_lock lock(lock_);
+    if (epoch > epoch_number(ledger_.clock(), block_now(now))) return std::optional<PastLedger>{};
+    block_time_s = clock_.settings().block_time_s;
+  }
   // A change of length never moves a boundary that was reached, so the first block of an
   // epoch is known as soon as the history is near it.
   Result<Ledger> ledger = replay([&](const Ledger& so_far, Block row) {
@@ -306,7 +309,8 @@ Result<std::optional<std::pair<Ledger, Block>>> LedgerStore::ledger_of_epoch(std
   });
   if (!ledger) return std::move(ledger).error();
   const Block start = start_of_epoch(ledger->clock(), epoch);
-  return Found(std::in_place, std::move(*ledger), start);
+  const Duration epoch_time = std::chrono::seconds{ledger->clock().length * block_time_s};
+  return std::optional(PastLedger{std::move(*ledger), start, epoch_time});
 }
 
 }  // namespace weir::store::sqlite

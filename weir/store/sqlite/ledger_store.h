@@ -50,8 +50,8 @@ class LedgerStore final : public system::compute::LedgerService {
   Result<std::vector<system::compute::HistoryRow>> history(
       const system::compute::HistoryChoice& choice) override;
   Result<system::compute::Ledger> ledger_at(system::compute::Block block) override;
-  Result<std::optional<std::pair<system::compute::Ledger, system::compute::Block>>> ledger_of_epoch(
-      std::int64_t epoch, Instant now) override;
+  Result<std::optional<system::compute::PastLedger>> ledger_of_epoch(std::int64_t epoch,
+                                                                     Instant now) override;
 
  private:
   using Ledger = system::compute::Ledger;
@@ -61,7 +61,8 @@ class LedgerStore final : public system::compute::LedgerService {
   static Result<std::unique_ptr<LedgerStore>> open_directory(
       const std::optional<std::filesystem::path>& dir, LedgerSettings settings, Instant now);
 
-  // The ledger after every row that `wanted` takes, from the first on.
+  // The ledger after every row that `wanted` takes, from the first on. Rows are read a page
+  // at a time, so that others go on in between: what is in the history stays as it is.
   template <typename Wanted>
   Result<Ledger> replay(Wanted wanted);
   Status append(const system::compute::Operation& operation, system::compute::Block block,

@@ -17,7 +17,8 @@
 
 namespace weir::system::compute {
 
-using QueryId = std::int64_t;  // from 1, never reused by the same worker
+// Above 0; never reused by the same worker, nor known to it after a restart.
+using QueryId = std::int64_t;
 
 enum class QueryOutcome : std::uint8_t { kAccepted, kRateLimited, kNoAllocation, kOverloaded };
 

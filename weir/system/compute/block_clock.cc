@@ -1,6 +1,7 @@
 #include "weir/system/compute/block_clock.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::system::compute {
 namespace {
@@ -20,30 +21,47 @@ Block BlockClock::block(Instant now) const noexcept {
   return std::min(settings_.genesis_block + since, kBlockMax);
 }
 
-Fault BlockClock::push(Block block, Instant now) {
-  if (settings_.source == BlockSource::kTime || block > kBlockMax) return Fault::kBlockTooFar;
+Fault BlockClock::push(Block block, Instant now, std::int64_t length) {
+  if (settings_.source == BlockSource::kTime) return Fault::kBlocksFollowTime;
   if (block < this->block(now)) return Fault::kBlockWentBack;
+  // The first may be anywhere: a chain is older than its ledger.
+  if (block > kBlockMax || (pushed_ > 0 && block - pushed_ > kPushAheadMax)) {
+    return Fault::kBlockTooFar;
+  }
   pushed_ = block;
   if (pushes_.empty() || block > pushes_.back().block) pushes_.push_back({block, now});
-  if (pushes_.size() > kPushesMax) pushes_.pop_front();
+  forget_pushes(length);
   return Fault::kNone;
+}
+
+void BlockClock::forget_pushes(std::int64_t length) {
+  while (pushes_.size() > 2 && pushes_.back().block - pushes_[1].block >= length) {
+    pushes_.pop_front();
+  }
+  if (pushes_.size() <= kPushesMax) return;
+  // An epoch longer than that: every second one still tells when it began, nearly.
+  std::deque<Push> thinned;
+  for (std::size_t i = 0; i + 1 < pushes_.size(); i += 2) thinned.push_back(pushes_[i]);
+  thinned.push_back(pushes_.back());
+  pushes_ = std::move(thinned);
 }
 
 void BlockClock::resume(Block block) noexcept { pushed_ = std::max(pushed_, block); }
 
 Duration BlockClock::epoch_time(std::int64_t length) const noexcept {
   const Duration nominal{length * settings_.block_time_s * kSecondNs};
-  if (pushes_.size() < 2) return nominal;
+  if (pushes_.empty()) return nominal;
   const Push& last = pushes_.back();
-  // The latest push that is an epoch back or more, else the oldest.
+  // After the latest push that is an epoch back or more.
   auto from = std::partition_point(pushes_.begin(), pushes_.end(), [&](const Push& push) {
     return last.block - push.block >= length;
   });
-  if (from != pushes_.begin()) --from;
+  if (from == pushes_.begin()) return nominal;
+  --from;
   const Wide elapsed = (last.at - from->at).count();
-  if (elapsed <= 0) return nominal;
-  return Duration{
-      std::max<std::int64_t>(1, saturate(elapsed * length / (last.block - from->block)))};
+  const Wide measured = elapsed * length / (last.block - from->block);
+  if (measured * kCatchUp < nominal.count()) return nominal;
+  return Duration{saturate(measured)};
 }
 
 }  // namespace weir::system::compute

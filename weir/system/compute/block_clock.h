@@ -2,8 +2,9 @@
 //
 // Blocks follow from time, genesis block + elapsed / block time, or are pushed by somebody
 // who watches a chain. Pushed blocks never go back; before the first push it is the genesis
-// block. An epoch's length in time is measured over the pushes that were seen, as far back
-// as an epoch, and is the block time times its blocks where nothing was seen yet.
+// block. An epoch's length in time is measured between pushes that are an epoch apart. It is
+// the block time times its blocks until such were seen, and where blocks came so fast that
+// somebody was catching up.
 //
 // Thread safety: none; callers share it behind a lock.
 
@@ -20,6 +21,10 @@
 namespace weir::system::compute {
 
 constexpr std::size_t kPushesMax = 1'024;  // remembered for measuring
+// Blocks that one push may be ahead of the one before: a slip would end the ledger for good.
+constexpr Block kPushAheadMax = 100'000'000;
+// Blocks that come this many times as fast as the block time says are being caught up.
+constexpr std::int64_t kCatchUp = 8;
 
 enum class BlockSource : std::uint8_t { kTime, kPushed };
 
@@ -36,8 +41,9 @@ class BlockClock {
 
   Block block(Instant now) const noexcept;
 
-  // kBlockWentBack, or kBlockTooFar also where blocks follow from time.
-  Fault push(Block block, Instant now);
+  // kBlocksFollowTime, kBlockWentBack or kBlockTooFar. `length` of an epoch: what is further
+  // back is forgotten.
+  Fault push(Block block, Instant now, std::int64_t length);
   // A block that was known before this process.
   void resume(Block block) noexcept;
 
@@ -45,6 +51,8 @@ class BlockClock {
   const BlockClockSettings& settings() const noexcept { return settings_; }
 
  private:
+  void forget_pushes(std::int64_t length);
+
   struct Push {
     Block block;
     Instant at;

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "weir/base/integer.h"
+
 namespace weir::system::compute {
 
 using Block = std::int64_t;
@@ -52,7 +54,8 @@ constexpr Block epoch_start(const EpochClock& clock, Block block) noexcept {
 // before the checkpoint nothing is known: they count as the checkpoint.
 constexpr Block start_of_epoch(const EpochClock& clock, std::int64_t number) noexcept {
   if (number <= clock.checkpoint) return clock.checkpoint_start;
-  return clock.first + (number - clock.checkpoint - 1) * clock.length;
+  // Asked with a clock of before a change of length, an epoch may lie beyond all blocks.
+  return saturate(clock.first + Wide{number - clock.checkpoint - 1} * clock.length);
 }
 
 constexpr EpochClock with_length(const EpochClock& clock, Block block,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace weir::system::compute {
@@ -40,11 +41,13 @@ enum class Fault : std::uint8_t {
   kBeyondSupply,
   kBlockWentBack,
   kBlockTooFar,
+  kBlocksFollowTime,
   kNoSuchWallet,
   kNoSuchStrategy,
   kStrategyFailed,
   kWorkerTaken,
   kNameTooLong,
+  kNameNotUtf8,
   kOutOfRange,
   kTooMany,
 };
@@ -107,6 +110,8 @@ constexpr std::string_view to_string(Fault fault) noexcept {
       return "BLOCK_WENT_BACK";
     case Fault::kBlockTooFar:
       return "BLOCK_TOO_FAR";
+    case Fault::kBlocksFollowTime:
+      return "BLOCKS_FOLLOW_TIME";
     case Fault::kNoSuchWallet:
       return "NO_SUCH_WALLET";
     case Fault::kNoSuchStrategy:
@@ -117,12 +122,22 @@ constexpr std::string_view to_string(Fault fault) noexcept {
       return "WORKER_TAKEN";
     case Fault::kNameTooLong:
       return "NAME_TOO_LONG";
+    case Fault::kNameNotUtf8:
+      return "NAME_NOT_UTF8";
     case Fault::kOutOfRange:
       return "OUT_OF_RANGE";
     case Fault::kTooMany:
       return "TOO_MANY";
   }
   return "UNKNOWN";
+}
+
+// The fault of this name; none: it is not known here.
+constexpr std::optional<Fault> fault_of(std::string_view name) noexcept {
+  for (int i = 0; i <= static_cast<int>(Fault::kTooMany); ++i) {
+    if (to_string(static_cast<Fault>(i)) == name) return static_cast<Fault>(i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace weir::system::compute

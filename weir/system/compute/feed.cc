@@ -1,18 +1,32 @@
 #include "weir/system/compute/feed.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <utility>
 
+#include "weir/base/in_quotes.h"
+
 namespace weir::system::compute {
 
-void Feed::apply(AllocationSet set, Instant now) {
+void Feed::apply(AllocationSet set, Instant now, std::vector<LeftOut> broken) {
   {
     const std::scoped_lock lock(*worker_);
-    status_.broken = worker_->locked().apply(set, now);
+    for (std::string& cluster : worker_->locked().apply(set, now)) {
+      broken.push_back({std::move(cluster), Fault::kOutOfRange});
+    }
     status_.warning =
         settings_.service_time.count() == 0
             ? ""
             : oversubscription(set, settings_.service_time, worker_->locked().settings().running);
+  }
+  status_.broken = std::move(broken);
+  if (status_.warning.empty() && !status_.broken.empty()) {
+    const LeftOut& first = status_.broken.front();
+    status_.warning = fmt::format(
+        "{} clusters with units have nothing here, {} among them: {}; see 'broken' of "
+        "/v1/compute/worker",
+        status_.broken.size(), in_quotes(first.cluster), to_string(first.fault));
   }
   status_.epoch = set.epoch;
   status_.is_stale = false;
@@ -24,12 +38,12 @@ void Feed::heard_nothing_new(Instant now) {
   status_.fetched = now;
 }
 
-void Feed::heard(AllocationSet set, Instant now, std::string note) {
+void Feed::heard(AllocationSet set, Instant now, std::string note, std::vector<LeftOut> broken) {
   heard_nothing_new(now);
   status_.fetches += 1;
-  const bool is_next = !status_.epoch || status_.is_stale || set.epoch > *status_.epoch;
+  const bool is_next = !status_.epoch || status_.is_stale || set.epoch != *status_.epoch;
   if (is_next || (settings_.mode == FeedMode::kImmediate && set != last_)) {
-    apply(std::move(set), now);
+    apply(std::move(set), now, std::move(broken));
     if (!note.empty()) status_.warning = std::move(note);
   }
 }
@@ -50,7 +64,7 @@ void Feed::look(Instant now) {
 
 void Feed::resume(AllocationSet set, Instant heard, Instant now) {
   status_.fetched = earlier_of(heard, now);
-  apply(std::move(set), now);
+  apply(std::move(set), now, {});
   look(now);
 }
 

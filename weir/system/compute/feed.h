@@ -3,8 +3,10 @@
 // Somebody fetches allocations from a ledger, over HTTP, from a file or in the same process,
 // and tells the feed; the feed puts them in force at its worker, whole. As published that
 // happens once in an epoch, with what the first fetch of the epoch said; in immediate mode
-// whenever they have changed. What could not be fetched leaves the last good ones in force,
-// until they are older than `max_age`; then the outage policy says whether they go on
+// whenever they have changed. An epoch that is not later but earlier is that of another
+// ledger, or of one that was begun anew: it counts too. What could not be fetched leaves the last
+// good ones in force, until they are older than `max_age`; then the outage policy says whether they
+// go on
 // (`keep`, as published) or nobody has anything (`deny`).
 //
 // Thread safety: none; whoever fetches owns it. It locks the worker when it applies.
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "weir/base/time.h"
+#include "weir/system/compute/fault.h"
 #include "weir/system/compute/gate.h"
 
 namespace weir::system::compute {
@@ -36,15 +39,23 @@ struct FeedSettings {
   friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
 };
 
+// A cluster that has nothing at this worker though it has units.
+struct LeftOut {
+  std::string cluster;
+  Fault fault = Fault::kNone;  // kOutOfRange: its rate cannot be held
+
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
 struct FeedStatus {
   std::optional<std::int64_t> epoch{};  // in force
   Instant fetched{};                    // when the ledger was last heard
   std::uint64_t fetches = 0;
   std::uint64_t failures = 0;
-  std::string trouble{};  // of the last fetch; empty: none
-  std::string warning{};  // of what is in force: more than the worker can serve, or nothing
-  bool is_stale = false;  // nobody has anything, because of it
-  std::vector<std::string> broken{};  // clusters whose rate cannot be held
+  std::string trouble{};          // of the last fetch; empty: none
+  std::string warning{};          // of what is in force: more than the worker can serve, or nothing
+  bool is_stale = false;          // nobody has anything, because of it
+  std::vector<LeftOut> broken{};  // by the ledger, or here
 };
 
 class Feed {
@@ -52,8 +63,9 @@ class Feed {
   Feed(std::shared_ptr<SharedWorker> worker, const FeedSettings& settings)
       : worker_(std::move(worker)), settings_(settings) {}
 
-  // What a ledger says now. `note`: why it says so little.
-  void heard(AllocationSet set, Instant now, std::string note = {});
+  // What a ledger says now. `note`: why it says so little. `broken`: whom it left out.
+  void heard(AllocationSet set, Instant now, std::string note = {},
+             std::vector<LeftOut> broken = {});
   // It was asked, and says what it said.
   void heard_nothing_new(Instant now);
   // It could not be asked.
@@ -69,7 +81,7 @@ class Feed {
   const AllocationSet& last() const noexcept { return last_; }  // that was applied
 
  private:
-  void apply(AllocationSet set, Instant now);
+  void apply(AllocationSet set, Instant now, std::vector<LeftOut> broken);
 
   std::shared_ptr<SharedWorker> worker_;
   FeedSettings settings_;

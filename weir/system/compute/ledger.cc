@@ -21,21 +21,30 @@ Ledger::~Ledger() = default;
 Ledger::Ledger(Ledger&&) noexcept = default;
 Ledger& Ledger::operator=(Ledger&&) noexcept = default;
 
-Applied Ledger::apply(Block block, const Operation& operation) {
-  Plan planned = plan(block, operation);
+Applied Ledger::apply_plan(Block block, const Operation& operation, Plan&& planned) {
   if (!planned.outcome.ok()) return std::move(planned.outcome);
   Applied outcome = planned.outcome;
   commit(block, operation, std::move(planned));
   return outcome;
 }
 
+Applied Ledger::apply(Block block, const Operation& operation) {
+  return apply_plan(block, operation, plan(block, operation));
+}
+
+Applied Ledger::replay(Block block, const Operation& operation) {
+  return apply_plan(block, operation, plan_any(block, operation));
+}
+
 // --- changes
 
+std::uint32_t Ledger::place_for(const std::string& wallet) {
+  const std::optional<std::uint32_t> place = tables_->clusters.find(wallet);
+  return place ? *place : tables_->clusters.add(Cluster{.wallet = wallet});
+}
+
 Cluster& Ledger::cluster_for(const std::string& wallet) {
-  NamedRows<Cluster>& clusters = tables_->clusters;
-  std::optional<std::uint32_t> place = clusters.find(wallet);
-  if (!place) place = clusters.add(Cluster{.wallet = wallet});
-  return clusters.rows[*place];
+  return tables_->clusters.rows[place_for(wallet)];
 }
 
 void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
@@ -75,9 +84,9 @@ void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
 }
 
 void Ledger::add_portals(const Operation& operation) {
-  Cluster& cluster = cluster_for(operation.wallet);
-  const auto owner = static_cast<std::uint32_t>(&cluster - tables_->clusters.rows.data());
-  std::vector<Portal>& rows = tables_->portals.rows;
+  const std::uint32_t owner = place_for(operation.wallet);
+  Cluster& cluster = tables_->clusters.rows[owner];
+  Rows<Portal>& rows = tables_->portals.rows;
   std::uint32_t last = cluster.first_portal;
   for (std::uint32_t i = 1; i < cluster.portals; ++i) last = rows[last].next;
   for (const std::string& name : operation.portals) {
@@ -100,7 +109,7 @@ void Ledger::remove_portals(const Operation& operation) {
   Cluster& cluster = cluster_for(operation.wallet);
   for (const std::string& name : operation.portals) {
     const std::uint32_t place = *tables_->portals.find(name);
-    std::vector<Portal>& rows = tables_->portals.rows;
+    Rows<Portal>& rows = tables_->portals.rows;
     std::uint32_t* link = &cluster.first_portal;
     while (*link != place) link = &rows[*link].next;
     *link = rows[place].next;
@@ -177,7 +186,7 @@ const Cluster* Ledger::cluster_of(std::string_view portal) const noexcept {
   return place ? &tables_->clusters.rows[tables_->portals.rows[*place].cluster] : nullptr;
 }
 
-const std::vector<Cluster>& Ledger::clusters() const noexcept { return tables_->clusters.rows; }
+const Rows<Cluster>& Ledger::clusters() const noexcept { return tables_->clusters.rows; }
 
 std::vector<std::string_view> Ledger::portals(const Cluster& cluster) const {
   std::vector<std::string_view> names;
@@ -190,7 +199,7 @@ std::vector<std::string_view> Ledger::portals(const Cluster& cluster) const {
   return names;
 }
 
-const std::vector<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }
+const Rows<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }
 
 Amount Ledger::total_units(Amount amount, std::int64_t duration) const noexcept {
   // The length was at most max_lock_s when it was locked, so at most kDurationMax blocks;
@@ -240,9 +249,13 @@ Share Ledger::share_of(const Cluster& cluster, const ShareOf& of) const {
   if (const auto* shares = std::get_if<Shares>(cluster.split.get())) return shares->share(of);
   const auto& custom = std::get<CustomStrategy>(*cluster.split);
   if (custom.strategy == nullptr) return {0, Fault::kNoSuchStrategy};
-  const Result<std::int64_t> units = custom.strategy->share(of);
-  if (!units || *units < 0 || *units > of.units) return {0, Fault::kStrategyFailed};
-  return {*units};
+  try {
+    const Result<std::int64_t> units = custom.strategy->share(of);
+    if (units && *units >= 0 && *units <= of.units) return {*units};
+  } catch (...) {
+    // Whatever it threw, the other clusters go on.
+  }
+  return {0, Fault::kStrategyFailed};
 }
 
 Allocations Ledger::allocations(WorkerId worker, Block block) const {
@@ -260,14 +273,15 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
   ShareOf of{0, worker, active, result.epoch, parameters_.remainder};
   const auto place = std::lower_bound(active.begin(), active.end(), worker) - active.begin();
   const auto count = static_cast<std::int64_t>(active.size());
-  const std::vector<Cluster>& rows = clusters();
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    of.units = epoch_units(rows[i], block);
+  std::uint32_t at = 0;
+  for (const Cluster& cluster : clusters()) {
+    const std::uint32_t i = at++;
+    of.units = epoch_units(cluster, block);
     if (of.units == 0) continue;
     // Most clusters split equally: the worker's place is looked up once for all of them.
-    const Share share = rows[i].split == nullptr
+    const Share share = cluster.split == nullptr
                             ? Share{equal_share(of.units, place, count, of.epoch, of.remainder)}
-                            : share_of(rows[i], of);
+                            : share_of(cluster, of);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({i, share.fault});
     } else if (share.units > 0) {

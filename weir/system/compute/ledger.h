@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -117,6 +118,10 @@ struct Allocations {
   std::vector<BrokenCluster> broken{};  // whose strategy failed; the others go on
 };
 
+// Rows of the ledger, by place.
+template <typename Row>
+using Rows = std::deque<Row>;
+
 using NamedStrategies = std::vector<std::pair<std::string, std::shared_ptr<const Strategy>>>;
 
 class Ledger {
@@ -130,6 +135,9 @@ class Ledger {
   // Requires a plan of the same operation, made since the last change, that is ok.
   void commit(Block block, const Operation& operation, Plan&& plan);
   Applied apply(Block block, const Operation& operation);
+  // apply() for an operation that was made before, perhaps by a process with other
+  // strategies, or by an older weir that let more pass.
+  Applied replay(Block block, const Operation& operation);
 
   // --- reading; blocks before the last operation's count as that one
   const Parameters& parameters() const noexcept { return parameters_; }
@@ -138,7 +146,7 @@ class Ledger {
   const Cluster* find(std::string_view wallet) const noexcept;
   // The cluster that a portal belongs to, or nullptr.
   const Cluster* cluster_of(std::string_view portal) const noexcept;
-  const std::vector<Cluster>& clusters() const noexcept;
+  const Rows<Cluster>& clusters() const noexcept;
   // Of a cluster, in the order in which they were registered.
   std::vector<std::string_view> portals(const Cluster& cluster) const;
   // Portals of clusters that have a lock, also one that is over.
@@ -150,7 +158,7 @@ class Ledger {
   Amount total_units(Amount amount, std::int64_t duration) const noexcept;
 
   std::optional<WorkerId> worker_id(std::string_view name) const noexcept;
-  const std::vector<WorkerRecord>& workers() const noexcept;
+  const Rows<WorkerRecord>& workers() const noexcept;
   bool is_active(WorkerId worker, Block block) const noexcept;
   std::vector<WorkerId> active_workers(Block block) const;  // ascending
 
@@ -161,6 +169,10 @@ class Ledger {
   Ledger(Parameters parameters, NamedStrategies strategies);
 
   Fault check_block(Block block, std::string& detail) const;
+  Plan plan_any(Block block, const Operation& operation) const;
+  Fault check_new(const Operation& operation, std::string& detail) const;
+  Fault check_new_split(const Operation& operation, std::string& detail) const;
+  Applied apply_plan(Block block, const Operation& operation, Plan&& plan);
   Plan plan_register(const Operation& operation) const;
   Plan plan_unregister(const Operation& operation) const;
   Plan plan_lock(Block block, const Operation& operation) const;
@@ -173,6 +185,7 @@ class Ledger {
   Plan plan_setting(Block block, const Operation& operation) const;
   Plan plan_known(Block block, const Operation& operation) const;
 
+  std::uint32_t place_for(const std::string& wallet);
   Cluster& cluster_for(const std::string& wallet);
   void add_portals(const Operation& operation);
   void remove_portals(const Operation& operation);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
+#include "weir/base/utf8.h"
 #include "weir/system/compute/ledger.h"
 #include "weir/system/compute/ledger_tables.h"
 
@@ -23,6 +24,14 @@ Plan refused(Fault fault, std::string detail) {
 bool has_wallet(Op op) noexcept { return op < Op::kJoin; }
 
 Fault check_name(std::string_view what, std::string_view name, std::string& detail) {
+  // The history is JSON: such a name could be written there, and never be read again.
+  if (const std::size_t bad = find_not_utf8(name); bad != std::string_view::npos) {
+    detail = fmt::format(
+        "{} is not UTF-8 from byte {} on, but it must be text; write a peer id "
+        "as text, such as in base58",
+        what, bad);
+    return Fault::kNameNotUtf8;
+  }
   if (name.size() <= kNameBytesMax) return Fault::kNone;
   detail = fmt::format("{} {} has {} bytes, but it must have at most {}; use a shorter name", what,
                        in_quotes(name), name.size(), kNameBytesMax);
@@ -60,6 +69,14 @@ void describe(const Lock& lock, Receipt& receipt) {
 }  // namespace
 
 Plan Ledger::plan(Block block, const Operation& operation) const {
+  Plan plan = plan_any(block, operation);
+  if (!plan.outcome.ok()) return plan;
+  std::string detail;
+  const Fault fault = check_new(operation, detail);
+  return fault == Fault::kNone ? std::move(plan) : refused(fault, std::move(detail));
+}
+
+Plan Ledger::plan_any(Block block, const Operation& operation) const {
   std::string detail;
   if (Fault fault = check_block(block, detail); fault != Fault::kNone) {
     return refused(fault, std::move(detail));
@@ -327,28 +344,6 @@ Plan Ledger::plan_split(const Operation& operation) const {
       return refused(
           Fault::kNoSuchWorker,
           fmt::format("worker {} does not exist; name workers below id {}", worker, next));
-    }
-  }
-  if (operation.op == Op::kUnsupport && parameters_.published_faults) {
-    const Cluster* cluster = find(operation.wallet);
-    const Subset none;
-    const Subset* subset = cluster == nullptr || cluster->split == nullptr
-                               ? nullptr
-                               : std::get_if<Subset>(cluster->split.get());
-    if (!(subset == nullptr ? none : *subset).can_unsupport(operation.workers)) {
-      return refused(Fault::kUnderflow,
-                     fmt::format("{} workers are taken out, which is more than were put in; take "
-                                 "out fewer",
-                                 operation.workers.size()));
-    }
-  }
-  if (operation.op == Op::kStrategy) {
-    const bool known = std::any_of(strategies_.begin(), strategies_.end(),
-                                   [&](const auto& row) { return row.first == operation.name; });
-    if (!known) {
-      return refused(Fault::kNoSuchStrategy, fmt::format("strategy {} is not known here; name one "
-                                                         "that is",
-                                                         in_quotes(operation.name)));
     }
   }
   return {};

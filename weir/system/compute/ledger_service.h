@@ -48,6 +48,13 @@ struct LedgerView {
   std::int64_t version;  // of the ledger: the number of operations
 };
 
+// The ledger at the first block of an epoch that has begun.
+struct PastLedger {
+  Ledger ledger;
+  Block block;
+  Duration epoch_time;  // its blocks times the block time: what was measured then is not kept
+};
+
 // What a ledger is begun with.
 struct LedgerSettings {
   Parameters parameters{};
@@ -72,11 +79,10 @@ class LedgerService {
   virtual void read(Instant now, const std::function<void(const LedgerView&)>& look) = 0;
 
   virtual Result<std::vector<HistoryRow>> history(const HistoryChoice& choice) = 0;
-  // The ledger as it was at the end of a block, out of the history.
+  // The ledger as it was at the end of a block, out of the history. Others go on meanwhile.
   virtual Result<Ledger> ledger_at(Block block) = 0;
   // As it was at the first block of an epoch. None: that epoch has not begun.
-  virtual Result<std::optional<std::pair<Ledger, Block>>> ledger_of_epoch(std::int64_t epoch,
-                                                                          Instant now) = 0;
+  virtual Result<std::optional<PastLedger>> ledger_of_epoch(std::int64_t epoch, Instant now) = 0;
 };
 
 // What a worker is told: the rows of allocations() with their names.

@@ -1,7 +1,7 @@
 // Tables: what a ledger has, each row found by its name.
 //
 // Internal to system/compute. An index holds places only, and looks at the names where they
-// are, so a name is kept once.
+// are, so a name is kept once. Rows never move: a table grows without a copy of itself.
 
 #pragma once
 
@@ -52,12 +52,12 @@ class NamedRows {
     index_.insert(place);
   }
 
-  std::vector<Row> rows;
+  Rows<Row> rows;
 
  private:
   struct Names {
     using is_transparent = void;
-    const std::vector<Row>* rows;
+    const Rows<Row>* rows;
     std::string_view at(std::uint32_t place) const noexcept { return name_of((*rows)[place]); }
     std::string_view at(std::string_view name) const noexcept { return name; }
   };

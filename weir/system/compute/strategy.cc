@@ -97,16 +97,15 @@ std::int64_t Shares::unallocated_bp() const noexcept {
 Share Shares::share(const ShareOf& of) const noexcept {
   std::int64_t mine = 0;
   std::int64_t place = -1;
-  std::int64_t count = 0;  // of rows with points
+  std::int64_t count = 0;  // of rows with points whose worker is active
   std::int64_t given = 0;
   for (const auto& [worker, points] : rows_) {
     if (points == 0) continue;
     const std::int64_t units = part(of.units, points);
     given += units;
-    if (worker == of.worker) {
-      mine = units;
-      place = count;
-    }
+    if (worker == of.worker) mine = units;
+    if (place_of(of.active, worker) < 0) continue;
+    if (worker == of.worker) place = count;
     count += 1;
   }
   if (place < 0 || of.remainder == Remainder::kDrop) return {mine};

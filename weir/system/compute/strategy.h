@@ -60,8 +60,8 @@ constexpr std::int64_t equal_share(std::int64_t units, std::int64_t place, std::
 
 Share equal_share(const ShareOf& of) noexcept;
 
-// A strategy of the embedder. An error, or more units than there are, breaks only the
-// cluster that chose it: it has no units at that worker.
+// A strategy of the embedder. An error, an exception, or more units than there are breaks
+// only the cluster that chose it: it has no units at that worker.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -101,6 +101,7 @@ class Shares {
   static Fault make(std::span<const WorkerId> workers, std::span<const std::int64_t> basis_points,
                     WorkerId next_worker, Shares& out);
 
+  // What the floors leave over is rotated over the workers that are active.
   Share share(const ShareOf& of) const noexcept;
   std::int64_t unallocated_bp() const noexcept;
   const std::vector<std::pair<WorkerId, std::int64_t>>& rows() const noexcept { return rows_; }

@@ -18,10 +18,16 @@ WorkerSettings with_parts(WorkerSettings settings) {
   return settings;
 }
 
+// Where the numbers of queries begin: anywhere, so that one of before a restart is nobody's
+// afterwards. Below 2^40, which leaves 2^62 / 2^21 - 2^40 of them for the most places.
+std::int64_t any_serial() { return static_cast<std::int64_t>(engine::random_secret()[0] >> 24); }
+
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings)
-    : settings_(with_parts(settings)), secret_(engine::random_secret()) {
+    : settings_(with_parts(settings)),
+      secret_(engine::random_secret()),
+      last_serial_(any_serial()) {
   WEIR_ASSERT(validate(settings_).ok());
   // The lane of all clusters where they do not take turns; nobody's otherwise.
   clusters_.emplace_back();
@@ -187,6 +193,22 @@ void Worker::begin_bucket(Cluster& cluster, Instant now) {
   kept_.erase(kept);
 }
 
+Worker::Place Worker::place_for(const std::string& cluster) {
+  if (const auto found = names_.find(std::string_view(cluster)); found != names_.end()) {
+    return *found;
+  }
+  auto at = static_cast<Place>(clusters_.size());
+  if (free_clusters_.empty()) {
+    clusters_.emplace_back();
+  } else {
+    at = free_clusters_.back();
+    free_clusters_.pop_back();
+  }
+  clusters_[at].name = cluster;
+  names_.insert(at);
+  return at;
+}
+
 bool Worker::apply_row(const ClusterAllocation& row, Duration epoch_time, Instant now, Place& at) {
   // More than one unit in a nanosecond is one in each.
   const std::int64_t interval_ns =
@@ -195,18 +217,7 @@ bool Worker::apply_row(const ClusterAllocation& row, Duration epoch_time, Instan
   if (!meter::make_ticker(kMicro, Duration{interval_ns}, burst, meter::TickerStart::kEmpty)) {
     return false;
   }
-  const auto [place, is_new] = names_.try_emplace(print_of(row.cluster), kNowhere);
-  if (is_new) {
-    if (free_clusters_.empty()) {
-      place->second = static_cast<Place>(clusters_.size());
-      clusters_.emplace_back();
-    } else {
-      place->second = free_clusters_.back();
-      free_clusters_.pop_back();
-    }
-    clusters_[place->second].name = row.cluster;
-  }
-  at = place->second;
+  at = place_for(row.cluster);
   Cluster& cluster = clusters_[at];
   const meter::TickerShape before = shape_of(cluster);
   cluster.units = row.units;
@@ -229,7 +240,7 @@ void Worker::drop_bucket(Place at) {
     bucket_count_ -= 1;
   }
   if (at == 0 || cluster.name.empty() || cluster.running > 0 || cluster.queued > 0) return;
-  names_.erase(print_of(cluster.name));
+  names_.erase(at);
   const std::uint32_t generation = cluster.generation;
   cluster = {};
   cluster.generation = generation;
@@ -242,6 +253,9 @@ std::vector<std::string> Worker::apply(const AllocationSet& set, Instant now) {
   for (Cluster& cluster : clusters_) cluster.is_listed = false;
   portals_.clear();
   portals_.reserve(set.clusters.size());
+  // In one step, and no further than it has to be.
+  clusters_.reserve(set.clusters.size() + 1);
+  names_.reserve(set.clusters.size());
   for (const ClusterAllocation& row : set.clusters) {
     if (row.units <= 0) continue;
     Place at = kNowhere;

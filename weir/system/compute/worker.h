@@ -19,6 +19,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,6 +66,8 @@ class Worker {
  public:
   // Requires settings that validate() let pass.
   explicit Worker(const WorkerSettings& settings);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
   // Puts allocations in force, all at once. Clusters that go on keep their tokens and the
   // tick in progress; new ones begin empty. Returns the clusters whose rate cannot be
@@ -120,6 +123,25 @@ class Worker {
   template <typename Value>
   using ByPrint = boost::unordered_flat_map<engine::Print, Value, PrintHash>;
 
+  // Of a cluster's name, looked at where it is.
+  struct NameHash {
+    using is_transparent = void;
+    const Worker* worker;
+    std::size_t operator()(std::string_view name) const noexcept {
+      return worker->print_of(name).low;
+    }
+    std::size_t operator()(Place at) const noexcept { return (*this)(worker->name_at(at)); }
+  };
+  struct NameEqual {
+    using is_transparent = void;
+    const Worker* worker;
+    bool operator()(Place a, Place b) const noexcept { return a == b; }
+    bool operator()(std::string_view name, Place at) const noexcept {
+      return name == worker->name_at(at);
+    }
+    bool operator()(Place at, std::string_view name) const noexcept { return (*this)(name, at); }
+  };
+
   // A bucket, and a lane of the queue. Without a bucket, until its last query has ended.
   struct Cluster {
     std::string name;
@@ -154,7 +176,9 @@ class Worker {
   enum class Room : std::uint8_t { kRuns, kQueues, kWorkerFull, kClusterFull };
 
   engine::Print print_of(std::string_view name) const noexcept;
+  std::string_view name_at(Place cluster) const noexcept { return clusters_[cluster].name; }
   Place find(engine::Print portal) const noexcept;
+  Place place_for(const std::string& cluster);
   meter::TickerShape shape_of(const Cluster& cluster) const noexcept;
   Room room(Place cluster) const noexcept;
   Place lane_of(Place cluster) const noexcept;
@@ -192,13 +216,13 @@ class Worker {
   Cause without_ = Cause::kNotYetAllocated;  // why a portal that is not found has nothing
   std::int64_t epoch_ = 0;
   ByPrint<Place> portals_;
-  ByPrint<Place> names_;  // of clusters
   std::vector<Cluster> clusters_;
+  boost::unordered_flat_set<Place, NameHash, NameEqual> names_{0, NameHash{this}, NameEqual{this}};
   std::vector<Place> free_clusters_;
   std::size_t bucket_count_ = 0;
   std::vector<Query> queries_;  // as many as may run and wait
   Place free_query_ = kNowhere;
-  std::int64_t last_serial_ = 0;
+  std::int64_t last_serial_;
   Place oldest_ = kNowhere;
   Place newest_ = kNowhere;
   std::int64_t running_ = 0;

@@ -150,7 +150,7 @@ bool Api::give_up(std::uint64_t ticket, Instant now) noexcept {
 }
 
 void Api::discard(const Answer& answer, Instant now) noexcept {
-  if (answer.hold) engine_.cancel(answer.hold, now);
+  if (answer.hold) engine_.abandon(answer.hold, now);
   if (answer.job) host_.pool()->discard(answer.job, now);
 }
 

@@ -84,10 +84,30 @@ void change(Exchange& exchange, const std::array<std::string_view, kCount>& memb
   apply(exchange, *ledger, body->operation);
 }
 
+Status demand(bool is_there, std::string_view member, std::string_view example) {
+  if (is_there) return Done{};
+  return bad_argument(fmt::format("body: the member '{}' is missing; write {}", member, example));
+}
+
+// What an operation cannot do without. Left out, it would count as 0, which means something
+// else: an addition of nothing renews the whole lock.
+Status demand_members(const LedgerBody& body) {
+  const Op op = body.operation.op;
+  Status status = Done{};
+  if (op == Op::kLock || op == Op::kAdd) {
+    status = demand(body.has_amount, "tokens", "\"tokens\":\"10000\", or \"amount\" in 10^-18");
+  }
+  if (status && op == Op::kLock) {
+    status = demand(body.has_value, "duration", "\"duration\":18000, in blocks");
+  }
+  return status;
+}
+
 template <std::size_t kCount>
 void change_as(Exchange& exchange, Op op, const std::array<std::string_view, kCount>& members) {
   change(exchange, members, [&](LedgerBody& body) -> Status {
     body.operation.op = op;
+    if (Status status = demand_members(body); !status) return status;
     body.operation.is_auto = body.is_auto.value_or(false);
     return Done{};
   });
@@ -195,13 +215,42 @@ void set_parameter(Exchange& exchange) {
            for (const auto& [name, op] : kParameters) {
              if (name != body.parameter) continue;
              body.operation.op = op;
-             return Done{};
+             const bool is_amount = op == Op::kSetMinLock;
+             if (is_amount ? body.has_value : body.has_amount) {
+               return bad_argument(fmt::format(
+                   "body: '{}' has no member '{}'; write {}", name, is_amount ? "value" : "tokens",
+                   is_amount ? "\"tokens\":\"10000\"" : "\"value\":10"));
+             }
+             return is_amount ? demand(body.has_amount, "tokens", "\"tokens\":\"10000\"")
+                              : demand(body.has_value, "value", "\"value\":10");
            }
            return bad_argument(
                "body: the member 'parameter' is missing or unknown; write 'epoch_length', 'mana', "
                "'block_time', 'min_lock' (with 'tokens') or 'max_portals'");
          });
 }
+
+namespace {
+
+std::string push_trouble(compute::Fault fault, compute::Block block) {
+  switch (fault) {
+    case compute::Fault::kBlocksFollowTime:
+      return fmt::format(
+          "block {} cannot be pushed: blocks follow from time here; write 'blocks: pushed' under "
+          "'compute: ledger' to push them",
+          block);
+    case compute::Fault::kBlockTooFar:
+      return fmt::format(
+          "block {} cannot be pushed: it is more than {} blocks after the last one, or beyond "
+          "2^61 - 1; check the number",
+          block, compute::kPushAheadMax);
+    default:
+      return fmt::format("block {} cannot be pushed: blocks never go back; push a later one",
+                         block);
+  }
+}
+
+}  // namespace
 
 void push_block(Exchange& exchange) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
@@ -218,11 +267,7 @@ void push_block(Exchange& exchange) {
   if (!fault) {
     exchange.fail(fault.error());
   } else if (*fault != compute::Fault::kNone) {
-    answer_fault(
-        exchange, *fault,
-        fmt::format("block {} cannot be pushed: blocks never go back, and follow from time "
-                    "unless 'blocks: pushed' is written; push a later one",
-                    *body->block));
+    answer_fault(exchange, *fault, push_trouble(*fault, *body->block));
   } else {
     exchange.answer_state("pushed");
   }
@@ -317,7 +362,7 @@ void show_allocations(Exchange& exchange) {
         .worker = std::string(*worker), .block = block, .fault = found.fault};
     document.set = allocation_set(of, found, epoch_time);
     for (const compute::BrokenCluster& row : found.broken) {
-      document.broken.emplace_back(of.clusters()[row.cluster].wallet, row.fault);
+      document.broken.push_back({of.clusters()[row.cluster].wallet, row.fault});
     }
     exchange.answer.content_type = kJsonType;
     append_allocations(exchange.answer.body, document);
@@ -334,9 +379,7 @@ void show_allocations(Exchange& exchange) {
     exchange.fail(Problem::kNotFound,
                   fmt::format("epoch {} has not begun; ask for one that has", epoch));
   } else {
-    const auto& [old, block] = **past;
-    const std::int64_t seconds = old.clock().length * old.parameters().block_time_s;
-    show(old, block, Duration{seconds * 1'000'000'000});
+    show((*past)->ledger, (*past)->block, (*past)->epoch_time);
   }
 }
 
@@ -446,6 +489,10 @@ void cancel_query(Exchange& exchange) {
 void show_query(Exchange& exchange) {
   const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
   if (worker == nullptr) return;
+  if (const Result<std::string_view> named = exchange.query.one("query"); !named) {
+    exchange.fail(named.error());
+    return;
+  }
   std::int64_t query = 0;
   if (!read_number(exchange, "query", query)) return;
   std::string_view state = "gone";

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
+#include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/compute/query_cost.h"
 #include "weir/wire/http/read.h"
@@ -15,6 +17,8 @@ namespace {
 
 namespace compute = system::compute;
 using compute::Op;
+
+constexpr std::size_t kBrokenShownMax = 1'000;  // of the clusters that a worker leaves out
 
 // --- reading
 
@@ -76,6 +80,7 @@ constexpr Member<LedgerBody> kLedgerMembers[] = {
     {"amount", read_amount},
     {"duration",
      [](Reader& in, LedgerBody& into) {
+       into.has_value = true;
        return read_natural(in, "duration", into.operation.value);
      }},
     {"auto", [](Reader& in, LedgerBody& into) { return in.flag("auto", into.is_auto.emplace()); }},
@@ -93,7 +98,10 @@ constexpr Member<LedgerBody> kLedgerMembers[] = {
     {"parameter",
      [](Reader& in, LedgerBody& into) { return in.text("parameter", into.parameter); }},
     {"value",
-     [](Reader& in, LedgerBody& into) { return read_natural(in, "value", into.operation.value); }},
+     [](Reader& in, LedgerBody& into) {
+       into.has_value = true;
+       return read_natural(in, "value", into.operation.value);
+     }},
     {"block",
      [](Reader& in, LedgerBody& into) { return read_natural(in, "block", into.block.emplace()); }},
 };
@@ -210,6 +218,14 @@ std::string_view split_name(const compute::Cluster& cluster) {
   if (std::holds_alternative<compute::Subset>(*cluster.split)) return "subset";
   if (std::holds_alternative<compute::Shares>(*cluster.split)) return "shares";
   return std::get<compute::CustomStrategy>(*cluster.split).name;
+}
+
+void append_left_out(std::string& out, const compute::LeftOut& row) {
+  out += R"({"cluster":)";
+  append_quoted(out, row.cluster);
+  out += R"(,"fault":")";
+  out += to_string(row.fault);
+  out += R"("})";
 }
 
 }  // namespace
@@ -367,13 +383,8 @@ void append_allocations(std::string& out, const AllocationsDocument& document) {
   out += R"(,"fault":)";
   append_quoted(out, document.fault == compute::Fault::kNone ? "" : to_string(document.fault));
   out += R"(,"broken":)";
-  append_list(out, document.broken, [&](const auto& row) {
-    out += R"({"cluster":)";
-    append_quoted(out, row.first);
-    out += R"(,"fault":")";
-    out += to_string(row.second);
-    out += R"("})";
-  });
+  append_list(out, document.broken,
+              [&](const compute::LeftOut& row) { append_left_out(out, row); });
   out += '}';
 }
 
@@ -395,13 +406,21 @@ constexpr Member<compute::ClusterAllocation> kAllocationMembers[] = {
      }},
 };
 
-struct BrokenRow {
-  std::string_view cluster{};
-  std::string_view fault{};
-};
-constexpr Member<BrokenRow> kBrokenMembers[] = {
-    {"cluster", [](Reader& in, BrokenRow& into) { return in.text("cluster", into.cluster); }},
-    {"fault", [](Reader& in, BrokenRow& into) { return in.text("fault", into.fault); }},
+// A fault that only a newer weir knows counts as `otherwise`; an empty one as none.
+bool read_fault(Reader& in, compute::Fault otherwise, compute::Fault& fault) {
+  std::string_view name;
+  if (!in.text("fault", name)) return false;
+  if (!name.empty()) fault = compute::fault_of(name).value_or(otherwise);
+  return true;
+}
+
+constexpr Member<compute::LeftOut> kBrokenMembers[] = {
+    {"cluster",
+     [](Reader& in, compute::LeftOut& into) { return read_owned(in, "cluster", into.cluster); }},
+    {"fault",
+     [](Reader& in, compute::LeftOut& into) {
+       return read_fault(in, compute::Fault::kStrategyFailed, into.fault);
+     }},
 };
 
 constexpr Member<AllocationsDocument> kDocumentMembers[] = {
@@ -427,19 +446,32 @@ constexpr Member<AllocationsDocument> kDocumentMembers[] = {
      }},
     {"fault",
      [](Reader& in, AllocationsDocument& into) {
-       std::string_view fault;
-       if (!in.text("fault", fault)) return false;
-       if (!fault.empty()) into.fault = compute::Fault::kNotActive;
-       return true;
+       return read_fault(in, compute::Fault::kNotActive, into.fault);
      }},
     {"broken",
-     [](Reader& in, AllocationsDocument&) {
+     [](Reader& in, AllocationsDocument& into) {
        return in.list("broken", [&] {
-         BrokenRow row;
-         return in.object<BrokenRow>("a broken cluster", kBrokenMembers, row);
+         return in.object<compute::LeftOut>("a broken cluster", kBrokenMembers,
+                                            into.broken.emplace_back());
        });
      }},
 };
+
+Status check_unique(const compute::AllocationSet& set) {
+  std::unordered_set<std::string_view> clusters;
+  std::unordered_set<std::string_view> portals;
+  const auto twice = [](std::string_view what, std::string_view name) {
+    return bad_argument(
+        fmt::format("the allocations: {} {} is there twice; write it once", what, in_quotes(name)));
+  };
+  for (const compute::ClusterAllocation& row : set.clusters) {
+    if (!clusters.insert(row.cluster).second) return twice("cluster", row.cluster);
+    for (const std::string& portal : row.portals) {
+      if (!portals.insert(portal).second) return twice("portal", portal);
+    }
+  }
+  return Done{};
+}
 
 }  // namespace
 
@@ -455,6 +487,7 @@ Result<AllocationsDocument> read_allocations(std::string_view text) {
         "the allocations: 'epoch_time_ns' is missing or out of range; write how long an epoch "
         "lasts, from 1 ns to 2^62 ns");
   }
+  if (Status status = check_unique(into.set); !status) return std::move(status).error();
   return into;
 }
 
@@ -541,6 +574,9 @@ void append_worker(std::string& out, const compute::WorkerTotals& totals,
   append_quoted(out, feed.trouble);
   out += R"(,"warning":)";
   append_quoted(out, feed.warning);
+  out += R"(,"broken":)";
+  append_list(out, std::span(feed.broken).first(std::min(feed.broken.size(), kBrokenShownMax)),
+              [&](const compute::LeftOut& row) { append_left_out(out, row); });
   out += '}';
 }
 

@@ -27,7 +27,8 @@ struct LedgerBody {
   std::string_view parameter{};  // to set
   std::optional<std::int64_t> block{};
   std::optional<bool> is_auto{};
-  bool has_amount = false;
+  bool has_amount = false;  // as tokens, or in parts
+  bool has_value = false;   // also a duration
 };
 Result<LedgerBody> read_ledger_body(std::string_view body,
                                     std::span<const std::string_view> members, Texts& texts);
@@ -60,11 +61,12 @@ struct AllocationsDocument {
   std::string worker{};
   system::compute::Block block = 0;
   system::compute::AllocationSet set{};
-  // Why there are none: the worker is not active. Read back as none, or as kNotActive.
+  // Why there are none: the worker is not active. One that is not known here is read as that.
   system::compute::Fault fault = system::compute::Fault::kNone;
-  std::vector<std::pair<std::string, system::compute::Fault>> broken{};  // not read back
+  std::vector<system::compute::LeftOut> broken{};
 };
 void append_allocations(std::string& out, const AllocationsDocument& document);
+// Refused where a cluster or a portal is there twice: which one counts would be a guess.
 Result<AllocationsDocument> read_allocations(std::string_view text);
 
 void append_admission(std::string& out, const system::compute::Admission& said);

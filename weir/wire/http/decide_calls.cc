@@ -1,10 +1,13 @@
 // Acquire, peek and batch: questions that end in a decision.
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "weir/engine/owned_request.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
@@ -44,19 +47,17 @@ constexpr std::string_view kWaitAlone =
 constexpr std::string_view kNoWaitInBatch =
     "body: a request in a batch cannot 'wait'; ask for it by POST /v1/acquire";
 
-void wait_for(Exchange& exchange, const Ask& ask) {
-  if (!ask.up_to.empty() || ask.book_within.count() > 0) {
-    exchange.fail(Problem::kBadArgument, kWaitAlone);
-    return;
-  }
-  Api& api = exchange.api;
-  auto answer_later = [&api, later = exchange.later,
-                       route = exchange.answer.route](const Result<Decision>& decision) {
+// Answers a request after its handler has returned. `deny`: the status of a refusal; 0: the
+// usual one.
+engine::WaitCallback answer_later(Exchange& exchange, unsigned deny = 0) {
+  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
+          deny](const Result<Decision>& decision) {
     Answer answer;
     answer.route = route;
     if (decision) {
       answer.hold = decision->hold;
       api.answer_decision(*decision, false, api.host().now(), answer);
+      if (!decision->allowed() && deny != 0) answer.status = deny;
     } else {
       const Problem problem = problem_of(decision.error().code);
       answer.status = status_of(problem);
@@ -65,9 +66,41 @@ void wait_for(Exchange& exchange, const Ask& ask) {
     }
     later(std::move(answer));
   };
+}
+
+bool is_elsewhere(const Result<Decision>& answer) {
+  return answer && answer->verdict == Verdict::kElsewhere;
+}
+
+// Asks limits that are kept elsewhere, and tells `callback` what they said.
+void ask_elsewhere(const Exchange& exchange, const Ask& ask, engine::WaitCallback callback) {
+  Api& api = exchange.api;
+  const engine::Request request = ask.request();
+  if (engine::DecisionSink* const sink = api.settings().sink) {
+    callback = [sink, now = exchange.now, hold = ask.hold, wait = ask.wait,
+                owned = std::make_shared<engine::OwnedRequest>(request),
+                callback = std::move(callback)](const Result<Decision>& answer) {
+      sink->record({&owned->view(), 1}, {hold, wait, {}, {}}, now, {&answer, 1});
+      callback(answer);
+    };
+  }
+  api.engine().ask(request, options_of(ask), exchange.now, exchange.now + ask.wait,
+                   std::move(callback));
+}
+
+void wait_for(Exchange& exchange, const Ask& ask) {
+  if (!ask.up_to.empty() || ask.book_within.count() > 0) {
+    exchange.fail(Problem::kBadArgument, kWaitAlone);
+    return;
+  }
+  Api& api = exchange.api;
   const engine::WaitOptions options{.deadline = exchange.now + ask.wait, .hold = ask.hold};
   Result<engine::WaitStart> start =
-      api.engine().wait(ask.request(), options, exchange.now, std::move(answer_later));
+      api.engine().wait(ask.request(), options, exchange.now, answer_later(exchange));
+  if (start && start->decision.verdict == Verdict::kElsewhere) {
+    exchange.waits = true;
+    return ask_elsewhere(exchange, ask, answer_later(exchange));
+  }
   if (start && api.settings().sink != nullptr) record(exchange, ask, start->decision);
   if (!start) {
     exchange.fail(start.error());
@@ -90,8 +123,29 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-void append_item(std::string& out, const Result<Decision>& decision, bool up_to, Instant now) {
-  if (out.back() != '[') out += ',';
+// Decisions of a batch that come later, and the others, until the last of them is there.
+struct Gathering {
+  std::mutex lock;
+  std::string body;                  // with gaps
+  std::vector<std::size_t> offsets;  // of the gaps
+  std::vector<std::string> items;    // that belong there
+  std::size_t missing = 1;           // the handler itself counts until it is through
+
+  std::string whole() const {
+    std::string out;
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      out.append(body, done, offsets[i] - done);
+      out += items[i];
+      done = offsets[i];
+    }
+    out.append(body, done);
+    return out;
+  }
+};
+using SharedGathering = std::shared_ptr<Gathering>;
+
+void append_decided(std::string& out, const Result<Decision>& decision, bool up_to, Instant now) {
   if (decision) {
     append_decision(out, *decision, up_to ? Granted::kAsked : Granted::kNotAsked, now);
   } else {
@@ -99,9 +153,46 @@ void append_item(std::string& out, const Result<Decision>& decision, bool up_to,
   }
 }
 
+// Leaves a gap for a decision that is made elsewhere.
+void gather_later(Exchange& exchange, const Ask& ask, SharedGathering& gathering) {
+  if (gathering == nullptr) gathering = std::make_shared<Gathering>();
+  std::size_t place = 0;
+  {
+    const std::scoped_lock lock(gathering->lock);
+    place = gathering->items.size();
+    gathering->items.emplace_back();
+    gathering->offsets.push_back(exchange.answer.body.size());
+    gathering->missing += 1;
+  }
+  ask_elsewhere(exchange, ask,
+                [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
+                 gathering, place](const Result<Decision>& decision) {
+                  const std::scoped_lock lock(gathering->lock);
+                  append_decided(gathering->items[place], decision, false, api.host().now());
+                  gathering->missing -= 1;
+                  if (gathering->missing > 0) return;
+                  Answer answer;
+                  answer.route = route;
+                  answer.content_type = kJsonType;
+                  answer.body = gathering->whole();
+                  later(std::move(answer));
+                });
+}
+
+void append_item(Exchange& exchange, const Ask& ask, const Result<Decision>& decision,
+                 SharedGathering& gathering) {
+  std::string& out = exchange.answer.body;
+  if (out.back() != '[' || gathering != nullptr) out += ',';
+  if (is_elsewhere(decision)) {
+    gather_later(exchange, ask, gathering);
+  } else {
+    append_decided(out, decision, !ask.up_to.empty(), exchange.now);
+  }
+}
+
 // As many of the plain requests that lead `asks` as one chunk holds; at least one.
 std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
-                         std::vector<Result<Decision>>& answers) {
+                         std::vector<Result<Decision>>& answers, SharedGathering& gathering) {
   std::vector<engine::Request> requests;
   for (const Ask& ask : asks.first(std::min(kChunk, asks.size()))) {
     if (!ask.is_plain()) break;
@@ -113,22 +204,18 @@ std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
   if (engine::DecisionSink* const sink = exchange.api.settings().sink) {
     sink->record(requests, {}, exchange.now, used);
   }
-  for (const Result<Decision>& decision : used) {
-    append_item(exchange.answer.body, decision, false, exchange.now);
-  }
+  for (std::size_t i = 0; i < used.size(); ++i) append_item(exchange, asks[i], used[i], gathering);
   return requests.size();
 }
 
-void decide_one(Exchange& exchange, const Ask& ask) {
+void decide_one(Exchange& exchange, const Ask& ask, SharedGathering& gathering) {
   if (ask.wait.count() > 0) {
-    append_item(exchange.answer.body, bad_argument(std::string(kNoWaitInBatch)), false,
-                exchange.now);
-    return;
+    return append_item(exchange, ask, bad_argument(std::string(kNoWaitInBatch)), gathering);
   }
   const Result<Decision> answer =
       exchange.api.engine().acquire(ask.request(), options_of(ask), exchange.now);
-  record(exchange, ask, answer);
-  append_item(exchange.answer.body, answer, !ask.up_to.empty(), exchange.now);
+  if (!is_elsewhere(answer)) record(exchange, ask, answer);
+  append_item(exchange, ask, answer, gathering);
 }
 
 }  // namespace
@@ -142,12 +229,20 @@ void acquire(Exchange& exchange) {
     exchange.fail(ask.error());
   } else if (ask->is_plain()) {
     const Result<Decision> answer = engine.decide(ask->request(), exchange.now);
+    if (is_elsewhere(answer)) {
+      exchange.waits = true;
+      return ask_elsewhere(exchange, *ask, answer_later(exchange));
+    }
     record(exchange, *ask, answer);
     answer_result(exchange, answer, false);
   } else if (ask->wait.count() > 0) {
     wait_for(exchange, *ask);
   } else {
     const Result<Decision> answer = engine.acquire(ask->request(), options_of(*ask), exchange.now);
+    if (is_elsewhere(answer)) {
+      exchange.waits = true;
+      return ask_elsewhere(exchange, *ask, answer_later(exchange));
+    }
     record(exchange, *ask, answer);
     answer_result(exchange, answer, !ask->up_to.empty());
   }
@@ -161,7 +256,13 @@ void peek(Exchange& exchange) {
     exchange.fail(ask.error());
     return;
   }
-  answer_result(exchange, exchange.api.engine().peek(ask->request(), exchange.now), false);
+  engine::Engine& engine = exchange.api.engine();
+  const Result<Decision> answer = engine.peek(ask->request(), exchange.now);
+  if (is_elsewhere(answer)) {
+    exchange.waits = true;
+    return engine.ask_peek(ask->request(), exchange.now, answer_later(exchange));
+  }
+  answer_result(exchange, answer, false);
 }
 
 // A proxy can send a client's text in a header without having to escape it: nothing
@@ -206,6 +307,10 @@ void authorize(Exchange& exchange) {
     deny = *status == "401" ? 401 : 403;
   }
   const Result<Decision> decision = exchange.api.engine().decide(ask.request(), exchange.now);
+  if (is_elsewhere(decision)) {
+    exchange.waits = true;
+    return ask_elsewhere(exchange, ask, answer_later(exchange, deny));
+  }
   record(exchange, ask, decision);
   answer_result(exchange, decision, false);
   if (decision && !decision->allowed() && deny != 0) exchange.answer.status = deny;
@@ -228,18 +333,25 @@ void batch(Exchange& exchange) {
   }
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = R"({"decisions":[)";
+  SharedGathering gathering;  // none: all is decided here
   std::vector<Result<Decision>> answers;
   answers.reserve(std::min(kChunk, batch->asks.size()));
   std::span<const Ask> left = batch->asks;
   while (!left.empty()) {
     if (left[0].is_plain()) {
-      left = left.subspan(decide_plain(exchange, left, answers));
+      left = left.subspan(decide_plain(exchange, left, answers, gathering));
     } else {
-      decide_one(exchange, left[0]);
+      decide_one(exchange, left[0], gathering);
       left = left.subspan(1);
     }
   }
   exchange.answer.body += "]}";
+  if (gathering == nullptr) return;
+  const std::scoped_lock lock(gathering->lock);
+  gathering->body = std::move(exchange.answer.body);
+  gathering->missing -= 1;
+  exchange.waits = gathering->missing > 0;
+  if (!exchange.waits) exchange.answer.body = gathering->whole();
 }
 
 }  // namespace weir::wire::http

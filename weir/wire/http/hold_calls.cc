@@ -5,6 +5,7 @@
 // found.
 
 #include "weir/base/hold_text.h"
+#include "weir/engine/shared.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"
@@ -30,6 +31,25 @@ void answer_hold(Exchange& exchange, HoldId hold, HoldState wanted, HoldState st
   }
 }
 
+// Answers about a shared hold once the store has told how it stands.
+engine::HoldCallback answer_later(Exchange& exchange, HoldId hold, HoldState wanted) {
+  exchange.waits = true;
+  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route, hold,
+          wanted](const Result<HoldState>& state) {
+    Answer answer;
+    answer.route = route;
+    const Call no_call{};
+    Later no_later;
+    Exchange late{api, no_call, {}, answer, no_later};
+    if (state) {
+      answer_hold(late, hold, wanted, *state);
+    } else {
+      late.fail(state.error());
+    }
+    later(std::move(answer));
+  };
+}
+
 }  // namespace
 
 void settle(Exchange& exchange) {
@@ -39,6 +59,11 @@ void settle(Exchange& exchange) {
   if (!asked) {
     exchange.fail(asked.error());
     return;
+  }
+  if (asked->hold.is_shared) {
+    return exchange.api.engine().ask_settle(
+        asked->hold, asked->costs, exchange.now,
+        answer_later(exchange, asked->hold, HoldState::kSettled));
   }
   const Result<HoldState> state =
       exchange.api.engine().settle(asked->hold, asked->costs, exchange.now);
@@ -56,6 +81,10 @@ void cancel(Exchange& exchange) {
     exchange.fail(hold.error());
     return;
   }
+  if (hold->is_shared) {
+    return exchange.api.engine().ask_cancel(*hold, exchange.now,
+                                            answer_later(exchange, *hold, HoldState::kCancelled));
+  }
   answer_hold(exchange, *hold, HoldState::kCancelled,
               exchange.api.engine().cancel(*hold, exchange.now));
 }
@@ -66,6 +95,10 @@ void renew(Exchange& exchange) {
   if (!asked) {
     exchange.fail(asked.error());
     return;
+  }
+  if (asked->hold.is_shared) {
+    return exchange.api.engine().ask_renew(asked->hold, asked->ttl, exchange.now,
+                                           answer_later(exchange, asked->hold, HoldState::kActive));
   }
   const Result<HoldState> state =
       exchange.api.engine().renew(asked->hold, asked->ttl, exchange.now);

@@ -17,12 +17,9 @@
 #include <string_view>
 
 #include "weir/base/time.h"
+#include "weir/base/utf8.h"
 
 namespace weir::wire::http {
-
-// Where `text` first stops being UTF-8, or npos. Overlong forms, surrogates and code
-// points above U+10FFFF are not UTF-8.
-std::size_t find_not_utf8(std::string_view text) noexcept;
 
 void append_int(std::string& out, std::int64_t value);
 void append_unsigned(std::string& out, std::uint64_t value);

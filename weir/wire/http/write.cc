@@ -69,6 +69,7 @@ unsigned status_of(Verdict verdict) noexcept {
       return 422;
     case Verdict::kOverloaded:
     case Verdict::kQueued:
+    case Verdict::kElsewhere:
       return 503;
   }
   return 503;

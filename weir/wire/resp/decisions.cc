@@ -6,7 +6,9 @@
 
 #include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
+#include "weir/engine/owned_request.h"
 #include "weir/engine/quantity.h"
+#include "weir/engine/shared.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp::internal {
@@ -81,6 +83,32 @@ void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, 
   }
 }
 
+// Asks limits that are kept elsewhere, and replies when they have answered.
+void ask_elsewhere(Run& run, const engine::Request& request, const engine::AcquireOptions& options,
+                   Duration wait) {
+  const Service& service = run.session.service();
+  engine::WaitCallback callback =
+      [deliver = run.session.deliver(),
+       place = run.session.defer(run.reply)](const Result<Decision>& answer) {
+        deliver(
+            place, [answer](Instant now, Reply& reply) { write_answer(answer, now, false, reply); },
+            answer ? answer->hold : HoldId{});
+      };
+  if (service.sink != nullptr) {
+    callback = [sink = service.sink, now = run.now, options, wait,
+                owned = std::make_shared<engine::OwnedRequest>(request),
+                callback = std::move(callback)](const Result<Decision>& answer) {
+      sink->record({&owned->view(), 1}, {options.hold, wait, {}, {}}, now, {&answer, 1});
+      callback(answer);
+    };
+  }
+  service.engine->ask(request, options, run.now, run.now + wait, std::move(callback));
+}
+
+bool is_elsewhere(const Result<Decision>& answer) {
+  return answer && answer->verdict == Verdict::kElsewhere;
+}
+
 // Decides the asks of `scratch.group` together, a few at a time: answers are large, and
 // are written out while they are still near.
 void flush_group(Run& run) {
@@ -95,7 +123,13 @@ void flush_group(Run& run) {
     const std::span answers(scratch.answers.data(), count);
     service.engine->decide(left.first(count), run.now, answers);
     if (service.sink != nullptr) service.sink->record(left.first(count), {}, run.now, answers);
-    for (const Result<Decision>& answer : answers) write_answer(answer, run.now, false, run.reply);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_elsewhere(answers[i])) [[unlikely]] {
+        ask_elsewhere(run, left[i], {}, {});
+      } else {
+        write_answer(answers[i], run.now, false, run.reply);
+      }
+    }
     left = left.subspan(count);
   }
 }
@@ -115,6 +149,7 @@ void run_ask(Run& run, const Ask& ask) {
   const engine::Request request = run.scratch.asks.request(ask);
   if (ask.wait.count() == 0) {
     const Result<Decision> answer = engine.acquire(request, ask.options, run.now);
+    if (is_elsewhere(answer)) return ask_elsewhere(run, request, ask.options, {});
     record(run, request, ask, answer);
     return write_answer(answer, run.now, !ask.options.up_to.empty(), run.reply);
   }
@@ -125,6 +160,7 @@ void run_ask(Run& run, const Ask& ask) {
   }
   const Result<Decision> answer = run.session.wait(
       request, {.deadline = run.now + ask.wait, .hold = ask.options.hold}, run.now);
+  if (is_elsewhere(answer)) return ask_elsewhere(run, request, ask.options, ask.wait);
   record(run, request, ask, answer);
   if (!run.session.is_waiting()) write_answer(answer, run.now, false, run.reply);
 }
@@ -132,6 +168,14 @@ void run_ask(Run& run, const Ask& ask) {
 void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
   if (!state) return write_error(state.error(), reply);
   reply.write_simple(to_string(*state));
+}
+
+// Replies with the state of a shared hold once the store has told it.
+engine::HoldCallback reply_later(Run& run) {
+  return [deliver = run.session.deliver(),
+          place = run.session.defer(run.reply)](const Result<engine::HoldState>& state) {
+    deliver(place, [state](Instant, Reply& reply) { write_hold_state(state, reply); }, {});
+  };
 }
 
 // The hold named by the first argument, or nothing after writing an error.
@@ -205,8 +249,20 @@ std::size_t run_peek(Run& run) {
   } else if (!ask->is_plain) {
     run.reply.write_error("BADARG WEIR.PEEK takes attributes and COST only; leave the rest out");
   } else {
-    write_answer(run.session.service().engine->peek(run.scratch.asks.request(*ask), run.now),
-                 run.now, false, run.reply);
+    engine::Engine& engine = *run.session.service().engine;
+    const engine::Request request = run.scratch.asks.request(*ask);
+    const Result<Decision> answer = engine.peek(request, run.now);
+    if (!is_elsewhere(answer)) {
+      write_answer(answer, run.now, false, run.reply);
+      return 1;
+    }
+    engine.ask_peek(
+        request, run.now,
+        [deliver = run.session.deliver(),
+         place = run.session.defer(run.reply)](const Result<Decision>& said) {
+          deliver(place,
+                  [said](Instant now, Reply& reply) { write_answer(said, now, false, reply); }, {});
+        });
   }
   return 1;
 }
@@ -256,13 +312,21 @@ std::size_t run_settle(Run& run) {
     }
     actual.push_back(*cost);
   }
-  write_hold_state(engine.settle(*hold, actual, run.now), run.reply);
+  if (hold->is_shared) {
+    engine.ask_settle(*hold, actual, run.now, reply_later(run));
+  } else {
+    write_hold_state(engine.settle(*hold, actual, run.now), run.reply);
+  }
   return 1;
 }
 
 std::size_t run_cancel(Run& run) {
-  if (const std::optional<HoldId> hold = hold_argument(run)) {
-    write_hold_state(run.session.service().engine->cancel(*hold, run.now), run.reply);
+  engine::Engine& engine = *run.session.service().engine;
+  const std::optional<HoldId> hold = hold_argument(run);
+  if (hold && hold->is_shared) {
+    engine.ask_cancel(*hold, run.now, reply_later(run));
+  } else if (hold) {
+    write_hold_state(engine.cancel(*hold, run.now), run.reply);
   }
   return 1;
 }
@@ -273,6 +337,8 @@ std::size_t run_renew(Run& run) {
   const Result<Duration> ttl = engine::parse_duration("the duration", run.arguments(0)[1]);
   if (!ttl) {
     write_error(ttl.error(), run.reply);
+  } else if (hold->is_shared) {
+    run.session.service().engine->ask_renew(*hold, *ttl, run.now, reply_later(run));
   } else {
     write_hold_state(run.session.service().engine->renew(*hold, *ttl, run.now), run.reply);
   }

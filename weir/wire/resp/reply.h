@@ -31,6 +31,7 @@ class Reply {
   explicit Reply(std::string& out) noexcept : out_(out) {}
 
   int version() const noexcept { return version_; }
+  std::size_t bytes() const noexcept { return out_.size(); }  // in the buffer
   // Requires 2 or 3.
   void set_version(int version) noexcept;
 

@@ -24,17 +24,19 @@ bool are_views_of(std::string_view bytes, Words words) {
 
 }  // namespace
 
-Session::Session(const Service& service, std::uint64_t id, Waiter waiter, JobWaiter job_waiter)
+Session::Session(const Service& service, std::uint64_t id, Waiter waiter,
+                 std::function<Deliver()> make_deliver, JobWaiter job_waiter)
     : service_(&service),
       parser_(service.bounds),
       waiter_(std::move(waiter)),
+      make_deliver_(std::move(make_deliver)),
       job_waiter_(std::move(job_waiter)),
       id_(id) {}
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
   std::size_t done = 0;
   for (;;) {
-    if (waiting_ || closing_ || is_full(out)) return done;
+    if (is_waiting() || closing_ || is_full(out)) return done;
     scratch.words.clear();
     scratch.items.clear();
     Parsed parsed;
@@ -52,6 +54,8 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
     } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
 
     const std::size_t ran = run_items(now, scratch, out);
+    if (late_.missing > 0) [[unlikely]]
+      hold_back(out);
     scratch.commands += ran;
     if (ran < scratch.items.size()) {
       // The rest comes again later, from the command after the one that stopped us.
@@ -59,7 +63,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
       return scratch.items[ran - 1].end;
     }
     if (parsed.kind == ParsedKind::kNeedMore) return done;
-    if (parsed.kind == ParsedKind::kError && !waiting_ && !closing_) {
+    if (parsed.kind == ParsedKind::kError && !is_waiting() && !closing_) {
       Reply(out).write_error(fmt::format("ERR {}", parsed.error));
       closing_ = true;
     }
@@ -106,7 +110,7 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
     }
     Run run{*this, reply, now, scratch, items.subspan(at, end - at)};
     at += command->run(run);
-    if (waiting_ || closing_) break;
+    if (is_waiting() || closing_) break;
   }
   return at;
 }
@@ -121,6 +125,38 @@ void Session::resume(const Result<Decision>& answer, Instant now, std::string& o
   } else {
     internal::write_error(answer.error(), reply);
   }
+}
+
+std::size_t Session::defer(const Reply& reply) {
+  late_.missing += 1;
+  late_.offsets.push_back(reply.bytes());
+  late_.replies.emplace_back();
+  return late_.replies.size() - 1;
+}
+
+// What was written after the first reply that is missing goes out after it.
+void Session::hold_back(std::string& out) {
+  const std::size_t first = late_.offsets.front();
+  late_.held = out.substr(first);
+  out.resize(first);
+  for (std::size_t& offset : late_.offsets) offset -= first;
+}
+
+bool Session::deliver(std::size_t place, const WriteLate& write, Instant now, std::string& out) {
+  Reply reply(late_.replies[place]);
+  reply.set_version(version_);
+  write(now, reply);
+  late_.missing -= 1;
+  if (late_.missing > 0) return false;
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < late_.offsets.size(); ++i) {
+    out.append(late_.held, done, late_.offsets[i] - done);
+    out += late_.replies[i];
+    done = late_.offsets[i];
+  }
+  out.append(late_.held, done);
+  late_ = {};
+  return true;
 }
 
 void Session::resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out) {

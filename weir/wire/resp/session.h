@@ -7,7 +7,9 @@
 //   bytes ─► Parser ─► commands ─► groups of neighbours ─► engine ─► replies
 //
 // A command that waits blocks the later ones of its own connection, as in Redis:
-// run() stops there, and resume() goes on once the answer has come.
+// run() stops there, and resume() goes on once the answer has come. A group of commands of
+// which some are decided elsewhere does the same, once: its replies go out together, in
+// order, when the last of them has been delivered.
 //
 // Thread safety: none. A session belongs to one event loop.
 
@@ -81,6 +83,12 @@ struct Scratch {
   std::size_t commands = 0;  // run since the server last set it to 0
 };
 
+// Writes the reply to a command that was answered later.
+using WriteLate = std::function<void(Instant now, Reply& reply)>;
+// Brings such a reply to its session, from any thread: its place, and the hold to be given
+// up if the client has left.
+using Deliver = std::function<void(std::size_t place, WriteLate write, HoldId hold)>;
+
 class Session {
  public:
   // Starts a wait whose answer will come through resume().
@@ -91,7 +99,9 @@ class Session {
   // resume_job().
   using JobWaiter = std::function<system::pool::JobAnswered()>;
 
-  Session(const Service& service, std::uint64_t id, Waiter waiter, JobWaiter job_waiter = {});
+  // `make_deliver`: called on the loop; what it makes may outlive the session.
+  Session(const Service& service, std::uint64_t id, Waiter waiter,
+          std::function<Deliver()> make_deliver = {}, JobWaiter job_waiter = {});
 
   // Runs the whole commands in `bytes`, all at one instant, and appends their replies
   // to `out`. Returns how many bytes are done with; the rest must be presented again,
@@ -101,11 +111,15 @@ class Session {
   // Replies to the command that was waiting. Call run() with the rest afterwards.
   void resume(const Result<Decision>& answer, Instant now, std::string& out);
 
+  // What Deliver was given for `place`. True: it was the last of its group, and all their
+  // replies are in `out`. Call run() with the rest afterwards.
+  bool deliver(std::size_t place, const WriteLate& write, Instant now, std::string& out);
+
   // The same for a job of the pools.
   void resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out);
   void resume_job(const Error& error, std::string& out);
 
-  bool is_waiting() const noexcept { return waiting_; }
+  bool is_waiting() const noexcept { return waiting_ || late_.missing > 0; }
   std::uint64_t ticket() const noexcept { return ticket_; }
   std::uint64_t job_ticket() const noexcept { return job_ticket_; }  // 0: no job waits
   // The connection is to be closed once its replies are sent.
@@ -126,6 +140,9 @@ class Session {
   void set_name(std::string_view name) { name_ = name; }
   void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
+  // The next reply comes later: its place, for Deliver.
+  std::size_t defer(const Reply& reply);
+  Deliver deliver() const { return make_deliver_(); }
   // Decides, or waits: then is_waiting() holds, and resume() will reply.
   Result<Decision> wait(const engine::Request& request, const engine::WaitOptions& options,
                         Instant now);
@@ -137,12 +154,23 @@ class Session {
   }
 
  private:
+  // Replies that come later, and those written after the first of them.
+  struct Late {
+    std::size_t missing = 0;
+    std::vector<std::size_t> offsets;  // where they belong, in the buffer and then in `held`
+    std::vector<std::string> replies;
+    std::string held;
+  };
+
   void look_up_role();
+  void hold_back(std::string& out);
   std::size_t run_items(Instant now, Scratch& scratch, std::string& out);
 
   const Service* service_;
   Parser parser_;
   Waiter waiter_;
+  std::function<Deliver()> make_deliver_;
+  Late late_;
   JobWaiter job_waiter_;
   std::uint64_t id_;
   std::uint64_t ticket_ = 0;

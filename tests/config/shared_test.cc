@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/support.h"
+
+namespace weir::config {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kRedis = "redis: { url: redis://localhost }\n";
+
+std::string message(const std::string& text) {
+  const Result<Config> config = parse(text, "weir.yaml");
+  return config ? "no mistake" : config.error().message;
+}
+std::string limit(std::string_view meter) {
+  return std::string(kRedis) + "limits: [ { name: a, " + std::string(meter) +
+         ", store: redis } ]\n";
+}
+
+TEST(SharedLimit, IsReadWithItsDefaults) {
+  const Config config = config_of(limit("bucket: { rate: 10/s }"));
+  ASSERT_TRUE(config.redis.has_value());
+  EXPECT_EQ(config.redis->name, "weir");
+  EXPECT_EQ(config.redis->timeout, 20ms);
+  EXPECT_EQ(config.redis->connections, 1u);
+  const engine::Rule* rule = config.rules->find("a");
+  ASSERT_TRUE(rule->shared.has_value());
+  EXPECT_EQ(rule->shared->outage, engine::Outage::kDeny);
+}
+
+TEST(SharedLimit, MayStayInMemory) {
+  const Config config =
+      config_of("limits: [ { name: a, bucket: { rate: 10/s }, store: memory } ]\n");
+  EXPECT_FALSE(config.rules->find("a")->shared.has_value());
+}
+
+TEST(SharedLimit, NeedsARedis) {
+  EXPECT_EQ(message("limits: [ { name: a, bucket: { rate: 10/s }, store: redis } ]\n"),
+            "weir.yaml:1:11: limit 'a': store is 'redis', but there is no 'redis' at the top "
+            "level; write 'redis: { url: redis://localhost:6379 }'");
+}
+
+TEST(SharedLimit, IsRefusedWhereRedisCannotCountIt) {
+  EXPECT_THAT(message(limit("window: { limit: 1, every: 1500ns }")),
+              HasSubstr("the window is 1us500ns, but a shared limit is decided on the clock of "
+                        "Redis, in microseconds"));
+  EXPECT_THAT(message(limit("ticker: { interval: 1ns }")), HasSubstr("interval is 1ns"));
+  EXPECT_THAT(message(limit("log: { limit: 5000, window: 500us }")), HasSubstr("finer than a micro"));
+  EXPECT_THAT(message(limit("slots: { limit: 9007199254740992 }")), HasSubstr("exceeds 2^52"));
+  EXPECT_THAT(message(limit("bucket: { rate: 4611686018427387903/s }")),
+              HasSubstr("too fine or too fast"));
+}
+
+TEST(SharedLimit, TakesWhatRedisCanJustCount) {
+  EXPECT_EQ(message(limit("slots: { limit: 4503599627370496 }")), "no mistake");
+  EXPECT_THAT(message(limit("slots: { limit: 4503599627370497 }")), HasSubstr("exceeds 2^52"));
+}
+
+TEST(SharedLimit, OfSlotsIsNotDecidedByOneServerAlone) {
+  EXPECT_THAT(
+      message(std::string(kRedis) +
+              "limits: [ { name: a, slots: { limit: 1 }, store: redis, outage: local } ]\n"),
+      HasSubstr("it does not know whose work has ended"));
+}
+
+TEST(SharedLimit, HasAnOutagePolicyOnlyInRedis) {
+  EXPECT_THAT(message("limits: [ { name: a, bucket: { rate: 1/s }, outage: allow } ]\n"),
+              HasSubstr("write 'store: redis' too, or leave it out"));
+}
+
+TEST(Redis, SaysWhatIsWrongWithItsAddress) {
+  EXPECT_THAT(message("redis: { url: http://localhost }\n"),
+              HasSubstr("weir.yaml:1:15: redis: url"));
+}
+
+TEST(Redis, TakesARestartToBegin) {
+  const Config without = config_of("limits: []\n");
+  const Config with = config_of(std::string(kRedis));
+  EXPECT_FALSE(keep_redis(without, with));
+  EXPECT_TRUE(keep_redis(with, with));
+  EXPECT_TRUE(keep_redis(with, without));
+  EXPECT_THAT(needs_restart(with, without), ::testing::Contains("redis"));
+}
+
+}  // namespace
+}  // namespace weir::config

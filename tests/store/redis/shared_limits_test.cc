@@ -1,0 +1,367 @@
+#include "weir/store/redis/shared_limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/store/redis/shared_support.h"
+#include "weir/base/clock.h"
+#include "weir/base/hold_text.h"
+
+namespace weir::store::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::HoldState;
+using engine::Outage;
+using engine::RuleSetSpec;
+using ::testing::HasSubstr;
+using testing::RedisServer;
+
+// Generous: these tests are about what is decided, not how fast.
+SharedOptions patient() { return {.timeout = 30s}; }
+
+RuleSetSpec ten_an_hour(Outage outage = Outage::kDeny) {
+  return {.limits = {{.name = "calls",
+                      .per = {"client"},
+                      .meter = engine::BucketSpec{.amount = 10, .period = 1h, .burst = 10},
+                      .shared = engine::SharedSpec{outage}}}};
+}
+
+RuleSetSpec two_at_once() {
+  return {.limits = {{.name = "running",
+                      .meter = engine::SlotsSpec{.limit = 2, .queue = 0, .hold = 10s},
+                      .shared = engine::SharedSpec{}}}};
+}
+
+const engine::Attribute kAcme[] = {{"client", "acme"}};
+const engine::Request kCall{.attributes = kAcme};
+const engine::Request kAny{};
+
+template <typename Condition>
+bool eventually(Condition&& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+int admitted(SharedEngine& server, int asked) {
+  int count = 0;
+  for (int i = 0; i < asked; ++i) {
+    const Result<Decision> decision = server.acquire(kCall);
+    EXPECT_TRUE(decision) << decision.error().message;
+    if (decision && decision->allowed()) ++count;
+  }
+  return count;
+}
+
+TEST(SharedLimits, AreOneLimitForTwoEngines) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), ten_an_hour(), clock, patient());
+  SharedEngine second(redis.url(), ten_an_hour(), clock, patient());
+  EXPECT_EQ(admitted(first, 4), 4);
+  EXPECT_EQ(admitted(second, 8), 6);
+  EXPECT_EQ(admitted(first, 1), 0);
+}
+
+TEST(SharedLimits, AreSaidToBeElsewhereByCallsThatAnswerAtOnce) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
+  const Result<Decision> decision = server.engine().decide(kCall, clock.now());
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->verdict, Verdict::kElsewhere);
+  EXPECT_EQ(server.limits().counts().asked, 0u);
+}
+
+TEST(SharedLimits, WithoutAStoreAreAnError) {
+  auto engine = std::move(*engine::Engine::create(compiled(ten_an_hour())));
+  const Result<Decision> decision = engine->decide(kCall, kStart);
+  ASSERT_FALSE(decision);
+  EXPECT_THAT(decision.error().message, HasSubstr("limit 'calls': it is shared"));
+}
+
+TEST(SharedLimits, ThatRefuseLeaveLocalLimitsAsTheyWere) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = ten_an_hour();
+  rules.limits.push_back({.name = "here", .meter = engine::WindowSpec{100, 24h}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  EXPECT_EQ(admitted(server, 12), 10);
+  const Result<engine::Inspection> here = server.engine().inspect("here", {}, clock.now());
+  ASSERT_TRUE(here);
+  EXPECT_EQ(here->remaining, 90);
+  EXPECT_EQ(server.engine().holds(), 0u);
+}
+
+TEST(SharedLimits, AreNotAskedWhereALocalLimitRefuses) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = ten_an_hour();
+  rules.limits.push_back({.name = "here", .meter = engine::WindowSpec{1, 24h}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  EXPECT_EQ(admitted(server, 5), 1);
+  EXPECT_EQ(server.limits().counts().asked, 1u);
+}
+
+TEST(SharedLimits, WaitUntilTheRequestFits) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules{.limits = {{.name = "calls",
+                                .meter = engine::BucketSpec{.amount = 20, .period = 1s, .burst = 1},
+                                .shared = engine::SharedSpec{}}}};
+  SharedEngine server(redis.url(), rules, clock, patient(), true);
+  ASSERT_TRUE(server.acquire(kAny)->allowed());
+  const Result<Decision> waited = server.acquire(kAny, {}, 1h);
+  ASSERT_TRUE(waited) << waited.error().message;
+  EXPECT_TRUE(waited->allowed());
+}
+
+TEST(SharedHold, IsSettledByAnotherEngine) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = ten_an_hour();
+  rules.limits[0].unit = "tokens";
+  rules.units = {{"tokens"}};
+  auto first = std::make_unique<SharedEngine>(redis.url(), rules, clock, patient());
+  SharedEngine second(redis.url(), rules, clock, patient());
+  const engine::Cost estimate[] = {{"tokens", 8}};
+  const engine::Request request{.attributes = kAcme, .costs = estimate};
+  const Result<Decision> held = first->acquire(request, {.hold = 60s});
+  ASSERT_TRUE(held && held->allowed());
+  ASSERT_TRUE(held->hold.is_shared);
+  first.reset();
+
+  const engine::Cost actual[] = {{"tokens", 3}};
+  const Result<HoldState> settled = second.settle(held->hold, actual);
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(*settled, HoldState::kSettled);
+  EXPECT_EQ(second.peek(request)->outcomes()[0].remaining, 7);
+
+  EXPECT_EQ(*second.settle(held->hold, {}), HoldState::kSettled);
+  EXPECT_EQ(*second.cancel(held->hold), HoldState::kSettled);
+  EXPECT_EQ(second.peek(request)->outcomes()[0].remaining, 7);
+}
+
+TEST(SharedHold, OfADeadEngineGivesItsSlotBackWhenItEnds) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  auto first = std::make_unique<SharedEngine>(redis.url(), two_at_once(), clock, patient());
+  SharedEngine second(redis.url(), two_at_once(), clock, patient());
+  const Result<Decision> a = first->acquire(kAny);
+  ASSERT_TRUE(a && a->allowed());
+  clock.advance(1s);
+  const Result<Decision> b = second.acquire(kAny);
+  ASSERT_TRUE(b && b->allowed());
+  first.reset();
+  EXPECT_FALSE(second.acquire(kAny)->allowed());
+  clock.advance(9s - 1us);
+  EXPECT_FALSE(second.acquire(kAny)->allowed());
+  clock.advance(1us);
+  EXPECT_TRUE(second.acquire(kAny)->allowed());
+  EXPECT_EQ(*second.cancel(a->hold), HoldState::kGone);
+  EXPECT_FALSE(second.acquire(kAny)->allowed());
+}
+
+TEST(SharedHold, ThatNobodyMadeIsGone) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
+  const Result<HoldState> state = server.cancel({7, 7, true});
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(*state, HoldState::kGone);
+}
+
+// --- what Redis holds
+
+TEST(SharedKey, ExpiresWhenTheBucketIsFullAgain) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  SharedEngine server(redis.url(), ten_an_hour(), here, patient(), true);
+  ASSERT_EQ(admitted(server, 1), 1);
+  const std::string left = redis.ask("PTTL weir:1:{weir}:b:calls:acme");
+  ASSERT_EQ(left[0], ':') << left;
+  const long ms = std::stol(left.substr(1));
+  EXPECT_LE(ms, 360'001);  // a tenth of an hour
+  EXPECT_GT(ms, 240'000);
+}
+
+TEST(SharedKey, IsNoLargerThanAStringOfTheSameKeyValueAndExpiry) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = ten_an_hour();
+  rules.limits.push_back({.name = "window",
+                          .per = {"client"},
+                          .meter = engine::WindowSpec{10, 1h},
+                          .shared = engine::SharedSpec{}});
+  rules.limits.push_back({.name = "ticker",
+                          .per = {"client"},
+                          .meter = engine::TickerSpec{1, 1h, 10},
+                          .shared = engine::SharedSpec{}});
+  rules.limits.push_back({.name = "log",
+                          .per = {"client"},
+                          .meter = engine::LogSpec{10, 1h},
+                          .shared = engine::SharedSpec{}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  ASSERT_EQ(admitted(server, 3), 3);
+  for (const std::string key : {"b:calls", "w:window", "t:ticker", "l:log"}) {
+    const std::string name = "weir:1:{weir}:" + key + ":acme";
+    const long ours = std::stol(redis.ask("MEMORY USAGE " + name).substr(1));
+    const long bytes = std::stol(redis.ask("STRLEN " + name).substr(1));
+    const std::string other = "x" + name.substr(1);
+    redis.ask("SET " + other + " " + std::string(static_cast<std::size_t>(bytes), 'v') +
+              " PX 1000000");
+    const long yardstick = std::stol(redis.ask("MEMORY USAGE " + other).substr(1));
+    EXPECT_LE(ours * 10, yardstick * 11) << name;
+  }
+}
+
+TEST(SharedKey, OfSomebodyElseIsANamedErrorAndNothingIsCharged) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = ten_an_hour(Outage::kAllow);
+  rules.limits.push_back({.name = "second",
+                          .meter = engine::WindowSpec{5, 24h},
+                          .shared = engine::SharedSpec{Outage::kAllow}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  const std::string key = "weir:1:{weir}:w:second";
+  for (const std::string& foreign : {"SET " + key + " hello", "RPUSH " + key + " hello"}) {
+    redis.ask("DEL " + key);
+    redis.ask(foreign);
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_FALSE(decision);
+    EXPECT_EQ(decision.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(decision.error().message, HasSubstr("key '" + key + "'"));
+    EXPECT_THAT(decision.error().message, HasSubstr("weir did not write"));
+  }
+  redis.ask("DEL " + key);
+  const Result<Decision> decision = server.acquire(kCall);
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_EQ(decision->outcome("calls")->remaining, 9);
+}
+
+// --- outages
+
+TEST(SharedOutage, DeniesByDefaultAndEndsWithoutARestart) {
+  RedisServer redis({.keeps_data = true});
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  SharedEngine server(redis.url(), ten_an_hour(), here, {.timeout = 1s}, true);
+  ASSERT_EQ(admitted(server, 2), 2);
+  redis.kill();
+  const Result<Decision> refused = server.acquire(kCall);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("limit 'calls'"));
+  redis.start();
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    const Result<Decision> decision = server.peek(kCall);
+    return decision && decision->outcomes()[0].remaining == 8;
+  }));
+}
+
+TEST(SharedOutage, MayAllow) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  SharedEngine server(redis.url(), ten_an_hour(Outage::kAllow), here, {.timeout = 1s}, true);
+  ASSERT_EQ(admitted(server, 1), 1);
+  redis.kill();
+  EXPECT_EQ(admitted(server, 30), 30);
+  EXPECT_TRUE(server.limits().counts().is_out);
+  EXPECT_THAT(server.limits().trouble(), HasSubstr("Redis"));
+  EXPECT_EQ(server.limits().counts().turns, 1u);
+}
+
+TEST(SharedOutage, MayLeaveEachServerItsShare) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  SharedEngine first(redis.url(), ten_an_hour(Outage::kLocal), here, {.timeout = 1s}, true);
+  SharedEngine second(redis.url(), ten_an_hour(Outage::kLocal), here, {.timeout = 1s}, true);
+  ASSERT_TRUE(eventually([&] {
+    return first.limits().counts().servers == 2 && second.limits().counts().servers == 2;
+  }));
+  redis.kill();
+  EXPECT_EQ(admitted(first, 30), 5);
+  EXPECT_EQ(admitted(second, 30), 5);
+}
+
+TEST(SharedOutage, OfASilentRedisCountsAsCharged) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  SharedEngine server(redis.url(), ten_an_hour(), here, {.timeout = 500ms}, true);
+  ASSERT_EQ(admitted(server, 1), 1);
+  redis.pause();
+  EXPECT_FALSE(server.acquire(kCall));
+  redis.resume();
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    const Result<Decision> decision = server.peek(kCall);
+    return decision && decision->outcomes()[0].remaining == 8;
+  }));
+}
+
+TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  RuleSetSpec rules = two_at_once();
+  std::get<engine::SlotsSpec>(rules.limits[0].meter).hold = 24h;
+  SharedEngine server(redis.url(), rules, here, {.timeout = 500ms}, true);
+  ASSERT_TRUE(server.acquire(kAny)->allowed());
+  redis.pause();
+  EXPECT_FALSE(server.acquire(kAny));
+  redis.resume();
+  // Both holds are remembered, beside the epoch, the servers and the slots; of the slots
+  // one is taken.
+  ASSERT_TRUE(eventually([&] {
+    return redis.ask("DBSIZE") == ":5" && redis.ask("ZCARD weir:1:{weir}:s:running") == ":2";
+  }));
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    return server.peek(kAny).ok();
+  }));
+  EXPECT_TRUE(server.acquire(kAny)->allowed());
+}
+
+TEST(SharedOutage, WithALossOfDataLeavesMetersFullyUsed) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_EQ(admitted(server, 1), 1);
+  redis.ask("FLUSHALL");
+  const Result<Decision> refused = server.acquire(kCall);
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_EQ(refused->verdict, Verdict::kDenied);
+  EXPECT_EQ(refused->earliest, clock.now() + 6min);
+  EXPECT_EQ(server.limits().counts().losses, 1u);
+  clock.advance(6min);
+  EXPECT_EQ(admitted(server, 2), 1);
+  // Another key, never seen: it may have been used up as well.
+  const engine::Attribute other[] = {{"client", "other"}};
+  EXPECT_EQ(server.peek({.attributes = other})->outcomes()[0].remaining, 1);
+  clock.advance(1h);
+  EXPECT_EQ(server.peek({.attributes = other})->outcomes()[0].remaining, 10);
+}
+
+TEST(SharedOutage, AFirstStartIsNoLoss) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_EQ(admitted(first, 1), 1);
+  SharedEngine second(redis.url(), ten_an_hour(), clock, patient());
+  EXPECT_EQ(admitted(second, 10), 9);
+  EXPECT_EQ(second.limits().counts().losses, 0u);
+}
+
+}  // namespace
+}  // namespace weir::store::redis

@@ -1,0 +1,102 @@
+// An engine with shared limits on a real Redis, asked as if it answered at once.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/engine/engine.h"
+#include "weir/engine/shared.h"
+#include "weir/store/redis/shared_limits.h"
+#include "weir/testing/manual_clock.h"
+#include "weir/testing/redis_server.h"
+
+namespace weir::store::redis {
+
+constexpr auto kPatience = std::chrono::seconds{60};  // for what must happen, however slow
+constexpr Instant kStart{1'800'000'000'000'000'000};
+
+// What a callback was given, waited for.
+template <typename Answer>
+class Waited {
+ public:
+  auto callback() {
+    return [promise = promise_](const Result<Answer>& answer) { promise->set_value(answer); };
+  }
+  Result<Answer> get() {
+    std::future<Result<Answer>> future = promise_->get_future();
+    if (future.wait_for(kPatience) != std::future_status::ready) {
+      return Error{ErrorCode::kUnavailable, "the test waited in vain"};
+    }
+    return future.get();
+  }
+
+ private:
+  std::shared_ptr<std::promise<Result<Answer>>> promise_ =
+      std::make_shared<std::promise<Result<Answer>>>();
+};
+
+inline std::shared_ptr<const engine::RuleSet> compiled(engine::RuleSetSpec spec) {
+  auto rules = engine::compile(spec);
+  EXPECT_TRUE(rules) << (rules ? "" : rules.error().message);
+  return rules ? *rules : nullptr;
+}
+
+// One server of a fleet.
+class SharedEngine {
+ public:
+  SharedEngine(const std::string& url, engine::RuleSetSpec spec, testing::ManualClock& clock,
+               SharedOptions options = {}, bool has_redis_time = false)
+      : clock_(clock) {
+    options.address = *parse_address(url);
+    if (!has_redis_time) options.redis_clock = &clock;
+    limits_ = std::make_unique<SharedLimits>(loop_, std::move(options), clock);
+    engine_ = std::move(*engine::Engine::create(compiled(std::move(spec))));
+    engine_->set_shared_store(limits_.get());
+  }
+  ~SharedEngine() { limits_.reset(); }
+
+  Result<Decision> acquire(const engine::Request& request, engine::AcquireOptions options = {},
+                           Duration wait = {}) {
+    Waited<Decision> waited;
+    engine_->ask(request, options, clock_.now(), clock_.now() + wait, waited.callback());
+    return waited.get();
+  }
+  Result<Decision> peek(const engine::Request& request) {
+    Waited<Decision> waited;
+    engine_->ask_peek(request, clock_.now(), waited.callback());
+    return waited.get();
+  }
+  Result<engine::HoldState> settle(HoldId hold, std::span<const engine::Cost> actual) {
+    Waited<engine::HoldState> waited;
+    engine_->ask_settle(hold, actual, clock_.now(), waited.callback());
+    return waited.get();
+  }
+  Result<engine::HoldState> cancel(HoldId hold) {
+    Waited<engine::HoldState> waited;
+    engine_->ask_cancel(hold, clock_.now(), waited.callback());
+    return waited.get();
+  }
+  Result<engine::HoldState> renew(HoldId hold, Duration ttl) {
+    Waited<engine::HoldState> waited;
+    engine_->ask_renew(hold, ttl, clock_.now(), waited.callback());
+    return waited.get();
+  }
+
+  engine::Engine& engine() { return *engine_; }
+  SharedLimits& limits() { return *limits_; }
+
+ private:
+  testing::ManualClock& clock_;
+  Loop loop_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<SharedLimits> limits_;  // answers what is in flight before the engine ends
+};
+
+}  // namespace weir::store::redis

@@ -1,0 +1,95 @@
+// The second generation of registries, and the portal's side.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "tests/system/compute/support.h"
+#include "weir/system/compute/exit_queue.h"
+#include "weir/system/compute/merge.h"
+#include "weir/system/compute/stake_pool.h"
+#include "weir/system/compute/worker_choice.h"
+
+namespace weir::system::compute {
+namespace {
+
+TEST(StakePool, TurnsOnAndOffOnlyWhenStakeMoves) {
+  StakePool pool({.least = 100 * kToken, .capacity = 150 * kToken, .mana_bp = 20'000});
+  pool.stake(100 * kToken - 1);
+  EXPECT_FALSE(pool.is_active());
+  pool.stake(1);
+  EXPECT_EQ(pool.units(), 200u);
+  pool.set_least(200 * kToken);
+  EXPECT_TRUE(pool.is_active());
+  pool.stake(60 * kToken);
+  EXPECT_EQ(pool.units(), 300u) << "no more than the capacity";
+  EXPECT_FALSE(pool.unstake(161 * kToken));
+  EXPECT_TRUE(pool.unstake(1));
+  EXPECT_EQ(pool.units(), 0u);
+}
+
+TEST(ExitQueue, MovesNoFurtherThanItIsAsked) {
+  // The example in the header.
+  ExitQueue queue(0, 10);
+  EXPECT_EQ(queue.request(0, 25, 10), 25u);
+  EXPECT_EQ(queue.request(1, 5, 10), 30u);
+  EXPECT_EQ(queue.processed(2), 20u);
+  EXPECT_EQ(queue.wait_seconds(2, 25), 1);
+  EXPECT_EQ(queue.wait_seconds(2, 30), 1);
+  EXPECT_EQ(queue.processed(1'000), 30u);
+  EXPECT_EQ(queue.request(1'000, 10, 0), 40u);
+  EXPECT_EQ(queue.wait_seconds(2'000, 40), std::nullopt) << "nothing was saved up";
+}
+
+TEST(ExitQueue, HoldsAnyRateForAnyTime) {
+  ExitQueue queue(0, kAmountMax);
+  queue.request(0, kAmountMax, kAmountMax);
+  EXPECT_EQ(queue.processed(std::numeric_limits<std::int64_t>::max()), kAmountMax);
+}
+
+TEST(Merge, MakesOneClusterOfAnOwner) {
+  const std::vector<ClusterAllocation> pools = {
+      {"B", {"p1"}, 100}, {"B", {"p2"}, 20}, {"A", {}, 7}, {"C", {"p3"}, 0}};
+  const std::vector<LegacyPortal> legacy = {
+      {"p2", "A", 50}, {"q1", "B", 3}, {"q2", "B", 3}, {"p3", "A", 9}};
+  const std::vector<ClusterAllocation> expected = {{"A", {"p3"}, 9},
+                                                   {"B", {"p1", "p2", "q1", "q2"}, 123}};
+  EXPECT_EQ(merge_registries(pools, legacy), expected);
+}
+
+struct ChoiceTest : ::testing::Test {
+  static constexpr std::array<std::string_view, 2> kBoth = {"w1", "w2"};
+
+  WorkerChoice choice{ChoiceSettings{}};
+};
+
+TEST_F(ChoiceTest, TakesTheOneThatIsFree) {
+  EXPECT_EQ(choice.pick(kBoth, kStart).worker, "w1");
+  EXPECT_EQ(choice.pick(kBoth, kStart).worker, "w2");
+  const Chosen none = choice.pick(kBoth, kStart);
+  EXPECT_FALSE(none.worker || none.until);
+  choice.answered("w2", {}, kStart);
+  EXPECT_EQ(choice.pick(kBoth, kStart).worker, "w2");
+}
+
+TEST_F(ChoiceTest, WaitsForAHint) {
+  for (const std::string_view worker : kBoth) {
+    choice.pick({&worker, 1}, kStart);
+    choice.answered(worker, {.hint = worker == "w1" ? 3s : 2s}, kStart);
+  }
+  EXPECT_EQ(choice.pick(kBoth, kStart).until, kStart + 2s);
+  EXPECT_EQ(choice.pick(kBoth, kStart + 2s).worker, "w2");
+}
+
+TEST_F(ChoiceTest, AvoidsTroubleForAWhile) {
+  choice.pick(kBoth, kStart);
+  choice.answered("w1", {.kind = AnswerKind::kServerError}, kStart);
+  const std::array<std::string_view, 1> one = {"w1"};
+  EXPECT_FALSE(choice.pick(one, kStart + 30s - 1ns).worker);
+  EXPECT_EQ(choice.pick(one, kStart + 30s).worker, "w1");
+}
+
+}  // namespace
+}  // namespace weir::system::compute

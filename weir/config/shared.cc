@@ -1,0 +1,117 @@
+// `redis:`, and what makes a limit shared.
+
+#include <fmt/format.h>
+
+#include "weir/config/draft.h"
+#include "weir/store/redis/shared_limits.h"
+#include "weir/store/redis/shared_meter.h"
+
+namespace weir::config {
+namespace {
+
+constexpr std::size_t kRedisNameBytesMax = 64;
+
+void read_url(const Entry& entry, Context& context, RedisSettings& redis) {
+  read_text(entry, context, redis.url);
+  if (redis.url.empty()) return;
+  Result<store::redis::Address> address = store::redis::parse_address(redis.url);
+  if (!address) {
+    context.mistake(entry.value.place, fmt::format("url: {}", address.error().message));
+    return;
+  }
+  redis.address = std::move(*address);
+}
+
+void read_keys_name(const Entry& entry, Context& context, RedisSettings& redis) {
+  read_text(entry, context, redis.name);
+  if (redis.name.size() > kRedisNameBytesMax) {
+    context.mistake(entry.value.place,
+                    fmt::format("name has {} bytes, but it must have 1 to {}; write a shorter one",
+                                redis.name.size(), kRedisNameBytesMax));
+  }
+}
+
+constexpr Key<RedisSettings> kRedisKeys[] = {
+    {"url", read_url, "redis://localhost:6379",
+     "`redis://user:password@host:port/database`, or `unix:///path?db=0`. Redis 7.", kRequired},
+    {"name", read_keys_name, "weir",
+     "Part of every key: servers with the same one share limits of the same name. At most 64 "
+     "bytes. Default `weir`."},
+    {"timeout", duration_at<&RedisSettings::timeout>, "20ms",
+     "How long a decision waits for Redis before the outage policy decides. Default `20ms`."},
+    {"connections",
+     count_at<&RedisSettings::connections, 1, std::int64_t{store::redis::kConnectionsMax}>, "1",
+     "Connections to Redis, over which all requests are sent. Default `1`."},
+};
+
+constexpr std::string_view kStores[] = {"memory", "redis"};
+constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
+
+// What is wrong with sharing this limit; empty: nothing.
+std::string objection(const engine::Rule& rule) {
+  if (const Status status = store::redis::check_shareable(rule.shape); !status) {
+    return status.error().message;
+  }
+  if (engine::is_slots(rule.shape) && rule.shared->outage == engine::Outage::kLocal) {
+    return "slots cannot be decided by one server alone, because it does not know whose work has "
+           "ended; write 'outage: deny' or 'outage: allow'";
+  }
+  return {};
+}
+
+}  // namespace
+
+void read_redis(const Entry& entry, Context& context, Draft& draft) {
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ url: redis://localhost:6379 }", context)) return;
+  Context inner{context.mistakes, "redis"};
+  read_map<RedisSettings>(entry.value, kRedisKeys, inner, draft.config.redis.emplace());
+}
+
+void read_store(const Entry& entry, Context& context, engine::LimitSpec& limit) {
+  const std::ptrdiff_t place = read_choice(entry, context, kStores);
+  if (place == 1) limit.shared.emplace();
+}
+
+void read_outage(const Entry& entry, Context& context, engine::LimitSpec& limit) {
+  const std::ptrdiff_t place = read_choice(entry, context, kOutages);
+  if (place < 0) return;
+  if (!limit.shared) {
+    context.mistake(entry.place,
+                    "outage is given, but the limit is kept in memory, which is always there; "
+                    "write 'store: redis' too, or leave it out");
+    return;
+  }
+  limit.shared->outage = static_cast<engine::Outage>(place);
+}
+
+void check_shared(Mistakes& mistakes, const Draft& draft) {
+  const std::vector<engine::LimitSpec>& limits = draft.config.limits_spec.limits;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    if (!limits[i].shared || i >= draft.limit_places.size()) continue;
+    const std::string where = fmt::format("limit '{}'", limits[i].name);
+    if (!draft.config.redis) {
+      mistakes.add(draft.limit_places[i].place, where,
+                   "store is 'redis', but there is no 'redis' at the top level; write 'redis: { "
+                   "url: redis://localhost:6379 }'");
+    }
+    const engine::Rule* rule =
+        draft.config.rules == nullptr ? nullptr : draft.config.rules->find(limits[i].name);
+    if (rule == nullptr || !rule->shared || rule->gate != nullptr) continue;
+    if (const std::string what = objection(*rule); !what.empty()) {
+      mistakes.add(draft.limit_places[i].place, where, what);
+    }
+  }
+}
+
+Status keep_redis(const Config& running, const Config& next) {
+  if (!next.redis || running.redis) return Done{};
+  return bad_argument(fmt::format(
+      "{}: redis is new, but the server was started without it; restart, or leave it out",
+      next.path));
+}
+
+void list_redis_keys(std::vector<KeyHelp>& out) {
+  list_keys<RedisSettings>("redis", kRedisKeys, out);
+}
+
+}  // namespace weir::config

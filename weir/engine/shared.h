@@ -1,0 +1,89 @@
+// Shared: limits that are kept outside this process, one for a whole fleet.
+//
+// A limit with `shared` has no meter in the engine's table. The engine plans the request,
+// charges its other limits under a hold, and asks a SharedStore for these, all of them at
+// once; if the store refuses, the hold is cancelled.
+//
+//   request ─► plan ─► local limits, held ─► store: check and charge all ─► answer
+//                             └─ refused: nothing is asked of the store
+//
+// decide() and the other calls that answer at once say Verdict::kElsewhere where a shared
+// limit applies; then Engine::ask() is to be called, which answers through a callback.
+//
+// Thread safety: a store is called from any thread, and calls back from any.
+
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/decision.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/holds.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/meter.h"
+#include "weir/engine/request.h"
+#include "weir/engine/rules.h"
+#include "weir/meter/step.h"
+
+namespace weir::engine {
+
+// One shared limit that a request meets.
+struct SharedItem {
+  const Rule* rule = nullptr;
+  boost::container::small_vector<std::string_view, 2> key;  // values of its key attributes
+  std::int64_t cost = 0;                                    // weight applied
+  std::int64_t weight = 1;
+};
+
+struct SharedAsk {
+  std::shared_ptr<const RuleSet> rules;  // of the items
+  std::span<const SharedItem> items;     // in the order of the rules
+  HoldId hold{};                         // to be kept with the charges; none: no hold
+  Duration ttl{};
+  bool is_peek = false;  // charge nothing
+  Instant now{};         // of this process
+};
+
+// What one shared limit said.
+struct SharedOutcome {
+  meter::Check check;
+  std::int64_t before = 0;  // units left, negative in debt
+  std::int64_t after = 0;   // the same if the cost is charged
+};
+
+struct SharedAnswer {
+  Instant now{};                                              // of the store, at which it decided
+  boost::container::small_vector<SharedOutcome, 4> outcomes;  // one for each item
+  bool is_held = false;                                       // the store keeps the hold
+};
+
+using SharedCallback = std::function<void(Result<SharedAnswer>)>;
+using HoldCallback = std::function<void(Result<HoldState>)>;
+
+class SharedStore {
+ public:
+  virtual ~SharedStore() = default;
+
+  // Charges every item, or none if one that is enforced refuses. The keys of the items live
+  // until `callback` is gone, the rest of `ask` until this returns. An error: nothing may be
+  // started.
+  virtual void decide(const SharedAsk& ask, SharedCallback callback) = 0;
+
+  // Ends or renews the store's part of a hold, whoever made it. `as`: kSettled or
+  // kCancelled. `actual` is read before this returns.
+  virtual void end(HoldId hold, HoldState as, std::span<const Cost> actual,
+                   std::shared_ptr<const RuleSet> rules, Instant now, HoldCallback callback) = 0;
+  virtual void renew(HoldId hold, Duration ttl, Instant now, HoldCallback callback) = 0;
+
+  // Calls `work` with the time after `span`; never, if the store ends before.
+  virtual void later(Duration span, std::function<void(Instant now)> work) = 0;
+};
+
+}  // namespace weir::engine

@@ -1,0 +1,130 @@
+// Shared limits: one limit for a whole fleet, decided in Redis.
+//
+// A SharedStore for the engine. Each decision is one script in one round trip, however many
+// limits it has; requests in flight from any number of threads share a few connections. Redis
+// tells the time.
+//
+//   Loop loop;
+//   SharedLimits shared(loop, {.address = *parse_address("redis://localhost")}, clock);
+//   engine.set_shared_store(&shared);
+//
+// While Redis cannot be asked (no connection, no answer within the timeout, LOADING, OOM, a
+// wrong password ...) each limit's outage policy decides. After a few failures in a row
+// nobody waits for the timeout any more; one request now and then, and a heartbeat, find out
+// when Redis is back.
+//
+// If Redis loses its data, every meter counts as fully used at the instant the loss was
+// noticed: a key under which the epoch of the data is kept is gone, or another one.
+//
+// Thread safety: every function may be called from any thread. The engine and everybody who
+// waits for an answer must outlive it: destroying it answers whatever is in flight.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/engine/shared.h"
+#include "weir/store/redis/breaker.h"
+#include "weir/store/redis/client.h"
+#include "weir/store/redis/loop.h"
+#include "weir/store/redis/stand_in.h"
+
+namespace weir::store::redis {
+
+constexpr unsigned kConnectionsMax = 64;
+
+struct SharedOptions {
+  Address address{};
+  std::string name = "weir";  // of the keys; servers that share limits use the same one
+  Duration timeout = std::chrono::milliseconds{20};
+  unsigned connections = 1;
+  BreakerShape breaker{};
+  Clock* redis_clock = nullptr;  // for tests: instead of the time of Redis
+};
+
+struct SharedCounts {
+  std::uint64_t asked = 0;      // decisions sent
+  std::uint64_t answered = 0;   // and answered in time
+  std::uint64_t failed = 0;     // and not
+  std::uint64_t by_policy = 0;  // decided, or refused, by outage policies
+  std::uint64_t turns = 0;      // the breaker opened or closed
+  std::uint64_t losses = 0;     // of data, as seen here
+  std::uint64_t servers = 1;    // alive, as last heard
+  bool is_out = false;
+};
+
+class SharedLimits final : public engine::SharedStore {
+ public:
+  SharedLimits(Loop& loop, SharedOptions options, Clock& clock);
+  ~SharedLimits() override;
+
+  void decide(const engine::SharedAsk& ask, engine::SharedCallback callback) override;
+  void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
+           std::shared_ptr<const engine::RuleSet> rules, Instant now,
+           engine::HoldCallback callback) override;
+  void renew(HoldId hold, Duration ttl, Instant now, engine::HoldCallback callback) override;
+  void later(Duration span, std::function<void(Instant)> work) override;
+
+  SharedCounts counts() const;
+  // Why Redis is not asked; empty: it is.
+  std::string trouble() const;
+
+ private:
+  struct Asked;
+  struct Ending;
+
+  Client& client();
+  std::string now_argument() const;
+  // As last seen, and the id of a new one, should it be gone.
+  struct Epoch {
+    std::string seen;
+    std::string fresh;
+  };
+  Epoch epoch() const;
+  void learn_epoch(std::string_view epoch);
+  void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
+  void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
+  void on_decided(Asked& asked, const Answer& answer);
+  // The answer to a decision that had timed out.
+  void on_late(const Asked& asked, const Reply& reply);
+  Result<engine::SharedAnswer> read_decision(const Asked& asked, const Reply& reply);
+  Result<engine::SharedAnswer> by_policy(const Asked& asked, const std::string& why);
+  void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
+  void note_failure(const Failure& failure);
+  void note_success();
+  void beat();
+
+  Loop& loop_;
+  const SharedOptions options_;
+  Clock& clock_;
+  const std::string prefix_;
+  const std::string epoch_key_;
+  const std::string servers_key_;
+  const std::string id_;  // of this server, for heartbeats
+  const Script decide_;
+  const Script buckets_;
+  const Script end_;
+  const Script renew_;
+  const Script beat_;
+  Breaker breaker_;
+  StandIn stand_in_;
+
+  mutable std::mutex lock_;
+  Epoch epoch_;
+  std::string trouble_;  // of the last failure
+
+  std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},
+      losses_{0}, servers_{1};
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::unique_ptr<Timer> heart_;
+  struct Timers;
+  std::shared_ptr<Timers> timers_;  // of later(); on the loop's thread
+};
+
+}  // namespace weir::store::redis

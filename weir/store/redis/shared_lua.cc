@@ -1,0 +1,283 @@
+#include "weir/store/redis/shared_lua.h"
+
+namespace weir::store::redis {
+namespace {
+
+// What every script begins with: the time, how values are read and written, and what a
+// meter is that has no key.
+constexpr std::string_view kMeters = R"lua(
+local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local EXACT = 9007199254740991
+
+local injected = ARGV[1] ~= ''
+local now
+if injected then
+  now = tonumber(ARGV[1])
+else
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local function foreign(key)
+  error({err = 'FOREIGN ' .. key})
+end
+
+local function read(key)
+  local value = try('GET', key)
+  if type(value) == 'table' then foreign(key) end
+  return value
+end
+
+-- A key lives until its meter is back in its initial state. On a clock of its own a test
+-- must not lose it earlier.
+local function put(key, value, till)
+  if injected then
+    call('SET', key, value, 'PX', 600000 + max(0, ceil((till - now) / 1000)))
+  else
+    call('SET', key, value, 'PXAT', ceil(till / 1000))
+  end
+end
+
+local function live(key, till)
+  if injected then
+    call('PEXPIRE', key, 600000 + max(0, ceil((till - now) / 1000)))
+  else
+    call('PEXPIREAT', key, ceil(till / 1000))
+  end
+end
+
+-- When data was lost, if that was less than `span` ago: a meter that has no key counts as
+-- fully used at that instant.
+local lost_at
+local function lost(span)
+  return lost_at and lost_at + span > now
+end
+
+local function read_bucket(key, fill_us, fill_parts, num)
+  local value = read(key)
+  if not value then
+    if lost(fill_us + 1) then return lost_at + fill_us, fill_parts end
+    return 0, 0
+  end
+  local size = #value
+  if size == 8 then
+    local tag, at = unpack('>BI7', value)
+    if tag ~= 98 then foreign(key) end
+    return at, 0
+  end
+  if size ~= 15 then foreign(key) end
+  local tag, at, parts = unpack('>BI7I7', value)
+  if tag ~= 98 then foreign(key) end
+  if parts >= num then return at + 1, 0 end
+  return at, parts
+end
+
+local function put_bucket(key, at, parts)
+  if parts == 0 then
+    put(key, pack('>BI7', 98, at), at)
+  else
+    put(key, pack('>BI7I7', 98, at, parts), at + 1)
+  end
+end
+
+-- Tokens and last tick; whether there was no key.
+local function read_ticker(key, limit, interval, per_tick, empty)
+  local value = read(key)
+  if not value then
+    if empty then return 0, now, true end
+    local fill = ceil(limit / per_tick) * interval
+    if lost(fill) then return 0, lost_at - lost_at % interval, false end
+    return limit, now - now % interval, true
+  end
+  if #value ~= 17 then foreign(key) end
+  local tag, tokens, last = unpack('>Bdd', value)
+  if tag ~= 116 then foreign(key) end
+  return tokens, last, false
+end
+
+local function tick(tokens, last, limit, interval, per_tick)
+  if now - last < interval then return tokens, last end
+  local ticks = floor((now - last) / interval)
+  return min(tokens + ticks * per_tick, limit), last + ticks * interval
+end
+
+local function put_ticker(key, tokens, last, limit, interval, per_tick, empty)
+  local till = last + ceil((limit - tokens) / per_tick) * interval
+  if empty then
+    till = till + 86400000000
+  elseif tokens >= limit then
+    call('DEL', key)
+    return
+  end
+  put(key, pack('>Bdd', 116, tokens, last), till)
+end
+
+-- The window that holds `at`: from the bounds of the calendar, or by its length.
+local function window(at, length, bounds)
+  if not bounds then
+    local begin = at - at % length
+    return begin, begin + length
+  end
+  for i = 1, 3 do
+    if at >= bounds[i] and at < bounds[i + 1] then return bounds[i], bounds[i + 1] end
+  end
+  error({err = 'CLOCK ' .. string.format('%.0f', now)})
+end
+
+local function read_window(key, limit, length, bounds)
+  local value = read(key)
+  if not value then
+    if lost_at then
+      local begin, till = window(now, length, bounds)
+      if begin <= lost_at and lost_at < till then return begin, limit end
+    end
+    return 0, 0
+  end
+  if #value ~= 15 then foreign(key) end
+  local tag, begin, count = unpack('>BI7I7', value)
+  if tag ~= 119 then foreign(key) end
+  return begin, count
+end
+
+local function put_window(key, begin, count, length, bounds)
+  local till
+  if bounds then
+    till = bounds[4]
+    for i = 1, 3 do
+      if bounds[i] == begin then till = bounds[i + 1] end
+    end
+  else
+    till = begin + length
+  end
+  put(key, pack('>BI7I7', 119, begin, count), till)
+end
+
+-- A log is its units and then its runs, 14 bytes each, oldest first.
+local RUN = 14
+local function read_log(key, limit, span)
+  local value = read(key)
+  if not value then
+    if lost(span) and limit > 0 then
+      return pack('>BI7I7I7', 108, limit, lost_at, limit), limit
+    end
+    return '', 0
+  end
+  local size = #value
+  if size < 8 + RUN or (size - 8) % RUN ~= 0 then foreign(key) end
+  local tag, held = unpack('>BI7', value)
+  if tag ~= 108 then foreign(key) end
+  return value, held
+end
+
+-- Where the first run that counts begins, and the units before it.
+local function forgotten(value, span)
+  local at, units, size = 9, 0, #value
+  while at < size do
+    local stamp, n = unpack('>I7I7', value, at)
+    if stamp + span > now then break end
+    units = units + n
+    at = at + RUN
+  end
+  return at, units
+end
+
+local function freed_at(value, at, span, units)
+  local freed, size = 0, #value
+  while at < size do
+    local stamp, n = unpack('>I7I7', value, at)
+    freed = freed + n
+    if freed >= units then return stamp + span end
+    at = at + RUN
+  end
+  return -1
+end
+
+local function put_log(key, held, runs, span)
+  if runs == '' then
+    call('DEL', key)
+    return
+  end
+  local newest = unpack('>I7', runs, #runs - RUN + 1)
+  put(key, pack('>BI7', 108, held) .. runs, newest + span)
+end
+
+local function stamp_of(grain)
+  local past = now % grain
+  if past == 0 then return now end
+  return now - past + grain
+end
+
+-- The runs of a log with `units` more.
+local function with_units(runs, stamp, units)
+  local at = #runs - RUN + 1
+  while at > 0 do
+    local before, n = unpack('>I7I7', runs, at)
+    if before <= stamp then
+      if before == stamp then
+        return runs:sub(1, at - 1) .. pack('>I7I7', stamp, n + units) .. runs:sub(at + RUN)
+      end
+      break
+    end
+    at = at - RUN
+  end
+  at = at + RUN
+  if #runs == 1024 * RUN then
+    at = min(at, #runs - RUN + 1)
+    local later, n = unpack('>I7I7', runs, at)
+    return runs:sub(1, at - 1) .. pack('>I7I7', max(later, stamp), n + units) .. runs:sub(at + RUN)
+  end
+  return runs:sub(1, at - 1) .. pack('>I7I7', stamp, units) .. runs:sub(at)
+end
+
+-- Slots are a sorted set of holds by the instant they end, and one member without a name
+-- whose score is minus what is in flight.
+local function ended_slots(key)
+  local ended = try('ZRANGEBYSCORE', key, 0, now)
+  if ended.err then foreign(key) end
+  local units = 0
+  for _, member in ipairs(ended) do
+    units = units + (tonumber(member:match('/(%d+)$')) or foreign(key))
+  end
+  return ended, units
+end
+
+local function read_slots(key)
+  local total = try('ZSCORE', key, '')
+  if type(total) == 'table' then foreign(key) end
+  if not total then
+    if call('EXISTS', key) == 1 then foreign(key) end
+    return false, {}, 0
+  end
+  local ended, units = ended_slots(key)
+  return -tonumber(total) - units, ended, units
+end
+
+local function drop_ended(key, ended, total)
+  for _, member in ipairs(ended) do call('ZREM', key, member) end
+  if total == 0 then
+    call('DEL', key)
+  else
+    call('ZADD', key, -total, '')
+  end
+end
+
+local function member_of(hold, units)
+  return hold .. '/' .. string.format('%.0f', units)
+end
+
+local function outlive(key)
+  local last = call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  live(key, tonumber(last[2]))
+end
+)lua";
+
+}  // namespace
+
+std::string with_meters(std::string_view body) {
+  std::string text(kMeters);
+  text += body;
+  return text;
+}
+
+}  // namespace weir::store::redis

@@ -1,0 +1,15 @@
+// Shared Lua: what the scripts of shared limits have in common.
+//
+// Internal to this folder.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace weir::store::redis {
+
+// `body` after the functions that read, advance and write each kind of meter.
+std::string with_meters(std::string_view body);
+
+}  // namespace weir::store::redis

@@ -1,0 +1,229 @@
+#include "weir/store/redis/shared_scripts.h"
+
+#include <string>
+
+#include "weir/store/redis/shared_lua.h"
+
+namespace weir::store::redis {
+namespace {
+
+constexpr std::string_view kDecide = R"lua(
+local charging = ARGV[2] == 'c'
+local epoch = read(KEYS[1])
+local seen = ARGV[3]
+local epoch_after = epoch
+if not epoch then
+  epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
+elseif epoch ~= seen then
+  if #epoch < 18 or epoch:sub(17, 17) ~= ':' then foreign(KEYS[1]) end
+  if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
+    epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
+  end
+end
+lost_at = tonumber(epoch_after:sub(18))
+if lost_at == 0 then lost_at = nil end
+
+local first = 7
+local count = #ARGV - first
+local reply = {1, now, epoch_after == seen and '' or epoch_after}
+local allowed = true
+local after, stamps = {}, {}
+
+for i = 1, count do
+  local kind, shadow, a, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[first + i])
+  local key = KEYS[1 + i]
+  local x, y, passes
+  if kind == 'b' then
+    local at, parts = read_bucket(key, c, d, e)
+    x, y = at, parts
+    if at < now then at, parts = now, 0 end
+    at = at + a
+    parts = parts + b
+    if parts >= e then
+      parts = parts - e
+      at = at + 1
+    end
+    local over = at - c - now
+    passes = (a == 0 and b == 0) or over < 0 or (over == 0 and parts <= d)
+    if passes and (a > 0 or b > 0) then after[i] = {kind, key, at, parts} end
+  elseif kind == 't' then
+    local tokens, last, fresh = read_ticker(key, b, c, d, e == 1)
+    x, y = tokens, last
+    tokens, last = tick(tokens, last, b, c, d)
+    passes = a == 0 or a <= tokens
+    if passes and a > 0 then
+      after[i] = {kind, key, tokens - a, last, b, c, d, e == 1}
+    elseif fresh and e == 1 then
+      after[i] = {'T', key, tokens, last, b, c, d, true}
+    end
+  elseif kind == 'w' or kind == 'c' then
+    local bounds = kind == 'c' and {c, d, e, f}
+    local begin, n = read_window(key, b, c, bounds)
+    x, y = begin, n
+    local current = window(now, c, bounds)
+    if current > begin then begin, n = current, 0 end
+    passes = a == 0 or n + a <= b
+    if passes and a > 0 then after[i] = {'w', key, begin, n + a, c, bounds} end
+  elseif kind == 'l' then
+    local value, held = read_log(key, b, c)
+    local at, gone = forgotten(value, c)
+    x, y = held - gone, -1
+    passes = a == 0 or held - gone + a <= b
+    if passes and a > 0 then
+      after[i] = {kind, key, held - gone + a, value:sub(at), c, d, a}
+    elseif not passes then
+      y = freed_at(value, at, c, held - gone + a - b)
+    end
+  else
+    local total, ended, units = read_slots(key)
+    if not total then
+      total = 0
+      if lost(c) then total = b end
+    end
+    x, y = total, 0
+    passes = a == 0 or total + a <= b
+    if passes and a > 0 then
+      after[i] = {kind, key, total + a, ended, a}
+    elseif #ended > 0 then
+      after[i] = {'S', key, total, ended}
+    end
+  end
+  reply[2 + 2 * i], reply[3 + 2 * i] = x, y
+  stamps[i] = passes and now or -1
+  if not passes and shadow == '0' then allowed = false end
+end
+
+if not charging then
+  if not allowed then reply[1] = 0 end
+  reply[3] = ''
+  return reply
+end
+if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
+
+local hold = ARGV[5]
+local ends = hold ~= '' and now + tonumber(ARGV[6])
+if not allowed then
+  reply[1] = 0
+  for i = 1, count do
+    local m = after[i]
+    if m and m[1] == 'T' then put_ticker(m[2], m[3], m[4], m[5], m[6], m[7], m[8]) end
+    if m and (m[1] == 'S' or m[1] == 's' and #m[4] > 0) then
+      drop_ended(m[2], m[4], m[1] == 's' and m[3] - m[5] or m[3])
+    end
+  end
+  return reply
+end
+
+for i = 1, count do
+  local m = after[i]
+  if m then
+    local kind, key = m[1], m[2]
+    if kind == 'b' then
+      put_bucket(key, m[3], m[4])
+    elseif kind == 't' or kind == 'T' then
+      put_ticker(key, m[3], m[4], m[5], m[6], m[7], m[8])
+    elseif kind == 'w' then
+      stamps[i] = m[3]
+      put_window(key, m[3], m[4], m[5], m[6])
+    elseif kind == 'l' then
+      stamps[i] = stamp_of(m[6])
+      put_log(key, m[3], with_units(m[4], stamps[i], m[7]), m[5])
+    elseif kind == 's' then
+      drop_ended(key, m[4], m[3])
+      call('ZADD', key, ends, member_of(hold, m[5]))
+      outlive(key)
+    else
+      drop_ended(key, m[4], m[3])
+    end
+  end
+end
+if ends then
+  local record = {pack('>c1dB', 'a', ends, count)}
+  for i = 1, count do record[i + 1] = pack('>d', stamps[i]) end
+  record[count + 2] = ARGV[7]
+  put(KEYS[#KEYS], table.concat(record), ends)
+end
+return reply
+)lua";
+
+// The same as kDecide for the most common kind of request, without its functions: making
+// them takes longer than deciding.
+constexpr std::string_view kBuckets = R"lua(
+local call, try, pack, unpack, ceil = redis.call, redis.pcall, struct.pack, struct.unpack, math.ceil
+if call('GET', KEYS[1]) ~= ARGV[2] then return 0 end
+local now
+local injected = ARGV[1] ~= ''
+if injected then
+  now = tonumber(ARGV[1])
+else
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local count = #KEYS - 1
+local reply = {1, now, ''}
+local ats, rests = {}, {}
+for i = 1, count do
+  local shadow, a, b, c, d, e = unpack('>xBddddd', ARGV[2 + i])
+  local key = KEYS[1 + i]
+  local value = try('GET', key)
+  local at, parts, tag = 0, 0, 98
+  if value then
+    if #value == 8 then
+      tag, at = unpack('>BI7', value)
+    elseif #value == 15 then
+      tag, at, parts = unpack('>BI7I7', value)
+      if parts >= e then at, parts = at + 1, 0 end
+    else
+      tag = 0
+    end
+    if tag ~= 98 then error({err = 'FOREIGN ' .. key}) end
+  end
+  reply[2 + 2 * i], reply[3 + 2 * i] = at, parts
+  if a > 0 or b > 0 then
+    if at < now then at, parts = now, 0 end
+    at = at + a
+    parts = parts + b
+    if parts >= e then
+      parts = parts - e
+      at = at + 1
+    end
+    local over = at - c - now
+    if over < 0 or (over == 0 and parts <= d) then
+      ats[i], rests[i] = at, parts
+    elseif shadow == 48 then
+      reply[1] = 0
+    end
+  end
+end
+if reply[1] == 0 then return reply end
+
+for i = 1, count do
+  local at, parts = ats[i], rests[i]
+  if at then
+    local value, till
+    if parts == 0 then
+      value, till = pack('>BI7', 98, at), at
+    else
+      value, till = pack('>BI7I7', 98, at, parts), at + 1
+    end
+    if injected then
+      call('SET', KEYS[1 + i], value, 'PX', 600000 + ceil((till - now) / 1000))
+    else
+      call('SET', KEYS[1 + i], value, 'PXAT', ceil(till / 1000))
+    end
+  end
+end
+return reply
+)lua";
+
+}  // namespace
+
+std::string_view decide_script() {
+  static const std::string text = with_meters(kDecide);
+  return text;
+}
+
+std::string_view buckets_script() { return kBuckets; }
+
+}  // namespace weir::store::redis

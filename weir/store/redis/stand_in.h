@@ -1,0 +1,59 @@
+// Stand-in: decides shared limits alone while the store cannot be asked.
+//
+// Each server of the fleet takes its share: with n of them a bucket refills an n-th as fast
+// and holds an n-th, rounded down, of the burst; at least 1. What it has seen starts anew with each
+// outage, because nobody knows what the store would say: an outage may admit one burst more than
+// the limit has.
+//
+// Slots are not decided here: whether work elsewhere has ended, nobody can know.
+//
+// Thread safety: every function may be called from any thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "weir/base/time.h"
+#include "weir/engine/meter.h"
+#include "weir/engine/shared.h"
+
+namespace weir::store::redis {
+
+constexpr std::size_t kStandInKeysMax = 65'536;  // one key more is refused
+
+// An n-th of a shape. Requires n >= 1.
+engine::MeterShape share_of(const engine::MeterShape& shape, std::int64_t n);
+
+class StandIn {
+ public:
+  struct Item {
+    const engine::MeterShape* shape = nullptr;
+    std::string key;
+    std::int64_t cost = 0;
+    bool shadow = false;
+  };
+
+  // Charges all items or none.
+  boost::container::small_vector<engine::SharedOutcome, 4> take(std::span<const Item> items,
+                                                                std::int64_t servers, Instant now,
+                                                                bool is_peek);
+  // The outage is over.
+  void forget();
+
+ private:
+  struct Meter {
+    engine::MeterShape shape;
+    engine::Words words{};
+  };
+
+  std::mutex lock_;
+  std::map<std::string, Meter> meters_;
+  engine::LogBlocks logs_{1 << 20};
+};
+
+}  // namespace weir::store::redis

@@ -1,0 +1,61 @@
+// Exit queue: stake that leaves a pool, no faster than a rate.
+//
+// A belt moves `rate` parts each second, as far as parts are on it; an empty one saves up
+// nothing. Whoever asks to leave has a place at the end of the belt, and may withdraw once
+// the belt has moved that far. A rate that changes is seen at the next request: what was
+// before it is settled with the old one.
+//
+//   10 parts a second; at 0 s somebody asks for 25 (end 25), at 1 s another for 5 (end 30)
+//   at 2 s: 20 processed; the first waits 1 s more, rounded up, and the second too
+//
+// Thread safety: none; callers share it behind a lock.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "weir/system/compute/units.h"
+
+namespace weir::system::compute {
+
+class ExitQueue {
+ public:
+  // `at` and all times are seconds; rates are parts in a second.
+  ExitQueue(std::int64_t at, Amount rate) : last_(at), rate_(rate) {}
+
+  // The end of the request's place. Requires at and amounts as they fit: below 2^100 in all.
+  Amount request(std::int64_t at, Amount amount, Amount rate) noexcept {
+    processed_ = processed(at);
+    last_ = std::max(last_, at);
+    rate_ = rate;
+    requested_ += amount;
+    return requested_;
+  }
+
+  Amount processed(std::int64_t at) const noexcept {
+    const Amount left = requested_ - processed_;
+    const auto seconds = static_cast<Amount>(std::max<std::int64_t>(0, at - last_));
+    // Divided, because the product may not fit.
+    if (seconds > 0 && rate_ >= left / seconds + 1) return requested_;
+    return processed_ + std::min(left, seconds * rate_);
+  }
+
+  // Whole seconds until a place is reached, 0 if it is; none: never at this rate.
+  std::optional<std::int64_t> wait_seconds(std::int64_t at, Amount end) const noexcept {
+    const Amount so_far = processed(at);
+    if (so_far >= end) return 0;
+    if (rate_ == 0) return std::nullopt;
+    const Amount seconds = (end - so_far - 1) / rate_ + 1;
+    return static_cast<std::int64_t>(std::min(seconds, static_cast<Amount>(kTermMax)));
+  }
+
+ private:
+  Amount requested_ = 0;
+  Amount processed_ = 0;
+  std::int64_t last_;
+  Amount rate_;
+};
+
+}  // namespace weir::system::compute
