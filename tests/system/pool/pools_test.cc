@@ -162,6 +162,18 @@ TEST(Pools, RefuseAnUnknownTypeByName) {
   EXPECT_EQ(instance->reading(kStart).jobs, 0u);
 }
 
+TEST(Pools, TakeNoJobsIfTheFleetHasOtherLimits) {
+  const auto fleet = std::make_shared<LocalFleet>();
+  Instance first(places_of(1), fleet);
+  Instance second(places_of(2), fleet);
+  EXPECT_FALSE(second.started());
+  const Result<JobId> job = second->submit({"a"}, kStart, second.remember());
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(job.error().message, HasSubstr("model 'm' differs"));
+  EXPECT_EQ(first->reading(kStart).allocation.instance_count, 1);
+}
+
 TEST(Pools, TakeSoManyJobsAndNoMore) {
   Settings settings = places_of(1);
   settings.jobs_max = 2;

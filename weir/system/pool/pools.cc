@@ -100,7 +100,14 @@ void Pools::start(Instant now, StatusCallback started) {
     if (settings_.ratios.interval > Duration{0}) next_adjustment_ = now + settings_.ratios.interval;
     if (memory_ && !settings_.memory->max_kb) next_probe_ = now + settings_.memory->interval;
   }
-  coordinator_->start(registration_of(settings_), *this, now, std::move(started));
+  coordinator_->start(registration_of(settings_), *this, now,
+                      [this, started = std::move(started)](Instant at, const Status& status) {
+                        if (!status && status.error().code == ErrorCode::kBadArgument) {
+                          const Lock lock(lock_);
+                          start_error_ = status.error().message;
+                        }
+                        started(at, status);
+                      });
 }
 
 void Pools::stop(Instant now, StatusCallback stopped) {
@@ -144,6 +151,7 @@ Result<JobId> Pools::submit(const JobRequest& request, Instant now, JobCallback 
   Lock lock(lock_);
   Work work = work_at(now);
   if (is_stopped_) return Error{ErrorCode::kUnavailable, "the pools have stopped"};
+  if (start_error_) return Error{ErrorCode::kUnavailable, *start_error_};
   if (jobs_.size() >= settings_.jobs_max) {
     return Error{
         ErrorCode::kExhausted,

@@ -64,7 +64,8 @@ class Pools final : private CoordinatorListener {
   Pools& operator=(const Pools&) = delete;
 
   // Registers with the coordinator. Jobs may be submitted at once; they wait for the first
-  // allocation. An error that is kUnavailable does not end it: the coordinator goes on trying.
+  // allocation. An error that is kUnavailable does not end it: the coordinator goes on trying;
+  // after another one (limits that differ from the fleet's) no job is taken.
   void start(Instant now, StatusCallback started);
   // Whoever waits is refused; what runs may still be finished. The callback comes last.
   void stop(Instant now, StatusCallback stopped);
@@ -213,6 +214,7 @@ class Pools final : private CoordinatorListener {
   mutable std::mutex lock_;
   Instant last_{};
   bool is_stopped_ = false;
+  std::optional<std::string> start_error_{};  // the coordinator will not have this instance
   Allocation allocation_{};
   std::optional<bool> is_reachable_{};  // nothing: not known
   TypeShares shares_;
