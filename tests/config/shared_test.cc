@@ -48,7 +48,8 @@ TEST(SharedLimit, IsRefusedWhereRedisCannotCountIt) {
               HasSubstr("the window is 1us500ns, but a shared limit is decided on the clock of "
                         "Redis, in microseconds"));
   EXPECT_THAT(message(limit("ticker: { interval: 1ns }")), HasSubstr("interval is 1ns"));
-  EXPECT_THAT(message(limit("log: { limit: 5000, window: 500us }")), HasSubstr("finer than a micro"));
+  EXPECT_THAT(message(limit("log: { limit: 5000, window: 500us }")),
+              HasSubstr("finer than a micro"));
   EXPECT_THAT(message(limit("slots: { limit: 9007199254740992 }")), HasSubstr("exceeds 2^52"));
   EXPECT_THAT(message(limit("bucket: { rate: 4611686018427387903/s }")),
               HasSubstr("too fine or too fast"));

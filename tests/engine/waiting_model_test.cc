@@ -472,6 +472,8 @@ class WaitingStream {
       case Verdict::kNever:
         return check(model_->peek(asker.request(), now_).verdict == Verdict::kNever,
                      fmt::format("waiter {} is told never, but it can be", id));
+      case Verdict::kElsewhere:
+        return check(false, fmt::format("waiter {} is sent elsewhere, but nothing is shared", id));
       case Verdict::kOverloaded:
         return check(small_queues_, "no queue is full");
       case Verdict::kQueued:

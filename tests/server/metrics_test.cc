@@ -23,9 +23,9 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 // Without which some metrics are not there.
-constexpr const char* kSystems =
-    "throttles: { file: " WEIR_SOURCE_DIR "/examples/throttles.json }\ncompute: {}\n"
-    "redis: { url: 'unix:///nobody/listens/here' }\n";
+constexpr const char* kSystems = "throttles: { file: " WEIR_SOURCE_DIR
+                                 "/examples/throttles.json }\ncompute: {}\n"
+                                 "redis: { url: 'unix:///nobody/listens/here' }\n";
 
 constexpr const char* kSampling =
     "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n";

@@ -186,8 +186,8 @@ TEST_F(SyncTest, LetsWaitersInWhenTheServiceHasMoreLeft) {
            text.find(R"("counts_age":null)") == std::string::npos;
   })) << shown();
   HttpClient waiting(server->addresses()[0]);
-  waiting.send(
-      post("/v1/acquire", R"({"attributes":{},"costs":{"processing_units":0.001},"wait":"3000s"})"));
+  waiting.send(post("/v1/acquire",
+                    R"({"attributes":{},"costs":{"processing_units":0.001},"wait":"3000s"})"));
   ASSERT_TRUE(someone_waits());
   to_service.ask(post("/v1/contract/acme/release", R"({"reservation":")" + reservation + R"("})"));
   EXPECT_THAT(waiting.read().body, HasSubstr(R"("verdict":"allowed")"));

@@ -176,7 +176,8 @@ class Compiler {
   void add_meter(const std::string& where, const LimitSpec& spec, Rule& rule) {
     if (const auto* gate = std::get_if<std::shared_ptr<Gate>>(&spec.meter)) {
       rule.gate = *gate;
-      if (spec.shared) mistake(where, "a gate cannot be shared; leave out 'store', or write a meter");
+      if (spec.shared)
+        mistake(where, "a gate cannot be shared; leave out 'store', or write a meter");
       if (rule.gate == nullptr) mistake(where, "the gate is missing; give one, or a meter");
       for (const Rule& other : set_->rules_) {
         if (rule.gate != nullptr && other.gate == rule.gate) {

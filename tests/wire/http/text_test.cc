@@ -103,8 +103,8 @@ TEST(HoldText, IsSixteenDigitsAndANumber) {
 
 TEST(HoldText, ReadsBackAsItWasWritten) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  for (const HoldId hold : {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost},
-                            HoldId{kMost, kMost, true}}) {
+  for (const HoldId hold :
+       {HoldId{0, 1}, HoldId{0x4d2, 17}, HoldId{kMost, kMost}, HoldId{kMost, kMost, true}}) {
     EXPECT_EQ(read_hold(hold_text(hold)), hold);
   }
 }

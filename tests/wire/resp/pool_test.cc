@@ -57,7 +57,7 @@ struct PoolCommands : ::testing::Test {
   Service service{engine.get(), &host, Seconds::kCell, {}};
   Scratch scratch;
   std::optional<pool::JobAnswer> told;
-  Session session{service, 7, {}, [this] {
+  Session session{service, 7, {}, {}, [this] {
                     return [this](Instant, const pool::JobAnswer& answer) { told = answer; };
                   }};
 };
