@@ -7,7 +7,7 @@
 namespace weir::app {
 namespace {
 
-int run(std::string_view command, const HoldOptions& options, std::vector<std::string> words,
+int run(std::string_view command, const HoldOptions& options, const std::vector<std::string>& words,
         std::string_view wanted) {
   Result<Client> client = Client::connect(options.server);
   if (!client) return fail(command, client.error());

@@ -355,6 +355,7 @@ std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& co
   const ContractSettings* const settings = find(contracts, name);
   if (settings == nullptr) {
     std::vector<std::string> known;
+    known.reserve(contracts.size());
     for (const ContractSettings& each : contracts) known.push_back(in_quotes(each.name));
     context.mistake(
         entry.value.place,
