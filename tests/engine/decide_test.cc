@@ -14,8 +14,6 @@
 namespace weir::engine {
 namespace {
 
-constexpr Instant kPastEnd{kInstantNsMax + 1};
-
 std::vector<std::int64_t> levels(Engine& engine, Instant now) {
   std::vector<std::int64_t> all;
   for (const std::string_view limit : {"bucket", "ticker", "calendar", "log"}) {
