@@ -10,7 +10,7 @@
 namespace weir::system::throttle {
 namespace {
 
-constexpr std::size_t kSnapshotBytesMax = 1024 * 1024;
+constexpr std::size_t kSnapshotBytesMax = std::size_t{1024} * 1024;
 
 // --- writing
 
