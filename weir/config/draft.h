@@ -85,6 +85,7 @@ void read_lease(const Entry& entry, Context& context, engine::LimitSpec& limit);
 // Reports limits that cannot be shared, once they have been compiled.
 void check_shared(Mistakes& mistakes, const Draft& draft);
 void list_redis_keys(std::vector<KeyHelp>& out);
+void list_lease_keys(std::vector<KeyHelp>& out);
 
 // `pools:`.
 void read_pools(const Entry& entry, Context& context, Draft& draft);

@@ -142,6 +142,9 @@ Status keep_redis(const Config& running, const Config& next) {
 
 void list_redis_keys(std::vector<KeyHelp>& out) {
   list_keys<RedisSettings>("redis", kRedisKeys, out);
+}
+
+void list_lease_keys(std::vector<KeyHelp>& out) {
   list_keys<engine::LeaseSpec>("limits: lease", kLeaseKeys, out);
 }
 

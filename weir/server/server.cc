@@ -500,6 +500,8 @@ std::string Server::metrics() const {
        .accounts = accounts(),
        .compute = compute(),
        .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .leases = impl_->shared == nullptr ? std::vector<store::redis::LeaseCounts>{}
+                                          : impl_->shared->lease_counts(),
        .pool = impl_->pool.get(),
        .refused = impl_->refused.load(),
        .reloads = impl_->reloads.load(),
