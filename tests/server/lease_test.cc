@@ -99,7 +99,7 @@ TEST_F(LeasingServers, ReturnWhatTheyHoldWhenTheyStop) {
     allowed += ask(*first, 1);
     return held(*first) >= 4;
   }));
-  first->stop(5s);
+  EXPECT_TRUE(first->stop(5s));
   first.reset();
   EXPECT_EQ(ask(*server, 200) + held(*server), 100 - allowed);
 }
