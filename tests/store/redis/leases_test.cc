@@ -136,6 +136,18 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
   }
 }
 
+// The example of docs/design/shared.md.
+TEST(Leases, GrowAsTheyAreUsed) {
+  SimulatedFleet fleet(
+      leased(engine::BucketSpec{.amount = 100, .period = 24h * 365, .burst = 100}, 20, 1h), 1, 1);
+  for (const std::int64_t held : {0, 2, 6, 5, 10, 9, 8, 16, 15, 14, 13, 12, 11, 10, 20}) {
+    fleet.ask(0, 1);
+    fleet.pass(10ms);
+    EXPECT_EQ(fleet.held(0), held) << "after " << fleet.admissions().size();
+  }
+  EXPECT_EQ(fleet.admissions().size(), 15u);
+}
+
 TEST(Leases, OfAnIdleServerGoBack) {
   SimulatedFleet fleet(leased(kBucket, 30), 2, 1);
   for (int i = 0; i < 40; ++i) {
