@@ -25,7 +25,7 @@ TEST(SharedLimit, IsReadWithItsDefaults) {
   ASSERT_TRUE(config.redis.has_value());
   EXPECT_EQ(config.redis->name, "weir");
   EXPECT_EQ(config.redis->timeout, 20ms);
-  EXPECT_EQ(config.redis->connections, 1u);
+  EXPECT_EQ(config.redis->connections, 0u);
   const engine::Rule* rule = config.rules->find("a");
   ASSERT_TRUE(rule->shared.has_value());
   EXPECT_EQ(rule->shared->outage, engine::Outage::kDeny);

@@ -245,10 +245,13 @@ std::string describe(const Config& config) {
   if (config.compute) text += compute_lines(*config.compute);
   if (config.sampling) text += sampling_lines(*config.sampling);
   if (config.redis) {
-    text += fmt::format("redis: {}, keys of {}, timeout {}, {} connection{}\n",
-                        store::redis::describe(config.redis->address), config.redis->name,
-                        engine::duration_text(config.redis->timeout), config.redis->connections,
-                        config.redis->connections == 1 ? "" : "s");
+    const unsigned connections = config.redis->connections;
+    text += fmt::format(
+        "redis: {}, keys of {}, timeout {}, {}\n", store::redis::describe(config.redis->address),
+        config.redis->name, engine::duration_text(config.redis->timeout),
+        connections == 0
+            ? "a connection for each thread"
+            : fmt::format("{} connection{}", connections, connections == 1 ? "" : "s"));
   }
   if (config.pools) text += pool_lines(*config.pools);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));

@@ -40,8 +40,9 @@ constexpr Key<RedisSettings> kRedisKeys[] = {
     {"timeout", duration_at<&RedisSettings::timeout>, "20ms",
      "How long a decision waits for Redis before the outage policy decides. Default `20ms`."},
     {"connections",
-     count_at<&RedisSettings::connections, 1, std::int64_t{store::redis::kConnectionsMax}>, "1",
-     "Connections to Redis, over which all requests are sent. Default `1`."},
+     count_at<&RedisSettings::connections, 0, std::int64_t{store::redis::kConnectionsMax}>, "0",
+     "Connections to Redis that all threads share, at most 64. `0`, the default: each thread has "
+     "its own, which is faster, and one more keeps the server known to the others."},
 };
 
 void read_lease_most(const Entry& entry, Context& context, engine::LeaseSpec& lease) {

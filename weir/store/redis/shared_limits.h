@@ -19,6 +19,12 @@
 // If Redis loses its data, every meter counts as fully used at the instant the loss was
 // noticed: a key under which the epoch of the data is kept is gone, or another one.
 //
+// A thread that runs an event loop asks fastest over a connection of its own:
+//
+//   Loop mine(io_context);       // the thread runs it
+//   shared.attach(mine);         // ... and before it ends
+//   shared.detach(mine);
+//
 // Thread safety: every function may be called from any thread. The engine and everybody who
 // waits for an answer must outlive it: destroying it answers whatever is in flight.
 
@@ -26,8 +32,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +85,12 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void renew(HoldId hold, Duration ttl, Instant now, engine::HoldCallback callback) override;
   void later(Duration span, std::function<void(Instant)> work) override;
 
+  // From now on, or no more, what is asked on the thread of `loop` is sent and answered there,
+  // over a connection of its own; detach() answers what is in flight. A thread attaches to one
+  // SharedLimits at a time. Both wait for that thread, which must be running.
+  void attach(Loop& loop);
+  void detach(Loop& loop);
+
   SharedCounts counts() const;
   std::vector<LeaseCounts> lease_counts();
   // Why Redis is not asked; empty: it is.
@@ -94,8 +108,10 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
     std::string seen;
     std::string fresh;
   };
-  Epoch epoch() const;
+  // Valid until this thread asks again.
+  const Epoch& epoch() const;
   void learn_epoch(std::string_view epoch);
+  ClientOptions client_options() const;
   void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
   void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
@@ -103,6 +119,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   // The answer to a decision that had timed out.
   void on_late(const Asked& asked, const Reply& reply);
   Result<engine::SharedAnswer> read_decision(const Asked& asked, const Reply& reply);
+  // `numbers`: 1 or 0, now, and two for each limit.
+  Result<engine::SharedAnswer> read_numbers(const Asked& asked,
+                                            std::span<const std::int64_t> numbers);
   Result<engine::SharedAnswer> by_policy(std::span<const engine::SharedItem> items,
                                          std::span<const std::string> keys, Instant now,
                                          bool is_peek, const std::string& why);
@@ -132,6 +151,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   const std::string servers_key_;
   const std::string id_;  // of this server, for heartbeats
   const Script decide_;
+  const Script one_bucket_;
   const Script buckets_;
   const Script end_;
   const Script renew_;
@@ -143,13 +163,15 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
 
   mutable std::mutex lock_;
   Epoch epoch_;
-  std::string trouble_;  // of the last failure
+  std::atomic<std::uint64_t> epoch_version_;  // another one with each change
+  std::string trouble_;                       // of the last failure
 
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},
       losses_{0}, servers_{1};
   Leases leases_;
   std::atomic<bool> is_ticking_{false};  // since the first lease
   std::vector<std::unique_ptr<Client>> clients_;
+  std::map<Loop*, std::unique_ptr<Client>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
   std::unique_ptr<Timer> ticker_;  // of leases
   struct Timers;
