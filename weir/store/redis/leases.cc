@@ -160,7 +160,7 @@ void Leases::put_back(engine::Print print, std::int64_t units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
-    entry.give_back(entry.lease.put_back(now, units), work);
+    entry.give_back(entry.lease.put_back(now, units, entry.under_way), work);
   }
   run(work, now);
 }
