@@ -97,7 +97,7 @@ struct Leases::Entry {
   std::deque<Waiter> waiters;
   bool is_drawing = false;
   std::int64_t under_way = 0;  // units of the draw that nobody waits for
-  Instant quiet_until{};  // nothing is drawn ahead before
+  Instant quiet_until{};       // nothing is drawn ahead before
   Instant touched{};
 };
 
