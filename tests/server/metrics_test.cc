@@ -35,6 +35,9 @@ constexpr const char* kPools =
     "pools: { models: [ { name: m, concurrent: 1 } ], job_types: [ { name: t } ], coordinator: "
     "'redis://127.0.0.1:1' }\n";
 
+constexpr std::string_view kLeased =
+    "  - { name: hot, per: [tenant], window: { limit: 9, every: 1d }, store: redis, lease: {} }\n";
+
 struct Metrics : HttpTest {
   // Settings with which the server has everything to tell; `sync` is of an account.
   std::string everything(const std::string& sync = "") const {
@@ -46,9 +49,9 @@ struct Metrics : HttpTest {
   }
   // The account follows the server itself, whose address is known once it is there.
   void serve_everything() {
-    serve(everything());
-    write(kListen + everything(", sync: { url: 'http://" + address() + "' }") +
-          std::string(kServerLimits));
+    const std::string limits = std::string(kServerLimits) + std::string(kLeased);
+    serve(everything(), limits);
+    write(kListen + everything(", sync: { url: 'http://" + address() + "' }") + limits);
     ASSERT_TRUE(server->reload("test"));
     ASSERT_TRUE(eventually([this] {
       return metrics().find("weir_sync_age_seconds{account=\"provider\",of=\"counts\"}") !=

@@ -241,7 +241,17 @@ void write_shared(MetricsText& out, const store::redis::SharedCounts& counts) {
   out.value(counts.servers);
 }
 
-void write_leases(MetricsText& out, const std::vector<store::redis::LeaseCounts>& leases) {
+// Of each limit with a lease, whether it was asked yet or not.
+void write_leases(MetricsText& out, const engine::RuleSet& rules,
+                  const std::vector<store::redis::LeaseCounts>& counted) {
+  std::vector<store::redis::LeaseCounts> leases;
+  for (const engine::Rule& rule : rules.rules()) {
+    if (!rule.shared || !rule.shared->lease) continue;
+    const auto found = std::find_if(counted.begin(), counted.end(),
+                                    [&](const auto& counts) { return counts.limit == rule.name; });
+    leases.push_back(found == counted.end() ? store::redis::LeaseCounts{.limit = rule.name}
+                                            : *found);
+  }
   out.begin("weir_lease_held");
   for (const auto& lease : leases) {
     out.value("limit", lease.limit, static_cast<std::uint64_t>(lease.held));
@@ -393,7 +403,7 @@ std::string server_metrics(const MetricSources& from) {
   }
   if (from.shared) {
     write_shared(out, *from.shared);
-    write_leases(out, from.leases);
+    write_leases(out, *from.engine.rules(), from.leases);
   }
   if (from.pool != nullptr) write_pool(out, *from.pool, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
