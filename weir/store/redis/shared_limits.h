@@ -27,6 +27,7 @@
 
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -57,13 +58,14 @@ struct SharedOptions {
 };
 
 struct SharedCounts {
-  std::uint64_t asked = 0;      // decisions sent
-  std::uint64_t answered = 0;   // and answered in time
-  std::uint64_t failed = 0;     // and not
-  std::uint64_t by_policy = 0;  // decided, or refused, by outage policies
-  std::uint64_t turns = 0;      // the breaker opened or closed
-  std::uint64_t losses = 0;     // of data, as seen here
-  std::uint64_t servers = 1;    // alive, as last heard
+  std::uint64_t asked = 0;                               // decisions sent
+  std::uint64_t answered = 0;                            // and answered in time
+  std::uint64_t failed = 0;                              // and not
+  std::array<std::uint64_t, kFailureKinds> failed_by{};  // the same by FailureKind
+  std::uint64_t by_policy = 0;                           // decided, or refused, by outage policies
+  std::uint64_t turns = 0;                               // the breaker opened or closed
+  std::uint64_t losses = 0;                              // of data, as seen here
+  std::uint64_t servers = 1;                             // alive, as last heard
   bool is_out = false;
 };
 
@@ -115,6 +117,7 @@ class SharedLimits final : public engine::SharedStore {
                                             std::span<const std::int64_t> numbers);
   Result<engine::SharedAnswer> by_policy(const Asked& asked, const std::string& why);
   void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
+  void count_failure(FailureKind kind);
   void note_failure(const Failure& failure);
   void note_success();
   void beat();
@@ -140,8 +143,9 @@ class SharedLimits final : public engine::SharedStore {
   std::atomic<std::uint64_t> epoch_version_;  // another one with each change
   std::string trouble_;                       // of the last failure
 
-  std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},
-      losses_{0}, servers_{1};
+  std::atomic<std::uint64_t> asked_{0}, answered_{0}, by_policy_{0}, turns_{0}, losses_{0},
+      servers_{1};
+  std::array<std::atomic<std::uint64_t>, kFailureKinds> failed_by_{};
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<Loop*, std::unique_ptr<Client>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
