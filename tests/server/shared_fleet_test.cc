@@ -131,7 +131,7 @@ struct FleetOf : Fleet {
     expect_recovery(left);
     EXPECT_TRUE(admits(50));
     stop_load();
-    for (auto& server_process : servers) server_process->signal(SIGTERM);
+    for (const int number : left) process(number).signal(SIGTERM);
     for (const int number : left) EXPECT_EQ(process(number).wait(), 0);
   }
 
