@@ -206,9 +206,9 @@ TEST(SharedFault, OfAHalfOpenConnectionEndsByANewOne) {
 TEST(SharedFault, OfSlownessIsTimedOutAndCharged) {
   RedisServer redis;
   DelayingProxy proxy(redis.port());
-  Asker deny(proxy.url(), Outage::kDeny, 1s);
+  Asker deny(proxy.url(), Outage::kDeny, 300ms);
   ASSERT_TRUE(deny.becomes_normal());
-  proxy.set_delay(2s);
+  proxy.set_delay(350ms);  // each way; within the second after which silence breaks a connection
   const Result<Decision> refused = deny.ask();
   ASSERT_FALSE(refused);
   EXPECT_GE(deny.failed(FailureKind::kTimedOut), 1u);
