@@ -26,13 +26,12 @@ Status validate(const Registration& registration) {
 
 }  // namespace
 
-void PoolCore::start(Registration registration, CoordinatorListener& listener,
+void PoolCore::start(const Registration& registration, CoordinatorListener& listener,
                      StatusCallback started) {
-  if (const Status valid = validate(registration); !valid) {
-    return started(now(), valid);
-  }
+  if (Status valid = validate(registration); !valid) return started(now(), std::move(valid));
   WEIR_ASSERT(!client_);
   listener_ = &listener;
+  registration_ = registration;
   is_running_ = true;
   connect();
   for (const auto& [name, limits] : registration.limits) add_model(name, registration);
@@ -60,8 +59,9 @@ void PoolCore::connect() {
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
   const PoolScripts& scripts = pool_scripts();
-  options.scripts = {&scripts.work,      &scripts.tell,   &scripts.replay,    &scripts.enrol,
-                     &scripts.heartbeat, &scripts.report, &scripts.unregister};
+  const PoolFleetScripts& fleet = pool_fleet_scripts();
+  options.scripts = {&scripts.work, &scripts.tell,    &scripts.report,
+                     &fleet.enrol,  &fleet.heartbeat, &fleet.unregister};
   options.on_up = [this] {
     if (options_.on_up) options_.on_up();
     for (const auto& [name, model] : models_) model->enrol();
@@ -179,6 +179,13 @@ void PoolCore::acquire(std::string_view model, const Amounts& estimate, AcquireC
   found->acquire(estimate, std::move(answered));
 }
 
+void PoolCore::adopt(const std::string& model, const Amounts& estimate, Instant since,
+                     AcquireCallback answered) {
+  PoolModel* const found = is_running_ ? find(model) : nullptr;
+  if (found == nullptr) return acquire(model, estimate, std::move(answered));
+  found->adopt(estimate, since, std::move(answered));
+}
+
 void PoolCore::release(const Grant& grant, const Amounts& used, ReleaseCallback released) {
   if (!is_running_) return released(now(), Released::kStopped);
   PoolModel* const found = find(grant.model);
@@ -200,26 +207,20 @@ void PoolCore::update(const Registration& registration, StatusCallback updated) 
   if (!is_running_) {
     return updated(now(), Error{ErrorCode::kUnavailable, "the coordinator is not running"});
   }
-  if (const Status valid = validate(registration); !valid) {
-    return updated(now(), valid);
-  }
+  if (Status valid = validate(registration); !valid) return updated(now(), std::move(valid));
   if (!unenrolled_.empty()) {
     return updated(now(), Error{ErrorCode::kUnavailable,
                                 "the instance is still registering what it was given before"});
   }
-  for (auto at = models_.begin(); at != models_.end();) {
-    if (registration.limits.contains(at->first)) {
-      ++at;
-      continue;
-    }
-    at->second->unregister([](const Status&) {});
-    at->second->close();
-    former_.push_back(std::move(at->second));
-    at = models_.erase(at);
-  }
+  const Registration before = std::exchange(registration_, registration);
   enrolling_ = std::make_shared<PoolGathering>(
-      registration.limits.size(),
-      [this, updated = std::move(updated)](Status status) { updated(now(), std::move(status)); });
+      registration.limits.size(), [this, before, updated = std::move(updated)](Status status) {
+        if (!status) registration_ = before;
+        drop_strangers();
+        // An error changes nothing: what has the new limits already goes back.
+        if (!status) apply_registration();
+        updated(now(), std::move(status));
+      });
   bool has_new = false;
   for (const auto& [name, limits] : registration.limits) {
     if (find(name) != nullptr) continue;
@@ -227,9 +228,27 @@ void PoolCore::update(const Registration& registration, StatusCallback updated) 
     has_new = true;
   }
   if (has_new) listen();
-  for (const auto& [name, model] : models_) unenrolled_.push_back(model.get());
-  for (const auto& [name, model] : models_) {
-    model->change({registration.limits.at(name), registration.average, registration.version});
+  for (const auto& [name, limits] : registration.limits) unenrolled_.push_back(find(name));
+  apply_registration();
+}
+
+void PoolCore::apply_registration() {
+  for (const auto& [name, limits] : registration_.limits) {
+    find(name)->change({limits, registration_.average, registration_.version});
+  }
+}
+
+// Models that are not in the registration.
+void PoolCore::drop_strangers() {
+  for (auto at = models_.begin(); at != models_.end();) {
+    if (registration_.limits.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    at->second->unregister([](const Status&) {});
+    at->second->close();
+    former_.push_back(std::move(at->second));
+    at = models_.erase(at);
   }
 }
 
