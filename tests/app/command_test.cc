@@ -257,6 +257,19 @@ TEST_F(Commands, PoolSlotsShowsTheDocumentsExample) {
             "On each of 2 instances, with nothing used and the ratios to begin with.\n");
 }
 
+TEST_F(Commands, PoolSlotsShowsTheTableOfTheReference) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/pool.md");
+  const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
+  const auto block = [&](std::string_view opening) {
+    const std::size_t begin = page.find(opening) + opening.size();
+    return page.substr(begin, page.find("```", begin) - begin);
+  };
+  write("pools:\n" + block("```yaml\npools:\n"));
+  const Ran ran = run_words(weir({"pool", "slots", path(), "--instances", "2"}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out, block("$ weir pool slots weir.yaml --instances 2\n"));
+}
+
 TEST_F(Commands, PoolSlotsSaysWhatIsWrong) {
   write("listen: { http: 127.0.0.1:0 }\n");
   const Ran none = run_words(weir({"pool", "slots", path()}));

@@ -193,7 +193,7 @@ TEST_F(PoolServer, TakesNewLimitsWhenItReloadsAndKeepsWhatRuns) {
 
   // A mistake, or what needs a restart, leaves everything as it is.
   write(with_places("none"));
-  EXPECT_EQ(ask(post("/v1/reload", "")).status, 400);
+  EXPECT_EQ(ask(post("/v1/reload", "")).status, 422);
   write(with_places("7", "  rule: published\n"));
   EXPECT_EQ(ask(post("/v1/reload", "")).status / 100, 2);
   EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 200);
@@ -216,7 +216,7 @@ TEST_F(PoolServer, NeedsAHigherVersionForOtherLimitsOfAFleet) {
     return ask(post("/v1/reload", ""));
   };
   const HttpAnswer refused = with_places(2, 0);
-  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.status, 422);
   EXPECT_THAT(refused.body, HasSubstr("pools: limits or estimates changed, but the version went "
                                       "from 0 to 0; write 1"));
   EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 429);

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "weir/base/time.h"
+#include "weir/store/redis/pool_coordinator.h"
 #include "weir/store/redis/reply.h"
 #include "weir/system/pool/coordinator.h"
 #include "weir/system/pool/limits.h"
@@ -85,6 +86,11 @@ struct PoolReply {
 };
 // Valid for as long as the reply.
 PoolReply read_reply(const Reply& reply);
+
+// Adds a model, and the instances that share it, as `report` answered. Nothing, if it did not.
+void add_to_report(system::pool::CoordinatorReport& report, std::string_view model,
+                   const system::pool::ModelLimits& limits, const PoolCoordinatorOptions& options,
+                   const Reply& reply);
 
 // What this instance used or reserved in the current windows: what it reports if the books
 // are lost.

@@ -274,37 +274,10 @@ void PoolCore::report(ReportCallback reported) {
     client_->call(pool_scripts().report, keys, arguments,
                   [this, report, gathering, model = model.get()](const Answer& answer) {
                     if (!answer.ok()) return gathering->end(to_error(answer.failure()));
-                    add_report(*report, *model, answer.reply());
+                    add_to_report(*report, model->name(), model->rules().limits, options_,
+                                  answer.reply());
                     gathering->end(Done{});
                   });
-  }
-}
-
-void PoolCore::add_report(CoordinatorReport& report, const PoolModel& model,
-                          const Reply& reply) const {
-  const auto totals = read_reply(reply).totals();
-  if (!totals) return;
-  report.instance_count = std::max(report.instance_count, totals->count);
-  report.models.push_back({.model = model.name(),
-                           .limits = model.rules().limits,
-                           .minute = instant_of_us(totals->minute_us),
-                           .day = instant_of_us(totals->day_us),
-                           .used = totals->used,
-                           .in_flight = totals->in_flight});
-  for (std::size_t i = 1; i < reply.size(); ++i) {
-    const Reply row = reply.at(i);
-    const std::string id(row.at(0).text().value_or("?"));
-    auto same = std::find_if(report.instances.begin(), report.instances.end(),
-                             [&](const InstanceReport& known) { return known.id == id; });
-    if (same == report.instances.end()) {
-      if (report.instances.size() == kInstancesReportedMax) continue;
-      report.instances.push_back({.id = id, .is_own = id == options_.instance});
-      same = report.instances.end() - 1;
-    }
-    const std::int64_t lease_us = row.at(2).number().value_or(0);
-    same->last_heard =
-        later_of(same->last_heard, instant_of_us(lease_us) - options_.instance_timeout);
-    same->in_flight += row.at(1).number().value_or(0);
   }
 }
 

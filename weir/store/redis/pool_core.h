@@ -85,8 +85,6 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void drop_strangers();
   void add_model(const std::string& name, const system::pool::Registration& registration);
   PoolModel* find(std::string_view model);
-  void add_report(system::pool::CoordinatorReport& report, const PoolModel& model,
-                  const Reply& reply) const;
 
   Loop& loop_;
   Clock& clock_;
