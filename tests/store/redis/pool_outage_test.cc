@@ -297,6 +297,27 @@ TEST_F(RedisPoolOutage, GoesOnTryingWhenRedisIsNotThereAtTheStart) {
   one.granted("gpt", {0, 1});
 }
 
+TEST_F(RedisPoolOutage, GoesOnWithItsLimitsIfRedisIsAwayWhenTheyChange) {
+  Registration two_models = registration_of(kTenRequests);
+  two_models.limits["small"] = kTenRequests;
+  Instance one(options(), two_models);
+  one.granted("gpt", {0, 1});
+  redis_.kill();
+  EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  Registration more = two_models;
+  more.version = 2;
+  more.limits["gpt"].rates.requests_per_minute = 20;
+  const Status changed = one.update(more);
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().code, ErrorCode::kUnavailable);
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_EQ(one.granted("gpt", {0, 9}).used.minute, (Amounts{0, 10}));
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kExhausted);
+  ASSERT_TRUE(one.update(more).ok());
+  one.granted("gpt", {0, 10});
+}
+
 TEST_F(RedisPoolOutage, NamesAForeignValueUnderItsKey) {
   redis_.ask("SET fleet:pool:1:{gpt} mine");
   Instance one(options(), registration_of(kTenRequests));

@@ -233,8 +233,12 @@ void PoolCore::update(const Registration& registration, StatusCallback updated) 
 }
 
 void PoolCore::apply_registration() {
-  for (const auto& [name, limits] : registration_.limits) {
-    find(name)->change({limits, registration_.average, registration_.version});
+  // A copy: a Redis that is away may end the update, and bring the former one back, at once.
+  const Registration registration = registration_;
+  for (const auto& [name, limits] : registration.limits) {
+    if (PoolModel* const model = find(name)) {
+      model->change({limits, registration.average, registration.version});
+    }
   }
 }
 
