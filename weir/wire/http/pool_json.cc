@@ -81,14 +81,6 @@ Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Memb
   return into;
 }
 
-void append_optional(std::string& out, const std::optional<std::int64_t>& number) {
-  if (number) {
-    append_int(out, *number);
-  } else {
-    out += "null";
-  }
-}
-
 // {"limit":100,"used":40,"remaining":60}; limit and remaining null: not limited.
 void append_counter(std::string& out, const std::optional<std::int64_t>& limit, std::int64_t used) {
   out += R"({"limit":)";
