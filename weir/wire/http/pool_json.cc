@@ -16,14 +16,6 @@ namespace {
 namespace pool = system::pool;
 using pool::Dimension;
 
-void append_optional(std::string& out, const std::optional<std::int64_t>& number) {
-  if (number) {
-    append_int(out, *number);
-  } else {
-    out += "null";
-  }
-}
-
 // {"limit":100,"used":40,"remaining":60}; limit and remaining null: not limited.
 void append_counter(std::string& out, const std::optional<std::int64_t>& limit, std::int64_t used) {
   out += R"({"limit":)";
