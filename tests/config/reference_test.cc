@@ -86,7 +86,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "compute worker: worker-1, 32 at once, 16 may wait, allocations from its own ledger\n"
       "sampling: tasks of one key in any 1h\n"
       "  LGC-v2: 6\n"
-      "redis: redis://localhost:6379, keys of weir, timeout 20ms, 1 connection\n"
+      "redis: redis://localhost:6379, keys of weir, timeout 20ms, a connection for each thread\n"
       "pools: in this process alone, strict rule; held 10m, at most 1h\n"
       "  model gpt-5: tokens_per_minute 500000, concurrent 50\n"
       "  job type summary: 1 of each pool, about 10000 tokens and 1 requests\n"

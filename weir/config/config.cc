@@ -92,6 +92,7 @@ std::vector<KeyHelp> known_keys() {
   list_pool_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
+  list_lease_keys(keys);
   return keys;
 }
 

@@ -183,7 +183,7 @@ struct RedisSettings {
   store::redis::Address address{};
   std::string name = "weir";  // of the keys
   Duration timeout = std::chrono::milliseconds{20};
-  unsigned connections = 1;
+  unsigned connections = 0;  // 0: one for each thread
 
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };

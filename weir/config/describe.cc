@@ -90,6 +90,12 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
     constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
     parts.push_back(fmt::format("in Redis, outage {}",
                                 kOutages[static_cast<std::size_t>(limit.shared->outage)]));
+    if (limit.shared->lease) {
+      const engine::LeaseSpec& lease = *limit.shared->lease;
+      parts.push_back(
+          fmt::format("leased for {}, at most {} to a server", engine::duration_text(lease.length),
+                      lease.most == 0 ? "a tenth" : engine::amount_text(lease.most, scale)));
+    }
   }
   if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
   if (limit.queue_max != LimitSpec{}.queue_max) {
@@ -239,10 +245,13 @@ std::string describe(const Config& config) {
   if (config.compute) text += compute_lines(*config.compute);
   if (config.sampling) text += sampling_lines(*config.sampling);
   if (config.redis) {
-    text += fmt::format("redis: {}, keys of {}, timeout {}, {} connection{}\n",
-                        store::redis::describe(config.redis->address), config.redis->name,
-                        engine::duration_text(config.redis->timeout), config.redis->connections,
-                        config.redis->connections == 1 ? "" : "s");
+    const unsigned connections = config.redis->connections;
+    text += fmt::format(
+        "redis: {}, keys of {}, timeout {}, {}\n", store::redis::describe(config.redis->address),
+        config.redis->name, engine::duration_text(config.redis->timeout),
+        connections == 0
+            ? "a connection for each thread"
+            : fmt::format("{} connection{}", connections, connections == 1 ? "" : "s"));
   }
   if (config.pools) text += pool_lines(*config.pools);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));

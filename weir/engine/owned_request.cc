@@ -4,6 +4,8 @@ namespace weir::engine {
 
 OwnedRequest::OwnedRequest(const Request& request) {
   texts_.reserve(2 * request.attributes.size() + request.costs.size());  // views must not move
+  attributes_.reserve(request.attributes.size());
+  costs_.reserve(request.costs.size());
   for (const Attribute& attribute : request.attributes) {
     const std::string_view name = texts_.emplace_back(attribute.name);
     const std::string_view value = texts_.emplace_back(attribute.value);

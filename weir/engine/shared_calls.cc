@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "weir/base/recycled.h"
 #include "weir/engine/engine_impl.h"
 
 namespace weir::engine {
@@ -143,7 +144,8 @@ void Engine::Impl::ask(std::shared_ptr<Asking> asking, Instant now) {
   for (const PlanItem& item : asking->plan.limits()) {
     if (!item.limit->is_shared) continue;
     items.push_back(
-        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight});
+        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight,
+         item.print});
   }
   if (items.empty() || store == nullptr) {
     // The rules have changed since: nothing is shared any more, or nobody is there to ask.
@@ -272,7 +274,7 @@ void Engine::ask(const Request& request, const AcquireOptions& options, Instant 
         "request: it meets a shared limit, of which neither 'up_to' nor 'book_within' can be "
         "asked; leave them out"));
   }
-  auto asking = std::make_shared<Impl::Asking>(request);
+  auto asking = std::allocate_shared<Impl::Asking>(Recycled<Impl::Asking>(), request);
   asking->options = options;
   asking->deadline = deadline;
   asking->callback = std::move(callback);
@@ -281,7 +283,7 @@ void Engine::ask(const Request& request, const AcquireOptions& options, Instant 
 
 void Engine::ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept {
   if (!is_acceptable(now)) return callback(unacceptable_instant(now));
-  auto asking = std::make_shared<Impl::Asking>(request);
+  auto asking = std::allocate_shared<Impl::Asking>(Recycled<Impl::Asking>(), request);
   asking->is_peek = true;
   asking->callback = std::move(callback);
   impl_->ask(std::move(asking), now);

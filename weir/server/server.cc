@@ -213,6 +213,14 @@ struct Server::Impl {
     followers.follow(config.contracts, log);
     listeners.start();
     for (auto& loop : loops) loop->start();
+    if (shared != nullptr && config.redis->connections == 0) attach_loops();
+  }
+  // Each loop asks Redis over a connection of its own.
+  void attach_loops() {
+    for (auto& loop : loops) {
+      redis_loops.push_back(std::make_unique<store::redis::Loop>(loop->context()));
+      shared->attach(*redis_loops.back());
+    }
   }
 
   std::string path() const {
@@ -240,6 +248,7 @@ struct Server::Impl {
     }
     engine->set_wakeup(nullptr);
     if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
+    for (auto& loop : redis_loops) shared->detach(*loop);
     for (auto& loop : loops) loop->stop();
     // Answers what is still asked, for nobody to read.
     shared.reset();
@@ -293,8 +302,9 @@ struct Server::Impl {
   std::unique_ptr<asio::steady_timer> pool_timer;
   std::unique_ptr<HttpFront> http;
   std::unique_ptr<store::redis::Loop> redis_loop;
-  std::unique_ptr<store::redis::SharedLimits> shared;  // nullptr: none are configured
-  std::unique_ptr<Pool> pool;                          // nullptr: none are configured
+  std::vector<std::unique_ptr<store::redis::Loop>> redis_loops;  // of the loops, if they are asked
+  std::unique_ptr<store::redis::SharedLimits> shared;            // nullptr: none are configured
+  std::unique_ptr<Pool> pool;                                    // nullptr: none are configured
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         welcome(protocol, loop, std::move(socket));
                       }};
@@ -507,6 +517,8 @@ std::string Server::metrics() const {
        .accounts = accounts(),
        .compute = compute(),
        .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
+       .leases = impl_->shared == nullptr ? std::vector<store::redis::LeaseCounts>{}
+                                          : impl_->shared->lease_counts(),
        .pool = impl_->pool.get(),
        .refused = impl_->refused.load(),
        .reloads = impl_->reloads.load(),

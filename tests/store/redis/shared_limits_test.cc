@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <future>
 #include <thread>
 
 #include "tests/store/redis/shared_support.h"
@@ -244,6 +246,93 @@ TEST(SharedKey, OfSomebodyElseIsANamedErrorAndNothingIsCharged) {
   const Result<Decision> decision = server.acquire(kCall);
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(decision->outcome("calls")->remaining, 9);
+}
+
+// Buckets alone have scripts of their own, for one and for several.
+TEST(SharedKey, OfSomebodyElseIsFoundByTheScriptsForBucketsToo) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  for (const bool alone : {true, false}) {
+    RuleSetSpec rules = ten_an_hour(Outage::kAllow);
+    if (!alone) {
+      rules.limits.insert(rules.limits.begin(),
+                          {.name = "before",
+                           .meter = engine::BucketSpec{.amount = 9, .period = 1h, .burst = 9},
+                           .shared = engine::SharedSpec{Outage::kAllow}});
+    }
+    redis.ask("FLUSHALL");
+    SharedEngine server(redis.url(), rules, clock, patient());
+    ASSERT_EQ(admitted(server, 2), 2);
+    const std::string key = "weir:1:{weir}:b:calls:acme";
+    for (const std::string& foreign : {"SET " + key + " hello", "RPUSH " + key + " hello",
+                                       "SET " + key + " eight123", "HSET " + key + " a b"}) {
+      redis.ask("DEL " + key);
+      redis.ask(foreign);
+      const Result<Decision> decision = server.acquire(kCall);
+      ASSERT_FALSE(decision) << foreign;
+      EXPECT_THAT(decision.error().message, HasSubstr("key '" + key + "'"));
+      EXPECT_THAT(decision.error().message, HasSubstr("weir did not write"));
+    }
+    redis.ask("DEL " + key);
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_EQ(decision->outcome("calls")->remaining, 9);
+    if (!alone) {
+      EXPECT_EQ(decision->outcome("before")->remaining, 6);
+    }
+  }
+}
+
+// --- threads that have a connection of their own
+
+// An event loop that was there before.
+class Thread {
+ public:
+  Thread() : loop(context), thread_([this] { context.run(); }) {}
+  ~Thread() {
+    context.stop();
+    thread_.join();
+  }
+
+  boost::asio::io_context context{1};
+  Loop loop;
+
+ private:
+  std::thread thread_;
+};
+
+TEST(SharedLimits, AreAnsweredOnTheThreadThatAskedIfItIsAttached) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
+  Thread mine;
+  server.limits().attach(mine.loop);
+  std::promise<bool> is_there;
+  mine.loop.post([&] {
+    server.engine().ask(kCall, {}, clock.now(), clock.now(), [&](const Result<Decision>& answer) {
+      is_there.set_value(answer && answer->allowed() && mine.loop.is_here());
+    });
+  });
+  EXPECT_TRUE(is_there.get_future().get());
+  // Others are answered, too.
+  EXPECT_EQ(admitted(server, 10), 9);
+  server.limits().detach(mine.loop);
+}
+
+TEST(SharedLimits, AnswerWhatIsInFlightWhenAThreadIsDetached) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_EQ(admitted(server, 1), 1);
+  Thread mine;
+  server.limits().attach(mine.loop);
+  redis.pause();
+  Waited<Decision> waited;
+  mine.loop.run(
+      [&] { server.engine().ask(kCall, {}, clock.now(), clock.now(), waited.callback()); });
+  server.limits().detach(mine.loop);
+  EXPECT_FALSE(waited.get());
+  redis.resume();
 }
 
 // --- outages

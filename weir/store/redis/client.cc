@@ -7,7 +7,6 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
-#include <queue>
 #include <utility>
 
 #include "weir/base/in_quotes.h"
@@ -28,12 +27,6 @@ struct Request {
   bool is_second_try = false;
 };
 using RequestRef = std::shared_ptr<Request>;
-
-struct LaterDeadline {
-  bool operator()(const RequestRef& a, const RequestRef& b) const {
-    return a->deadline > b->deadline;
-  }
-};
 
 // What lives on the loop's thread, and until the last callback of the link has run.
 class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
@@ -62,6 +55,7 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   void ask_ping() override;
 
   void take_inbox();
+  void take(std::vector<RequestRef>& asked);
   void place(RequestRef request);
   void send(RequestRef request);
   void send_waiting();
@@ -76,7 +70,7 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   std::shared_ptr<Link> link_;
   Timer expiry_;
   SteadyInstant armed_for_ = SteadyInstant::max();
-  std::priority_queue<RequestRef, std::vector<RequestRef>, LaterDeadline> deadlines_;
+  std::deque<RequestRef> deadlines_;  // the earliest first
   std::deque<RequestRef> in_flight_;  // in the order of their replies
   std::deque<RequestRef> waiting_;    // to be sent
   std::deque<RequestRef> again_;      // NOSCRIPT: to be sent once more, before `waiting_`
@@ -96,6 +90,8 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   std::mutex mutex_;
   std::vector<RequestRef> inbox_;  // guarded by mutex_
   std::vector<RequestRef> taken_;
+  std::vector<RequestRef> here_;   // asked on the loop's thread
+  std::vector<RequestRef> spare_;  // empty
 };
 
 void add_one(std::atomic<std::uint64_t>& count) { count.fetch_add(1, std::memory_order_relaxed); }
@@ -107,13 +103,20 @@ void Core::submit(RequestRef request) {
                             describe(options_.address), kRequestsMax),
                 false);
   }
+  // Whoever comes before the loop has looked travels in the same batch. On its own thread that
+  // is everybody who was ready to ask together.
   bool is_first = false;
+  if (loop_.is_here()) {
+    is_first = here_.empty();
+    here_.push_back(std::move(request));
+    if (is_first) loop_.post([self = shared_from_this()] { self->take(self->here_); });
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     is_first = inbox_.empty();
     inbox_.push_back(std::move(request));
   }
-  // Whoever comes before the loop has looked travels in the same batch.
   if (is_first) {
     loop_.post([self = shared_from_this()] { self->take_inbox(); });
   }
@@ -124,8 +127,15 @@ void Core::take_inbox() {
     const std::lock_guard lock(mutex_);
     taken_.swap(inbox_);
   }
-  for (RequestRef& request : taken_) place(std::move(request));
-  taken_.clear();
+  take(taken_);
+}
+
+void Core::take(std::vector<RequestRef>& asked) {
+  // A callback may ask for more meanwhile.
+  std::vector<RequestRef> all = std::exchange(asked, std::exchange(spare_, {}));
+  for (RequestRef& request : all) place(std::move(request));
+  all.clear();
+  spare_ = std::move(all);
   if (link_) link_->flush();
 }
 
@@ -169,8 +179,11 @@ void Core::fail(Request& request, FailureKind kind, std::string message, bool ma
 
 void Core::arm(const RequestRef& request) {
   // Those answered in the meantime only have to go.
-  while (!deadlines_.empty() && !deadlines_.top()->done) deadlines_.pop();
-  deadlines_.push(request);
+  while (!deadlines_.empty() && !deadlines_.front()->done) deadlines_.pop_front();
+  // Mostly the last: most requests have the same timeout.
+  auto at = deadlines_.end();
+  while (at != deadlines_.begin() && (*std::prev(at))->deadline > request->deadline) --at;
+  deadlines_.insert(at, request);
   if (request->deadline >= armed_for_) return;
   armed_for_ = request->deadline;
   expiry_.start(std::max(Duration{0}, Duration{armed_for_ - std::chrono::steady_clock::now()}),
@@ -182,13 +195,9 @@ void Core::expire() {
   const std::shared_ptr<Core> alive = shared_from_this();
   const SteadyInstant now = std::chrono::steady_clock::now();
   while (!deadlines_.empty()) {
-    const RequestRef request = deadlines_.top();
-    if (request->done && request->deadline > now) {
-      deadlines_.pop();
-      arm(request);
-      return;
-    }
-    deadlines_.pop();
+    const RequestRef request = deadlines_.front();
+    deadlines_.pop_front();
+    if (request->done && request->deadline > now) return arm(request);
     if (!request->done) continue;
     add_one(timed_out_);
     // What only waits to be sent will not be.
@@ -317,6 +326,7 @@ void Core::close() {
   unsent.insert(unsent.end(), waiting_.begin(), waiting_.end());
   waiting_.clear();
   take_inbox();
+  take(here_);
   for (const RequestRef& request : lost) {
     if (!request->done) continue;
     fail(*request, FailureKind::kDisconnected, "the client of Redis is closed", true);
@@ -343,10 +353,9 @@ class SingleClient final : public Client {
   void call(const Script& script, Words keys, Words arguments, AnswerCallback done,
             RequestOptions options) override {
     const std::string count = std::to_string(keys.size());
-    std::vector<std::string_view> words = {"EVALSHA", script.sha(), count};
-    words.insert(words.end(), keys.begin(), keys.end());
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    submit(format(words), &script, std::move(done), std::move(options));
+    const std::array<std::string_view, 3> head = {"EVALSHA", script.sha(), count};
+    const std::array<Words, 3> parts = {head, keys, arguments};
+    submit(format(parts), &script, std::move(done), std::move(options));
   }
 
   bool is_up() const override { return core_->is_up(); }

@@ -30,23 +30,35 @@ int major_version(std::string_view text) {
 
 }  // namespace
 
-std::string format(Client::Words words) {
-  std::vector<const char*> starts;
-  std::vector<std::size_t> sizes;
-  starts.reserve(words.size());
-  sizes.reserve(words.size());
-  for (const std::string_view word : words) {
-    starts.push_back(word.data());
-    sizes.push_back(word.size());
+std::string format(std::span<const Client::Words> parts) {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  for (const Client::Words words : parts) {
+    count += words.size();
+    for (const std::string_view word : words) bytes += word.size();
   }
-  sds bytes = nullptr;
-  const int size = redisFormatSdsCommandArgv(&bytes, static_cast<int>(words.size()), starts.data(),
-                                             sizes.data());
-  WEIR_ASSERT(size > 0);
-  std::string result(bytes, static_cast<std::size_t>(size));
-  redisFreeSdsCommand(bytes);
+  constexpr std::size_t kAround = 16;  // what a word has around it, for all but enormous ones
+  std::string result;
+  result.reserve(bytes + kAround * (count + 1));
+  const auto append = [&result](char mark, std::size_t number) {
+    std::array<char, 24> text;
+    text[0] = mark;
+    char* end = std::to_chars(text.data() + 1, text.data() + text.size() - 2, number).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    result.append(text.data(), end);
+  };
+  append('*', count);
+  for (const Client::Words words : parts) {
+    for (const std::string_view word : words) {
+      append('$', word.size());
+      result.append(word).append("\r\n");
+    }
+  }
   return result;
 }
+
+std::string format(Client::Words words) { return format({&words, 1}); }
 
 Link::Link(Loop& loop, LinkOptions options, LinkUser& user)
     : loop_(loop),

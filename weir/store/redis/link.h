@@ -18,6 +18,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ namespace weir::store::redis {
 
 // The bytes of a command.
 std::string format(Client::Words words);
+std::string format(std::span<const Client::Words> parts);  // of words, one after the other
 
 class LinkUser {
  public:

@@ -10,11 +10,17 @@
 
 namespace weir::store::redis {
 
-Loop::Loop() : impl_(std::make_unique<Impl>()) {
-  impl_->thread = std::thread([this] { impl_->context.run(); });
+Loop::Loop() {
+  auto own = std::make_unique<boost::asio::io_context>(1);
+  boost::asio::io_context& context = *own;
+  impl_.reset(new Impl{std::move(own), context});
+  impl_->thread = std::thread([&context] { context.run(); });
 }
 
+Loop::Loop(boost::asio::io_context& context) : impl_(new Impl{nullptr, context}) {}
+
 Loop::~Loop() {
+  if (impl_->own == nullptr) return;
   WEIR_ASSERT(!is_here());
   impl_->context.stop();
   impl_->thread.join();
@@ -32,7 +38,7 @@ void Loop::run(const std::function<void()>& work) {
   done.get_future().wait();
 }
 
-bool Loop::is_here() const { return impl_->thread.get_id() == std::this_thread::get_id(); }
+bool Loop::is_here() const { return impl_->context.get_executor().running_in_this_thread(); }
 
 struct Timer::Impl {
   explicit Impl(Loop& loop) : timer(loop.impl().context) {}

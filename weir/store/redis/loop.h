@@ -1,5 +1,8 @@
 // Loop: the thread on which connections to Redis are served.
 //
+// Its own, or that of an event loop which is there already: what is asked on such a thread is
+// sent and answered there, without a hand-over.
+//
 // Callbacks of clients, subscribers and timers of one loop run on its thread, one at a
 // time, and must not block. The sockets are Asio's, which stays out of this header.
 //
@@ -14,12 +17,18 @@
 
 #include "weir/base/time.h"
 
+namespace boost::asio {
+class io_context;
+}
+
 namespace weir::store::redis {
 
 class Loop {
  public:
   Loop();
-  // Ends the thread; what has not run yet never runs. Not on the loop's own thread.
+  // On the one thread that runs `context`, which outlives the loop.
+  explicit Loop(boost::asio::io_context& context);
+  // Ends its own thread; what has not run yet never runs. Not on that thread.
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

@@ -4,6 +4,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <memory>
 #include <thread>
 
 #include "weir/store/redis/loop.h"
@@ -11,10 +12,11 @@
 namespace weir::store::redis {
 
 struct Loop::Impl {
-  boost::asio::io_context context{1};
+  std::unique_ptr<boost::asio::io_context> own;  // nullptr: somebody else's is used
+  boost::asio::io_context& context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
       context.get_executor()};
-  std::thread thread;
+  std::thread thread{};
 };
 
 }  // namespace weir::store::redis

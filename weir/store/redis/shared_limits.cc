@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "weir/base/recycled.h"
+#include "weir/store/redis/lease_scripts.h"
 #include "weir/store/redis/shared_errors.h"
 #include "weir/store/redis/shared_keys.h"
 #include "weir/store/redis/shared_meter.h"
@@ -40,6 +42,22 @@ std::string random_id() {
   return fmt::format("{:08x}{:08x}", draw(), draw());
 }
 
+// Drawn for each state of each epoch, so that a number says which one was meant, and whose.
+std::uint64_t next_version() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// The connection that this thread has for itself.
+struct Attachment {
+  const SharedLimits* owner = nullptr;
+  Client* client = nullptr;
+};
+Attachment& attachment() {
+  thread_local Attachment mine;
+  return mine;
+}
+
 // What a script needs to know of each limit.
 class Blobs {
  public:
@@ -67,8 +85,8 @@ class Blobs {
 // A decision on its way.
 struct SharedLimits::Asked {
   std::shared_ptr<const engine::RuleSet> rules;
-  boost::container::small_vector<SharedItem, 4> items;
-  boost::container::small_vector<std::string, 4> keys;
+  boost::container::small_vector<SharedItem, 8> items;
+  boost::container::small_vector<std::string, 8> keys;
   HoldId hold{};
   Duration ttl{};
   bool is_peek = false;
@@ -91,19 +109,20 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       servers_key_(prefix_ + "servers"),
       id_(random_id()),
       decide_("decide", decide_script()),
+      one_bucket_("one bucket", one_bucket_script()),
       buckets_("buckets", buckets_script()),
       end_("end", end_script()),
       renew_("renew", renew_script()),
       beat_("beat", kBeat),
+      draw_("draw", draw_script()),
+      give_back_("give_back", give_back_script()),
       breaker_(options_.breaker),
       epoch_{{}, random_id()},
+      epoch_version_(next_version()),
+      leases_(*this, prefix_),
       timers_(std::make_shared<Timers>()) {
-  ClientOptions client;
-  client.address = options_.address;
-  client.timeout = options_.timeout;
-  client.scripts = {&decide_, &buckets_, &end_, &renew_, &beat_};
   for (unsigned i = 0; i < std::clamp(options_.connections, 1u, kConnectionsMax); ++i) {
-    clients_.push_back(make_client(loop_, client));
+    clients_.push_back(make_client(loop_, client_options()));
   }
   loop_.run([this] {
     heart_ = std::make_unique<Timer>(loop_);
@@ -111,9 +130,44 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
   });
 }
 
+ClientOptions SharedLimits::client_options() const {
+  ClientOptions options;
+  options.address = options_.address;
+  options.timeout = options_.timeout;
+  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,
+                     &renew_,  &beat_,       &draw_,    &give_back_};
+  return options;
+}
+
+void SharedLimits::attach(Loop& loop) {
+  loop.run([&] {
+    WEIR_ASSERT(attachment().owner == nullptr);
+    std::unique_ptr<Client> client = make_client(loop, client_options());
+    attachment() = {this, client.get()};
+    const std::scoped_lock lock(lock_);
+    attached_.emplace(&loop, std::move(client));
+  });
+}
+
+void SharedLimits::detach(Loop& loop) {
+  loop.run([&] {
+    WEIR_ASSERT(attachment().owner == this);
+    attachment() = {};
+    std::unique_ptr<Client> client;
+    {
+      const std::scoped_lock lock(lock_);
+      client = std::move(attached_.at(&loop));
+      attached_.erase(&loop);
+    }
+  });
+}
+
 SharedLimits::~SharedLimits() {
+  WEIR_ASSERT(attached_.empty());
+  end_leases();
   loop_.run([this] {
     heart_.reset();
+    ticker_.reset();
     timers_->is_over = true;
     timers_->running.clear();
   });
@@ -122,6 +176,7 @@ SharedLimits::~SharedLimits() {
 
 // A thread keeps to one connection, so that what it asks at once leaves at once.
 Client& SharedLimits::client() {
+  if (attachment().owner == this) return *attachment().client;
   static std::atomic<unsigned> threads{0};
   thread_local const unsigned mine = threads.fetch_add(1, std::memory_order_relaxed);
   return *clients_[mine % clients_.size()];
@@ -132,9 +187,18 @@ std::string SharedLimits::now_argument() const {
   return fmt::format("{}", options_.redis_clock->now().ns / kNsPerUs);
 }
 
-SharedLimits::Epoch SharedLimits::epoch() const {
-  const std::scoped_lock lock(lock_);
-  return epoch_;
+// Each thread keeps a copy, so that nobody waits for anybody in the usual case.
+const SharedLimits::Epoch& SharedLimits::epoch() const {
+  struct Copy {
+    std::uint64_t version = 0;
+    Epoch epoch;
+  };
+  thread_local Copy mine;
+  if (mine.version != epoch_version_.load(std::memory_order_acquire)) {
+    const std::scoped_lock lock(lock_);
+    mine = {epoch_version_.load(std::memory_order_relaxed), epoch_};
+  }
+  return mine.epoch;
 }
 
 void SharedLimits::learn_epoch(std::string_view epoch) {
@@ -145,10 +209,19 @@ void SharedLimits::learn_epoch(std::string_view epoch) {
   }
   epoch_.seen = epoch;
   if (epoch.starts_with(epoch_.fresh)) epoch_.fresh = random_id();
+  epoch_version_.store(next_version(), std::memory_order_release);
 }
 
 void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback) {
-  auto asked = std::make_shared<Asked>();
+  const bool has_lease =
+      std::any_of(ask.items.begin(), ask.items.end(),
+                  [](const SharedItem& item) { return item.rule->shared->lease.has_value(); });
+  if (has_lease) return decide_mixed(ask, std::move(callback));
+  decide_in_redis(ask, std::move(callback));
+}
+
+void SharedLimits::decide_in_redis(const SharedAsk& ask, engine::SharedCallback callback) {
+  auto asked = std::allocate_shared<Asked>(Recycled<Asked>());
   asked->rules = ask.rules;
   asked->items.assign(ask.items.begin(), ask.items.end());
   if (!ask.is_peek) asked->hold = ask.hold;
@@ -158,11 +231,11 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
   asked->callback = std::move(callback);
   for (const SharedItem& item : ask.items) asked->keys.push_back(limit_key(prefix_, item));
   if (!breaker_.may_ask(ask.now)) {
-    const std::string why = trouble();  // empty: it has just ended
-    return asked->callback(by_policy(*asked, why.empty() ? "Redis did not answer" : why));
+    return asked->callback(
+        by_policy(asked->items, asked->keys, asked->now, asked->is_peek, why_not_asked()));
   }
 
-  const Epoch known = epoch();
+  const Epoch& known = epoch();
   // Where nothing was ever lost.
   const bool is_whole = known.seen.size() == kEpochIdBytes + 2 && known.seen.back() == '0';
   const bool is_plain =
@@ -185,9 +258,10 @@ void SharedLimits::ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known)
   const std::string now = now_argument();
   boost::container::small_vector<std::string_view, 8> arguments = {now, known.seen};
   blobs.append_to(arguments);
-  client().call(buckets_, keys, arguments, [this, asked](const Answer& answer) {
+  const Script& script = asked->items.size() == 1 ? one_bucket_ : buckets_;
+  client().call(script, keys, arguments, [this, asked](const Answer& answer) {
     // Another epoch: what that means, the other script knows.
-    if (answer.ok() && !answer.reply().is_array()) return ask_all(asked, epoch());
+    if (answer.ok() && !answer.reply().text()) return ask_all(asked, epoch());
     on_decided(*asked, answer);
   });
 }
@@ -228,7 +302,8 @@ void SharedLimits::on_decided(Asked& asked, const Answer& answer) {
   const Failure& failure = answer.failure();
   if (!is_outage(failure.kind)) return asked.callback(named(failure));
   note_failure(failure);
-  const Result<SharedAnswer> said = by_policy(asked, failure.message);
+  const Result<SharedAnswer> said =
+      by_policy(asked.items, asked.keys, asked.now, asked.is_peek, failure.message);
   asked.is_started = said.ok();
   asked.callback(said);
 }
@@ -242,36 +317,55 @@ void SharedLimits::on_late(const Asked& asked, const Reply& reply) {
 }
 
 Result<SharedAnswer> SharedLimits::read_decision(const Asked& asked, const Reply& reply) {
-  const auto allowed = reply.at(0).integer();
-  const auto now_us = reply.at(1).integer();
+  const std::size_t count = 2 + 2 * asked.items.size();
+  boost::container::small_vector<std::int64_t, 16> numbers;
+  if (const auto text = reply.text()) {
+    if (text->size() != 8 * count) return odd_reply("a decision");
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(read_double(text->substr(8 * i)));
+    return read_numbers(asked, numbers);
+  }
   const auto epoch = reply.at(2).text();
-  if (!allowed || !now_us || !epoch || reply.size() != 3 + 2 * asked.items.size()) {
-    return odd_reply("a decision");
+  if (!epoch || reply.size() != 1 + count) return odd_reply("a decision");
+  for (std::size_t i = 0; i < reply.size(); ++i) {
+    if (i == 2) continue;
+    const auto number = reply.at(i).integer();
+    if (!number) return odd_reply("a decision");
+    numbers.push_back(*number);
   }
   learn_epoch(*epoch);
+  return read_numbers(asked, numbers);
+}
+
+Result<SharedAnswer> SharedLimits::read_numbers(const Asked& asked,
+                                                std::span<const std::int64_t> numbers) {
   SharedAnswer said;
-  said.now = Instant{*now_us * kNsPerUs};
+  said.now = Instant{numbers[1] * kNsPerUs};
   bool passes = true;
   for (std::size_t i = 0; i < asked.items.size(); ++i) {
-    const auto first = reply.at(3 + 2 * i).integer();
-    const auto second = reply.at(4 + 2 * i).integer();
-    if (!first || !second) return odd_reply("a decision");
     const engine::Rule& rule = *asked.items[i].rule;
-    const SharedCheck judged = judge(rule.shape, {*first, *second}, said.now, asked.items[i].cost);
+    const SharedState state{numbers[2 + 2 * i], numbers[3 + 2 * i]};
+    const SharedCheck judged = judge(rule.shape, state, said.now, asked.items[i].cost);
     said.outcomes.push_back({judged.check, judged.before, judged.after});
     passes = passes && (rule.shadow || judged.check.allowed());
   }
   // The script has compared what is worked out here again.
-  if (passes != (*allowed == 1)) return odd_reply("a decision");
+  if (passes != (numbers[0] == 1)) return odd_reply("a decision");
   said.is_held = asked.hold && passes;
   return said;
 }
 
-Result<SharedAnswer> SharedLimits::by_policy(const Asked& asked, const std::string& why) {
+std::string SharedLimits::why_not_asked() const {
+  std::string why = trouble();
+  return why.empty() ? "Redis did not answer" : why;  // empty: it has just ended
+}
+
+Result<SharedAnswer> SharedLimits::by_policy(std::span<const SharedItem> items,
+                                             std::span<const std::string> keys, Instant now,
+                                             bool is_peek, const std::string& why) {
   by_policy_.fetch_add(1, std::memory_order_relaxed);
   std::vector<StandIn::Item> alone;
-  for (std::size_t i = 0; i < asked.items.size(); ++i) {
-    const engine::Rule& rule = *asked.items[i].rule;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const engine::Rule& rule = *items[i].rule;
     if (rule.shadow) continue;
     if (rule.shared->outage == engine::Outage::kDeny) {
       return Error{ErrorCode::kUnavailable,
@@ -280,21 +374,20 @@ Result<SharedAnswer> SharedLimits::by_policy(const Asked& asked, const std::stri
                                rule.name, why)};
     }
     if (rule.shared->outage == engine::Outage::kLocal) {
-      alone.push_back({&rule.shape, asked.keys[i], asked.items[i].cost, false});
+      alone.push_back({&rule.shape, keys[i], items[i].cost, false});
     }
   }
-  const auto decided =
-      stand_in_.take(alone, static_cast<std::int64_t>(servers_.load(std::memory_order_relaxed)),
-                     asked.now, asked.is_peek);
+  const auto decided = stand_in_.take(
+      alone, static_cast<std::int64_t>(servers_.load(std::memory_order_relaxed)), now, is_peek);
   SharedAnswer said;
-  said.now = asked.now;
+  said.now = now;
   std::size_t next = 0;
-  for (const SharedItem& item : asked.items) {
+  for (const SharedItem& item : items) {
     if (!item.rule->shadow && item.rule->shared->outage == engine::Outage::kLocal) {
       said.outcomes.push_back(decided[next++]);
     } else {
       // Nobody knows what is left.
-      said.outcomes.push_back({{Verdict::kAllowed, asked.now, 0}, 0, 0});
+      said.outcomes.push_back({{Verdict::kAllowed, now, 0}, 0, 0});
     }
   }
   return said;

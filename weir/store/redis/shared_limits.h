@@ -8,6 +8,9 @@
 //   SharedLimits shared(loop, {.address = *parse_address("redis://localhost")}, clock);
 //   engine.set_shared_store(&shared);
 //
+// A limit with a lease is decided here, out of units drawn ahead (leases.h). Requests with a
+// hold are decided in Redis all the same, so that any server can end them.
+//
 // While Redis cannot be asked (no connection, no answer within the timeout, LOADING, OOM, a
 // wrong password ...) each limit's outage policy decides. After a few failures in a row
 // nobody waits for the timeout any more; one request now and then, and a heartbeat, find out
@@ -16,6 +19,12 @@
 // If Redis loses its data, every meter counts as fully used at the instant the loss was
 // noticed: a key under which the epoch of the data is kept is gone, or another one.
 //
+// A thread that runs an event loop asks fastest over a connection of its own:
+//
+//   Loop mine(io_context);       // the thread runs it
+//   shared.attach(mine);         // ... and before it ends
+//   shared.detach(mine);
+//
 // Thread safety: every function may be called from any thread. The engine and everybody who
 // waits for an answer must outlive it: destroying it answers whatever is in flight.
 
@@ -23,8 +32,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +43,7 @@
 #include "weir/engine/shared.h"
 #include "weir/store/redis/breaker.h"
 #include "weir/store/redis/client.h"
+#include "weir/store/redis/leases.h"
 #include "weir/store/redis/loop.h"
 #include "weir/store/redis/stand_in.h"
 
@@ -59,24 +71,34 @@ struct SharedCounts {
   bool is_out = false;
 };
 
-class SharedLimits final : public engine::SharedStore {
+class SharedLimits final : public engine::SharedStore, private LeaseSource {
  public:
   SharedLimits(Loop& loop, SharedOptions options, Clock& clock);
   ~SharedLimits() override;
 
   void decide(const engine::SharedAsk& ask, engine::SharedCallback callback) override;
+  bool decide_leased(std::span<const engine::LeasedItem> items, Instant now,
+                     std::span<engine::SharedOutcome> outcomes) override;
   void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
            engine::HoldCallback callback) override;
   void renew(HoldId hold, Duration ttl, Instant now, engine::HoldCallback callback) override;
   void later(Duration span, std::function<void(Instant)> work) override;
 
+  // From now on, or no more, what is asked on the thread of `loop` is sent and answered there,
+  // over a connection of its own; detach() answers what is in flight. A thread attaches to one
+  // SharedLimits at a time. Both wait for that thread, which must be running.
+  void attach(Loop& loop);
+  void detach(Loop& loop);
+
   SharedCounts counts() const;
+  std::vector<LeaseCounts> lease_counts();
   // Why Redis is not asked; empty: it is.
   std::string trouble() const;
 
  private:
   struct Asked;
+  struct Mixed;  // a request that meets a limit with a lease (shared_leased.cc)
   struct Ending;
 
   Client& client();
@@ -86,15 +108,36 @@ class SharedLimits final : public engine::SharedStore {
     std::string seen;
     std::string fresh;
   };
-  Epoch epoch() const;
+  // Valid until this thread asks again.
+  const Epoch& epoch() const;
   void learn_epoch(std::string_view epoch);
+  ClientOptions client_options() const;
+  void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
   void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
   void on_decided(Asked& asked, const Answer& answer);
   // The answer to a decision that had timed out.
   void on_late(const Asked& asked, const Reply& reply);
   Result<engine::SharedAnswer> read_decision(const Asked& asked, const Reply& reply);
-  Result<engine::SharedAnswer> by_policy(const Asked& asked, const std::string& why);
+  // `numbers`: 1 or 0, now, and two for each limit.
+  Result<engine::SharedAnswer> read_numbers(const Asked& asked,
+                                            std::span<const std::int64_t> numbers);
+  Result<engine::SharedAnswer> by_policy(std::span<const engine::SharedItem> items,
+                                         std::span<const std::string> keys, Instant now,
+                                         bool is_peek, const std::string& why);
+  std::string why_not_asked() const;
+
+  void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void finish_leases(const std::shared_ptr<Mixed>& mixed);
+  void put_back(const Mixed& mixed);
+  void draw(const LeaseDraw& draw, DrawCallback callback) override;
+  void give_back(const LeaseReturn& units, Instant now) override;
+  Result<Drawn> read_draw(const Reply& reply, std::span<const std::int64_t> amounts,
+                          std::string_view seen);
+  void start_ticking();
+  void tick();
+  void end_leases();
   void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
   void note_failure(const Failure& failure);
   void note_success();
@@ -108,21 +151,29 @@ class SharedLimits final : public engine::SharedStore {
   const std::string servers_key_;
   const std::string id_;  // of this server, for heartbeats
   const Script decide_;
+  const Script one_bucket_;
   const Script buckets_;
   const Script end_;
   const Script renew_;
   const Script beat_;
+  const Script draw_;
+  const Script give_back_;
   Breaker breaker_;
   StandIn stand_in_;
 
   mutable std::mutex lock_;
   Epoch epoch_;
-  std::string trouble_;  // of the last failure
+  std::atomic<std::uint64_t> epoch_version_;  // another one with each change
+  std::string trouble_;                       // of the last failure
 
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},
       losses_{0}, servers_{1};
+  Leases leases_;
+  std::atomic<bool> is_ticking_{false};  // since the first lease
   std::vector<std::unique_ptr<Client>> clients_;
+  std::map<Loop*, std::unique_ptr<Client>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
+  std::unique_ptr<Timer> ticker_;  // of leases
   struct Timers;
   std::shared_ptr<Timers> timers_;  // of later(); on the loop's thread
 };

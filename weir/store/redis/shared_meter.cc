@@ -235,6 +235,15 @@ void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t
   }
 }
 
+std::int64_t read_double(std::string_view bytes) {
+  std::uint64_t bits = 0;
+  for (const char byte : bytes.substr(0, 8)) bits = bits << 8 | static_cast<unsigned char>(byte);
+  const double number = std::bit_cast<double>(bits);
+  // Scripts stay below 2^53; anything else, which no script of ours gives, is no number.
+  constexpr double kMost = 1LL << 62;
+  return number > -kMost && number < kMost ? static_cast<std::int64_t>(number) : -1;
+}
+
 SharedCheck judge(const engine::MeterShape& shape, SharedState state, Instant now,
                   std::int64_t cost) {
   return std::visit(Judge{state, now, cost}, shape);

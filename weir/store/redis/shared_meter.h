@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -43,6 +44,9 @@ char kind_of(const engine::MeterShape& shape);
 // Requires a shape that can be shared.
 void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t cost, char flag,
                  Instant about);
+
+// The whole number in the eight bytes that a script packed as a double, at the front of `bytes`.
+std::int64_t read_double(std::string_view bytes);
 
 // A state as the deciding script hands it back.
 struct SharedState {

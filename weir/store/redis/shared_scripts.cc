@@ -9,19 +9,6 @@ namespace {
 
 constexpr std::string_view kDecide = R"lua(
 local charging = ARGV[2] == 'c'
-local epoch = read(KEYS[1])
-local seen = ARGV[3]
-local epoch_after = epoch
-if not epoch then
-  epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
-elseif epoch ~= seen then
-  if #epoch < 18 or epoch:sub(17, 17) ~= ':' then foreign(KEYS[1]) end
-  if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
-    epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
-  end
-end
-lost_at = tonumber(epoch_after:sub(18))
-if lost_at == 0 then lost_at = nil end
 
 local first = 7
 local count = #ARGV - first
@@ -146,40 +133,103 @@ end
 return reply
 )lua";
 
-// The same as kDecide for the most common kind of request, without its functions, which are
-// made anew at each call.
-constexpr std::string_view kBuckets = R"lua(
-local call, try, pack, unpack, ceil = redis.call, redis.pcall, struct.pack, struct.unpack, math.ceil
-if call('GET', KEYS[1]) ~= ARGV[2] then return 0 end
-local now
-local injected = ARGV[1] ~= ''
+// The same as kDecide for the most common kinds of request, without its functions, which are
+// made anew at each call. Whole numbers are handed to commands as text, because a number would
+// be printed with 17 digits. A missing key is looked at once more, because MGET says of a value
+// of another type that it is missing.
+constexpr std::string_view kOneBucket = R"lua(
+local call, pack, read = redis.call, struct.pack, struct.unpack
+local key = KEYS[2]
+local found = call('MGET', KEYS[1], key)
+if found[1] ~= ARGV[2] then return 0 end
+local now = ARGV[1]
+local injected = now ~= ''
 if injected then
-  now = tonumber(ARGV[1])
+  now = tonumber(now)
 else
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
 
-local count = #KEYS - 1
-local reply = {1, now, ''}
-local ats, rests = {}, {}
-for i = 1, count do
-  local shadow, a, b, c, d, e = unpack('>xBddddd', ARGV[2 + i])
-  local key = KEYS[1 + i]
-  local value = try('GET', key)
-  local at, parts, tag = 0, 0, 98
-  if value then
-    if #value == 8 then
-      tag, at = unpack('>BI7', value)
-    elseif #value == 15 then
-      tag, at, parts = unpack('>BI7I7', value)
-      if parts >= e then at, parts = at + 1, 0 end
-    else
-      tag = 0
-    end
-    if tag ~= 98 then error({err = 'FOREIGN ' .. key}) end
+local shadow, a, b, c, d, e = read('>xBddddd', ARGV[3])
+local value = found[2]
+local before, before_parts = 0, 0
+if value then
+  local size, tag = #value
+  if size == 8 then
+    tag, before = read('>BI7', value)
+  elseif size == 15 then
+    tag, before, before_parts = read('>BI7I7', value)
+    if before_parts >= e then before, before_parts = before + 1, 0 end
   end
-  reply[2 + 2 * i], reply[3 + 2 * i] = at, parts
+  if tag ~= 98 then error({err = 'FOREIGN ' .. key}) end
+end
+
+local at, parts = before, before_parts
+if at < now then at, parts = now, 0 end
+at = at + a
+parts = parts + b
+if parts >= e then
+  parts = parts - e
+  at = at + 1
+end
+local over = at - c - now
+local charges = a > 0 or b > 0
+local passes = not charges or over < 0 or (over == 0 and parts <= d)
+if passes and charges then
+  local text
+  local till = at
+  if parts == 0 then
+    text = pack('>BI7', 98, at)
+  else
+    text = pack('>BI7I7', 98, at, parts)
+    till = at + 1
+  end
+  local how, ms = 'PXAT', till / 1000
+  if injected then how, ms = 'PX', 600000 + (till - now) / 1000 end
+  ms = ('%d'):format(ms + 1)
+  if value then
+    call('SET', key, text, how, ms)
+  elseif not call('SET', key, text, how, ms, 'NX') then
+    error({err = 'FOREIGN ' .. key})
+  end
+end
+return pack('>dddd', (passes or shadow == 49) and 1 or 0, now, before, before_parts)
+)lua";
+
+constexpr std::string_view kBuckets = R"lua(
+local call, pack, read, list = redis.call, struct.pack, struct.unpack, unpack
+local found = call('MGET', list(KEYS))
+if found[1] ~= ARGV[2] then return 0 end
+local now = ARGV[1]
+local injected = now ~= ''
+if injected then
+  now = tonumber(now)
+else
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local count = #KEYS
+local reply = {1, now}
+local ats, rests, missing = {}, {}, {}
+for i = 2, count do
+  local shadow, a, b, c, d, e = read('>xBddddd', ARGV[1 + i])
+  local value = found[i]
+  local at, parts = 0, 0
+  if value then
+    local size, tag = #value
+    if size == 8 then
+      tag, at = read('>BI7', value)
+    elseif size == 15 then
+      tag, at, parts = read('>BI7I7', value)
+      if parts >= e then at, parts = at + 1, 0 end
+    end
+    if tag ~= 98 then error({err = 'FOREIGN ' .. KEYS[i]}) end
+  else
+    missing[#missing + 1] = KEYS[i]
+  end
+  reply[2 * i - 1], reply[2 * i] = at, parts
   if a > 0 or b > 0 then
     if at < now then at, parts = now, 0 end
     at = at + a
@@ -196,33 +246,43 @@ for i = 1, count do
     end
   end
 end
-if reply[1] == 0 then return reply end
+if missing[1] and call('EXISTS', list(missing)) > 0 then
+  for _, key in ipairs(missing) do
+    if call('EXISTS', key) == 1 then error({err = 'FOREIGN ' .. key}) end
+  end
+end
 
-for i = 1, count do
-  local at, parts = ats[i], rests[i]
-  if at then
-    local value, till
-    if parts == 0 then
-      value, till = pack('>BI7', 98, at), at
-    else
-      value, till = pack('>BI7I7', 98, at, parts), at + 1
-    end
-    if injected then
-      call('SET', KEYS[1 + i], value, 'PX', 600000 + ceil((till - now) / 1000))
-    else
-      call('SET', KEYS[1 + i], value, 'PXAT', ceil(till / 1000))
+if reply[1] == 1 then
+  for i = 2, count do
+    local at, parts = ats[i], rests[i]
+    if at then
+      local text
+      local till = at
+      if parts == 0 then
+        text = pack('>BI7', 98, at)
+      else
+        text = pack('>BI7I7', 98, at, parts)
+        till = at + 1
+      end
+      if injected then
+        call('SET', KEYS[i], text, 'PX', ('%d'):format(600001 + (till - now) / 1000))
+      else
+        call('SET', KEYS[i], text, 'PXAT', ('%d'):format(till / 1000 + 1))
+      end
     end
   end
 end
-return reply
+return pack('>' .. ('d'):rep(2 * count), list(reply))
 )lua";
 
 }  // namespace
 
 std::string_view decide_script() {
-  static const std::string text = with_meters(kDecide);
+  static const std::string text = with_epoch(kDecide);
   return text;
 }
+
+std::string_view one_bucket_script() { return kOneBucket; }
 
 std::string_view buckets_script() { return kBuckets; }
 

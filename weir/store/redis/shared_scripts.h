@@ -37,10 +37,13 @@ namespace weir::store::redis {
 //         window: begin, count; log: used, freed at or -1; slots: in flight, 0)
 std::string_view decide_script();
 
-// The same for buckets only, without a hold, where no data was ever lost; it takes less time.
+// The same for one bucket, and for buckets only, without a hold, where no data was ever lost;
+// they take less time.
 //   KEYS  as above
 //   ARGV  now, the epoch as last seen, then a blob for each limit
-//   reply  as above, or 0: the epoch is another one, ask decide_script()
+//   reply  0: the epoch is another one, ask decide_script(); else the numbers of the reply above,
+//         without the epoch, as big-endian doubles in one string
+std::string_view one_bucket_script();
 std::string_view buckets_script();
 
 // Ends a hold.

@@ -6,6 +6,7 @@
 
 #include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
+#include "weir/base/recycled.h"
 #include "weir/engine/owned_request.h"
 #include "weir/engine/quantity.h"
 #include "weir/engine/shared.h"
@@ -90,8 +91,10 @@ void ask_elsewhere(Run& run, const engine::Request& request, const engine::Acqui
   engine::WaitCallback callback =
       [deliver = run.session.deliver(),
        place = run.session.defer(run.reply)](const Result<Decision>& answer) {
+        const auto kept =
+            std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
         deliver(
-            place, [answer](Instant now, Reply& reply) { write_answer(answer, now, false, reply); },
+            place, [kept](Instant now, Reply& reply) { write_answer(*kept, now, false, reply); },
             answer ? answer->hold : HoldId{});
       };
   if (service.sink != nullptr) {

@@ -1,12 +1,21 @@
-// A limit means the same in memory and in Redis: random requests at random instants, on the
+// A limit means the same in memory and in Redis: the same requests at the same instants, on the
 // grid of microseconds, are decided by both, and compared decision by decision.
+//
+// Instants are drawn at random, and aimed: after a refusal a request often comes exactly when it
+// was told to, or a microsecond earlier; while a hold stands, exactly when it ends.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/store/redis/shared_support.h"
 #include "tests/support/seed.h"
+#include "weir/store/redis/shared_meter.h"
 
 namespace weir::store::redis {
 namespace {
@@ -15,12 +24,26 @@ using namespace std::chrono_literals;
 using engine::LimitSpec;
 using engine::MeterSpec;
 
-constexpr int kScenarios = 60;
 constexpr int kSteps = 120;
+
+// Meters, by their place in meter().
+enum class Kind : std::uint8_t { kBucket, kTicker, kWindow, kCalendar, kLog, kSlots };
+constexpr std::int64_t kKinds = 6;
+
+// What a scenario is about.
+struct Subject {
+  std::string name;
+  std::optional<Kind> kind{};  // nothing: any, mixed
+  std::int64_t limits_least = 1;
+  std::int64_t limits_most = 1;
+  bool has_holds = true;
+  bool stays_whole = true;  // every limit is shared
+  std::uint64_t scenarios = 25;
+};
 
 class Scenario {
  public:
-  explicit Scenario(std::uint64_t seed) : random_(seed) {}
+  Scenario(std::uint64_t seed, const Subject& subject) : random_(seed), subject_(subject) {}
 
   std::int64_t draw(std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
@@ -34,34 +57,35 @@ class Scenario {
   }
 
   MeterSpec meter() {
-    switch (draw(0, 5)) {
-      case 0:
+    switch (subject_.kind ? *subject_.kind : static_cast<Kind>(draw(0, kKinds - 1))) {
+      case Kind::kBucket:
         return engine::BucketSpec{one_of<std::int64_t>({1, 3, 7, 100, 997, 1'000'003, 123'456'789}),
                                   one_of<Duration>({1ms, 1s, 10s, Duration{1'234'567}, 1h, 744h}),
                                   one_of<std::int64_t>({1, 2, 5, 10, 1000})};
-      case 1: {
+      case Kind::kTicker: {
         const std::int64_t per_tick = draw(1, 3);
         return engine::TickerSpec{per_tick, micros(1, 2'000'000), per_tick * draw(1, 5),
                                   one_of({meter::TickerStart::kFull, meter::TickerStart::kEmpty})};
       }
-      case 2:
+      case Kind::kWindow:
         return engine::WindowSpec{draw(0, 8), micros(1, 3'000'000)};
-      case 3:
+      case Kind::kCalendar:
         return engine::CalendarSpec{
             draw(1, 8), one_of({meter::CalendarUnit::kDay, meter::CalendarUnit::kWeek,
                                 meter::CalendarUnit::kMonth, meter::CalendarUnit::kYear})};
-      case 4:
+      case Kind::kLog:
         return engine::LogSpec{one_of<std::int64_t>({0, 1, 3, 8, 2000}), micros(2000, 3'000'000)};
-      default:
-        return engine::SlotsSpec{draw(1, 6), 0, micros(1, 2'000'000)};
+      case Kind::kSlots:
+        break;
     }
+    return engine::SlotsSpec{draw(1, 6), 0, micros(1, 2'000'000)};
   }
 
   engine::RuleSetSpec rules() {
     engine::RuleSetSpec spec{.units = {{"tokens"}}, .attributes = {"client"}};
-    const std::int64_t count = draw(1, 4);
+    const std::int64_t count = draw(subject_.limits_least, subject_.limits_most);
     for (std::int64_t i = 0; i < count; ++i) {
-      LimitSpec limit{.name = "limit:" + std::to_string(i), .meter = meter()};
+      LimitSpec limit{.name = fmt::format("limit:{}", i), .meter = meter()};
       if (draw(0, 2) > 0) limit.per = {"client"};
       if (draw(0, 1) == 0) limit.unit = "tokens";
       if (draw(0, 7) == 0) limit.shadow = true;
@@ -90,8 +114,31 @@ class Scenario {
     }
   }
 
+  const Subject& subject() const { return subject_; }
+
  private:
   std::mt19937_64 random_;
+  const Subject& subject_;
+};
+
+// Where something is about to change: aimed at exactly, or from a microsecond before.
+class Targets {
+ public:
+  void add(Instant at) {
+    if (at == kForever) return;
+    // The first instant on the grid that is not earlier.
+    at_.push_back(Instant{(at.ns + kNsPerUs - 1) / kNsPerUs * kNsPerUs});
+  }
+  // How far the next one is, if it is ahead and to be aimed at.
+  std::optional<Duration> next(Scenario& random, Instant now) {
+    std::erase_if(at_, [&](Instant at) { return at - now <= 1us; });
+    if (at_.empty() || random.draw(0, 2) == 0) return std::nullopt;
+    const Instant at = *std::min_element(at_.begin(), at_.end());
+    return at - now - (random.draw(0, 1) == 0 ? Duration{0} : Duration{1us});
+  }
+
+ private:
+  std::vector<Instant> at_;
 };
 
 void expect_equal(const Result<Decision>& memory, const Result<Decision>& shared) {
@@ -123,7 +170,7 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
   testing::ManualClock clock(kStart + random.micros(0, 100'000'000'000'000));
   // Some limits may stay in memory: a request is then decided in both.
   engine::RuleSetSpec split = spec;
-  const bool all_shared = random.draw(0, 2) > 0;
+  const bool all_shared = random.subject().stays_whole;
   for (LimitSpec& limit : split.limits) {
     if (all_shared || &limit == &split.limits.back() || random.draw(0, 1) == 0) {
       limit.shared = engine::SharedSpec{};
@@ -141,20 +188,24 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
   SharedEngine shared(url, split, clock, {.name = name, .timeout = 30s});
   std::string kinds;
   for (const LimitSpec& limit : split.limits) {
-    kinds += " " + std::to_string(limit.meter.index()) + (limit.shared ? "s" : "");
+    kinds += fmt::format(" {}{}", limit.meter.index(), limit.shared ? "s" : "");
   }
-  SCOPED_TRACE("meters" + kinds);
+  SCOPED_TRACE(fmt::format("meters{}", kinds));
+  Targets targets;
   std::vector<std::pair<HoldId, HoldId>> holds;
   for (int i = 0; i < kSteps; ++i) {
-    SCOPED_TRACE("step " + std::to_string(i));
-    clock.advance(random.step());
+    SCOPED_TRACE(fmt::format("step {}", i));
+    const std::optional<Duration> aimed = targets.next(random, clock.now());
+    clock.advance(aimed ? *aimed : random.step());
     const engine::Attribute who[] = {{"client", random.one_of({"a b", "c"})}};
     const engine::Cost costs[] = {{"tokens", random.draw(0, 4)}};
     const engine::Request request{.attributes = who, .costs = costs};
     const std::int64_t what = random.draw(0, 9);
     if (what < 5 || holds.empty()) {
       engine::AcquireOptions options;
-      if (random.draw(0, 2) == 0) options.hold = random.micros(1, 3'000'000);
+      if (random.subject().has_holds && random.draw(0, 2) == 0) {
+        options.hold = random.micros(1, 3'000'000);
+      }
       const Result<Decision> a = memory->acquire(request, options, clock.now());
       const Result<Decision> b = shared.acquire(request, options);
       // Where a limit of this process refuses, the store is not asked.
@@ -164,7 +215,11 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
         continue;
       }
       ASSERT_NO_FATAL_FAILURE(expect_equal(a, b));
-      if (a->hold) holds.emplace_back(a->hold, b->hold);
+      if (!a->allowed()) targets.add(a->earliest);
+      if (a->hold) {
+        targets.add(a->hold_expires);
+        holds.emplace_back(a->hold, b->hold);
+      }
       continue;
     }
     if (what < 6) {
@@ -198,16 +253,40 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
   }
 }
 
-TEST(SharedLimits, DecideAsMemoryDoesOnTheSameInstants) {
+class Stores : public ::testing::TestWithParam<Subject> {};
+
+TEST_P(Stores, DecideAlikeOnTheSameInstants) {
   testing::RedisServer redis;
   const std::uint64_t seed = seed_of_test();
-  for (std::uint64_t i = 0; i < kScenarios; ++i) {
-    SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed + i));
-    Scenario random(seed + i);
-    compare(random, redis.url(), "s" + std::to_string(i));
+  for (std::uint64_t i = 0; i < GetParam().scenarios; ++i) {
+    SCOPED_TRACE(fmt::format("reproduce with WEIR_SEED={}", seed + i));
+    Scenario random(seed + i, GetParam());
+    compare(random, redis.url(), fmt::format("s{}", i));
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    AllMeters, Stores,
+    ::testing::Values(Subject{.name = "OneBucket", .kind = Kind::kBucket, .has_holds = false},
+                      Subject{.name = "SomeBuckets",
+                              .kind = Kind::kBucket,
+                              .limits_least = 2,
+                              .limits_most = 8,
+                              .has_holds = false},
+                      Subject{.name = "HeldBuckets", .kind = Kind::kBucket, .limits_most = 3},
+                      Subject{.name = "Tickers", .kind = Kind::kTicker, .limits_most = 3},
+                      Subject{.name = "Windows", .kind = Kind::kWindow, .limits_most = 3},
+                      Subject{.name = "CalendarWindows", .kind = Kind::kCalendar, .limits_most = 3},
+                      Subject{.name = "Logs", .kind = Kind::kLog, .limits_most = 3},
+                      Subject{.name = "Slots", .kind = Kind::kSlots, .limits_most = 3},
+                      Subject{.name = "Mixed", .limits_most = 8, .scenarios = 80},
+                      Subject{.name = "MixedWithMemory",
+                              .limits_least = 2,
+                              .limits_most = 4,
+                              .stays_whole = false,
+                              .scenarios = 40}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace weir::store::redis
