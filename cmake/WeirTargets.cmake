@@ -58,11 +58,12 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [CONCURRENCY])
+# weir_test(NAME SOURCES ... DEPS ... [ALONE] [CONCURRENCY])
 #
-# One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs.
+# One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
+# those that measure time and so run beside no other test.
 function(weir_test name)
-  cmake_parse_arguments(ARG "CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
@@ -79,8 +80,8 @@ function(weir_test name)
     set(label unit)
   endif()
   add_dependencies(unit_tests ${name})
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT 300
-    DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${label} TIMEOUT 300 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
 # weir_busy_sources(FILE ...)

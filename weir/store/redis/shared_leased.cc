@@ -220,7 +220,7 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
       [this, amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
        seen = known.seen, callback = std::move(callback)](const Answer& answer) {
         if (!answer.ok()) {
-          failed_.fetch_add(1, std::memory_order_relaxed);
+          count_failure(answer.failure().kind);
           const Failure& failure = answer.failure();
           if (!is_outage(failure.kind)) return callback(DrawFailure{false, named(failure)});
           note_failure(failure);

@@ -23,6 +23,7 @@ using engine::SharedAsk;
 using engine::SharedItem;
 
 constexpr Duration kBeatEvery = std::chrono::seconds{1};
+constexpr Duration kRetryMost = std::chrono::milliseconds{500};  // between attempts to connect
 constexpr std::size_t kEpochIdBytes = 16;
 constexpr std::int64_t kAliveUs = 5'000'000;  // after its last beat a server is gone
 
@@ -121,11 +122,15 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       epoch_version_(next_version()),
       leases_(*this, prefix_),
       timers_(std::make_shared<Timers>()) {
-  for (unsigned i = 0; i < std::clamp(options_.connections, 1u, kConnectionsMax); ++i) {
-    clients_.push_back(make_client(loop_, client_options()));
-  }
   loop_.run([this] {
     heart_ = std::make_unique<Timer>(loop_);
+    ClientOptions first = client_options();
+    // Whoever waits for Redis to come back is not kept waiting for the next beat.
+    first.on_up = [this] { beat(); };
+    clients_.push_back(make_client(loop_, std::move(first)));
+    while (clients_.size() < std::min(options_.connections, kConnectionsMax)) {
+      clients_.push_back(make_client(loop_, client_options()));
+    }
     beat();
   });
 }
@@ -134,6 +139,7 @@ ClientOptions SharedLimits::client_options() const {
   ClientOptions options;
   options.address = options_.address;
   options.timeout = options_.timeout;
+  options.retry_most = kRetryMost;
   options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,
                      &renew_,  &beat_,       &draw_,    &give_back_};
   return options;
@@ -298,8 +304,8 @@ void SharedLimits::on_decided(Asked& asked, const Answer& answer) {
     note_success();
     return asked.callback(read_decision(asked, answer.reply()));
   }
-  failed_.fetch_add(1, std::memory_order_relaxed);
   const Failure& failure = answer.failure();
+  count_failure(failure.kind);
   if (!is_outage(failure.kind)) return asked.callback(named(failure));
   note_failure(failure);
   const Result<SharedAnswer> said =
@@ -395,6 +401,10 @@ Result<SharedAnswer> SharedLimits::by_policy(std::span<const SharedItem> items,
 
 // --- outages
 
+void SharedLimits::count_failure(FailureKind kind) {
+  failed_by_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
+}
+
 void SharedLimits::note_failure(const Failure& failure) {
   {
     const std::scoped_lock lock(lock_);
@@ -410,6 +420,7 @@ void SharedLimits::note_success() {
 }
 
 void SharedLimits::beat() {
+  if (heart_ == nullptr) return;  // this ends
   heart_->start(kBeatEvery, [this] { beat(); });
   const std::string alive = fmt::format("{}", kAliveUs);
   const std::array<std::string_view, 1> keys = {servers_key_};
@@ -444,14 +455,18 @@ void SharedLimits::later(Duration span, std::function<void(Instant)> work) {
 }
 
 SharedCounts SharedLimits::counts() const {
-  return {.asked = asked_.load(),
-          .answered = answered_.load(),
-          .failed = failed_.load(),
-          .by_policy = by_policy_.load(),
-          .turns = turns_.load(),
-          .losses = losses_.load(),
-          .servers = servers_.load(),
-          .is_out = breaker_.is_open()};
+  SharedCounts counts{.asked = asked_.load(),
+                      .answered = answered_.load(),
+                      .by_policy = by_policy_.load(),
+                      .turns = turns_.load(),
+                      .losses = losses_.load(),
+                      .servers = servers_.load(),
+                      .is_out = breaker_.is_open()};
+  for (std::size_t i = 0; i < kFailureKinds; ++i) {
+    counts.failed_by[i] = failed_by_[i].load();
+    counts.failed += counts.failed_by[i];
+  }
+  return counts;
 }
 
 std::string SharedLimits::trouble() const {
