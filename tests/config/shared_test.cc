@@ -86,5 +86,58 @@ TEST(Redis, TakesARestartToBegin) {
   EXPECT_THAT(needs_restart(with, without), ::testing::Contains("redis"));
 }
 
+std::string leased(std::string_view meter, std::string_view lease) {
+  return std::string(kRedis) + "limits: [ { name: a, " + std::string(meter) +
+         ", store: redis, lease: " + std::string(lease) + " } ]\n";
+}
+
+TEST(LeasedLimit, IsReadWithItsDefaults) {
+  const Config config = config_of(leased("bucket: { rate: 55/s }", "{}"));
+  const auto& lease = config.rules->find("a")->shared->lease;
+  ASSERT_TRUE(lease.has_value());
+  EXPECT_EQ(lease->most, 5);
+  EXPECT_EQ(lease->length, 1s);
+  const Config small = config_of(leased("window: { limit: 3, every: day }", "{ length: 1h }"));
+  EXPECT_EQ(small.rules->find("a")->shared->lease->most, 1);
+  EXPECT_EQ(small.rules->find("a")->shared->lease->length, 1h);
+}
+
+TEST(LeasedLimit, IsNotLeasedIfItDoesNotSaySo) {
+  EXPECT_FALSE(config_of(limit("bucket: { rate: 10/s }")).rules->find("a")->shared->lease);
+}
+
+TEST(LeasedLimit, MayHoldAllOfTheLimitAndNoMore) {
+  EXPECT_EQ(message(leased("bucket: { rate: 10/s, burst: 20 }", "{ most: 20 }")), "no mistake");
+  EXPECT_THAT(message(leased("bucket: { rate: 10/s, burst: 20 }", "{ most: 21 }")),
+              HasSubstr("weir.yaml:2:11: limit 'a': lease: most is 21, but it must lie between 1 "
+                        "and 20"));
+  EXPECT_THAT(message(leased("bucket: { rate: 10/s }", "{ most: 0 }")),
+              HasSubstr("most is '0', but it must be more than 0"));
+}
+
+TEST(LeasedLimit, LastsAsLongAsMakesSense) {
+  EXPECT_EQ(message(leased("log: { limit: 5, window: 1h }", "{ length: 100ms }")), "no mistake");
+  EXPECT_THAT(message(leased("log: { limit: 5, window: 1h }", "{ length: 99ms }")),
+              HasSubstr("lease: length is 99ms, but it must lie between 100ms and 1h"));
+  EXPECT_THAT(message(leased("log: { limit: 5, window: 1h }", "{ length: 3601s }")),
+              HasSubstr("lease: length is 1h1s"));
+}
+
+TEST(LeasedLimit, IsNoneOfSlots) {
+  EXPECT_THAT(message(leased("slots: { limit: 5 }", "{}")),
+              HasSubstr("limit 'a': slots cannot be leased"));
+}
+
+TEST(LeasedLimit, IsInRedis) {
+  EXPECT_THAT(message("limits: [ { name: a, bucket: { rate: 10/s }, lease: {} } ]\n"),
+              HasSubstr("lease is given, but the limit is kept in memory"));
+}
+
+TEST(LeasedLimit, HasAMap) {
+  EXPECT_THAT(message(leased("bucket: { rate: 10/s }", "50")),
+              HasSubstr("write '{ most: 50, length: 1s }'"));
+  EXPECT_THAT(message(leased("bucket: { rate: 10/s }", "{ least: 5 }")), HasSubstr("'least'"));
+}
+
 }  // namespace
 }  // namespace weir::config

@@ -75,7 +75,9 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("record", running.record, next.record);
   compare("compute", running.compute, next.compute);
   compare("redis", running.redis, next.redis);
-  compare("pools", running.pools, next.pools);
+  if (!running.pools || !next.pools || !can_change(*running.pools, *next.pools)) {
+    compare("pools", running.pools, next.pools);
+  }
   return keys;
 }
 
@@ -90,6 +92,7 @@ std::vector<KeyHelp> known_keys() {
   list_pool_keys(keys);
   list_limit_keys(keys);
   list_meter_keys(keys);
+  list_lease_keys(keys);
   return keys;
 }
 

@@ -90,6 +90,12 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
     constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
     parts.push_back(fmt::format("in Redis, outage {}",
                                 kOutages[static_cast<std::size_t>(limit.shared->outage)]));
+    if (limit.shared->lease) {
+      const engine::LeaseSpec& lease = *limit.shared->lease;
+      parts.push_back(
+          fmt::format("leased for {}, at most {} to a server", engine::duration_text(lease.length),
+                      lease.most == 0 ? "a tenth" : engine::amount_text(lease.most, scale)));
+    }
   }
   if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
   if (limit.queue_max != LimitSpec{}.queue_max) {

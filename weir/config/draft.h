@@ -78,12 +78,14 @@ void list_sampling_keys(std::vector<KeyHelp>& out);
 
 // `redis:`.
 void read_redis(const Entry& entry, Context& context, Draft& draft);
-// `store:` and `outage:` of a limit.
+// `store:`, `outage:` and `lease:` of a limit.
 void read_store(const Entry& entry, Context& context, engine::LimitSpec& limit);
 void read_outage(const Entry& entry, Context& context, engine::LimitSpec& limit);
+void read_lease(const Entry& entry, Context& context, engine::LimitSpec& limit);
 // Reports limits that cannot be shared, once they have been compiled.
 void check_shared(Mistakes& mistakes, const Draft& draft);
 void list_redis_keys(std::vector<KeyHelp>& out);
+void list_lease_keys(std::vector<KeyHelp>& out);
 
 // `pools:`.
 void read_pools(const Entry& entry, Context& context, Draft& draft);

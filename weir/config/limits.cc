@@ -160,6 +160,9 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
     {"outage", in_spec<read_outage>, "deny",
      "While Redis cannot be asked: `deny`, `allow`, or `local`, its share of the limit. Default "
      "`deny`."},
+    {"lease", in_spec<read_lease>, "map",
+     "Each server draws units ahead and decides by itself as long as they last; a map, which may "
+     "be empty. Left out: Redis is asked each time."},
 };
 
 std::string where_of(const TreeNode& item, std::size_t number) {

@@ -45,6 +45,25 @@ constexpr Key<RedisSettings> kRedisKeys[] = {
      "its own, which is faster, and one more keeps the server known to the others."},
 };
 
+void read_lease_most(const Entry& entry, Context& context, engine::LeaseSpec& lease) {
+  const std::size_t before = context.mistakes.count();
+  read_amount(entry, context, lease.most);
+  if (context.mistakes.count() == before && lease.most == 0) {
+    context.mistake(entry.value.place,
+                    "most is '0', but it must be more than 0; write how much one server may hold "
+                    "of one key");
+  }
+}
+
+constexpr Key<engine::LeaseSpec> kLeaseKeys[] = {
+    {"most", read_lease_most, "50",
+     "The most that one server holds of one key. So much for each server may pass beyond the "
+     "limit. Default: a tenth of what the limit has."},
+    {"length", duration_at<&engine::LeaseSpec::length>, "1s",
+     "How long drawn units may be used; what nobody used for so long goes back. `100ms` to `1h`. "
+     "Default `1s`."},
+};
+
 constexpr std::string_view kStores[] = {"memory", "redis"};
 constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
 
@@ -85,6 +104,17 @@ void read_outage(const Entry& entry, Context& context, engine::LimitSpec& limit)
   limit.shared->outage = static_cast<engine::Outage>(place);
 }
 
+void read_lease(const Entry& entry, Context& context, engine::LimitSpec& limit) {
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ most: 50, length: 1s }", context)) return;
+  if (!limit.shared) {
+    context.mistake(entry.place,
+                    "lease is given, but the limit is kept in memory, where nothing need be drawn "
+                    "ahead; write 'store: redis' too, or leave it out");
+    return;
+  }
+  read_map<engine::LeaseSpec>(entry.value, kLeaseKeys, context, limit.shared->lease.emplace());
+}
+
 void check_shared(Mistakes& mistakes, const Draft& draft) {
   const std::vector<engine::LimitSpec>& limits = draft.config.limits_spec.limits;
   for (std::size_t i = 0; i < limits.size(); ++i) {
@@ -113,6 +143,10 @@ Status keep_redis(const Config& running, const Config& next) {
 
 void list_redis_keys(std::vector<KeyHelp>& out) {
   list_keys<RedisSettings>("redis", kRedisKeys, out);
+}
+
+void list_lease_keys(std::vector<KeyHelp>& out) {
+  list_keys<engine::LeaseSpec>("limits: lease", kLeaseKeys, out);
 }
 
 }  // namespace weir::config

@@ -143,6 +143,7 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
     }
   }
   if (plan.has_shared) [[unlikely]] {
+    if (mode == Mode::kCharge && is_plain(asked) && decide_leased(plan, now, *answer)) return true;
     point_elsewhere(plan, answer);
     return true;
   }

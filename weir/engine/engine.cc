@@ -132,6 +132,7 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
       limit.is_slots = is_slots(rule.shape);
       limit.is_log = is_log(rule.shape);
       limit.is_shared = rule.shared.has_value();
+      limit.is_leased = limit.is_shared && rule.shared->lease.has_value();
       limit.is_direct = !limit.is_slots && !rule.shadow && !limit.is_shared;
       limit.row = rows.add(rule.name, rule.shape);
       if (limit.row == 0) {

@@ -156,6 +156,9 @@ struct Engine::Impl {
   Result<AdHocStep> take_ad_hoc(AdHocKey key, const meter::BucketShape& shape, std::int64_t cost,
                                 Instant now);  // ad_hoc_calls.cc
 
+  // Decides from what the store has drawn ahead. False: it must be asked.
+  bool decide_leased(const Plan& plan, Instant now, Decision& decision);
+
   // --- limits that are kept elsewhere (shared_calls.cc)
   // Says that ask() is to be called, or that there is no store.
   void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;

@@ -83,9 +83,21 @@ enum class Outage : std::uint8_t {
   kLocal,  // each server decides alone, with its last share of the limit
 };
 
+constexpr Duration kLeaseLengthLeast = std::chrono::milliseconds{100};
+constexpr Duration kLeaseLengthMost = std::chrono::hours{1};
+
+// Units of a shared limit that one engine draws ahead, to decide by itself.
+struct LeaseSpec {
+  std::int64_t most = 0;                      // of one key; 0: a tenth of the limit, at least 1
+  Duration length = std::chrono::seconds{1};  // how long they may be used
+
+  friend bool operator==(const LeaseSpec&, const LeaseSpec&) = default;
+};
+
 // One limit for all engines that use the same store.
 struct SharedSpec {
   Outage outage = Outage::kDeny;
+  std::optional<LeaseSpec> lease{};  // none: the store is asked each time
 
   friend bool operator==(const SharedSpec&, const SharedSpec&) = default;
 };

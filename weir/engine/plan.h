@@ -56,6 +56,7 @@ struct alignas(64) ActiveLimit {
   bool is_log = false;
   bool is_slots = false;
   bool is_shared = false;
+  bool is_leased = false;  // shared, and units of it are drawn ahead
   bool shadow = false;
   std::uint32_t tally = 0;  // its place in tallies
   const Rule* rule = nullptr;

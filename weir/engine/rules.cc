@@ -6,6 +6,7 @@
 #include <set>
 
 #include "weir/engine/pattern.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::engine {
 
@@ -198,9 +199,35 @@ class Compiler {
       return;
     }
     rule.shape = *shape;
+    if (rule.shared && rule.shared->lease) check_lease(where, rule);
     if (const auto* slots = std::get_if<meter::SlotsShape>(&rule.shape)) {
       rule.queue_max = slots->queue;
     }
+  }
+
+  void check_lease(const std::string& where, Rule& rule) {
+    LeaseSpec& lease = *rule.shared->lease;
+    if (is_slots(rule.shape)) {
+      mistake(where,
+              "slots cannot be leased, because whoever ends the work gives them back, at any "
+              "server; leave out 'lease'");
+      return;
+    }
+    const std::int64_t limit = capacity(rule.shape);
+    if (lease.most < 0 || lease.most > limit) {
+      mistake(where,
+              fmt::format("lease: most is {}, but it must lie between 1 and {}, which is all "
+                          "the limit has; write how much one server may hold",
+                          lease.most, limit));
+    }
+    if (lease.length < kLeaseLengthLeast || lease.length > kLeaseLengthMost) {
+      mistake(where, fmt::format(
+                         "lease: length is {}, but it must lie between {} and {}; write a duration "
+                         "such as '1s'",
+                         duration_text(lease.length), duration_text(kLeaseLengthLeast),
+                         duration_text(kLeaseLengthMost)));
+    }
+    if (lease.most == 0) lease.most = std::max<std::int64_t>(1, limit / 10);
   }
 
   void link_parents() {

@@ -7,6 +7,9 @@
 //   request ─► plan ─► local limits, held ─► store: check and charge all ─► answer
 //                             └─ refused: nothing is asked of the store
 //
+// A limit with a lease may be decided here, from what the store has drawn ahead of it
+// (SharedStore::decide_leased): then it is not elsewhere.
+//
 // decide() and the other calls that answer at once say Verdict::kElsewhere where a shared
 // limit applies; then Engine::ask() is to be called, which answers through a callback.
 //
@@ -28,6 +31,7 @@
 #include "weir/engine/holds.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
+#include "weir/engine/print.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rules.h"
 #include "weir/meter/step.h"
@@ -40,6 +44,14 @@ struct SharedItem {
   boost::container::small_vector<std::string_view, 2> key;  // values of its key attributes
   std::int64_t cost = 0;                                    // weight applied
   std::int64_t weight = 1;
+  Print print{};  // stands for the limit and the key in this process
+};
+
+// The same without its key.
+struct LeasedItem {
+  const Rule* rule = nullptr;
+  Print print{};
+  std::int64_t cost = 0;
 };
 
 struct SharedAsk {
@@ -75,6 +87,14 @@ class SharedStore {
   // until `callback` is gone, the rest of `ask` until this returns. An error: nothing may be
   // started.
   virtual void decide(const SharedAsk& ask, SharedCallback callback) = 0;
+
+  // Charges every item at once, out of what was drawn ahead of them, all or none. Instants are
+  // those of this process. False: that does not do, decide() must be asked; nothing has
+  // changed. Requires as many outcomes as items, all of limits with a lease.
+  virtual bool decide_leased(std::span<const LeasedItem> /*items*/, Instant /*now*/,
+                             std::span<SharedOutcome> /*outcomes*/) {
+    return false;
+  }
 
   // Ends or renews the store's part of a hold, whoever made it. `as`: kSettled or
   // kCancelled. `actual` is read before this returns.

@@ -144,7 +144,8 @@ void Engine::Impl::ask(std::shared_ptr<Asking> asking, Instant now) {
   for (const PlanItem& item : asking->plan.limits()) {
     if (!item.limit->is_shared) continue;
     items.push_back(
-        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight});
+        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight,
+         item.print});
   }
   if (items.empty() || store == nullptr) {
     // The rules have changed since: nothing is shared any more, or nobody is there to ask.

@@ -246,6 +246,19 @@ void write_shared(MetricsText& out, const store::redis::SharedCounts& counts) {
   out.value(counts.servers);
 }
 
+void write_leases(MetricsText& out, const std::vector<store::redis::LeaseCounts>& leases) {
+  out.begin("weir_lease_held");
+  for (const auto& lease : leases) {
+    out.value("limit", lease.limit, static_cast<std::uint64_t>(lease.held));
+  }
+  out.begin("weir_lease_units_total");
+  for (const auto& lease : leases) {
+    out.value("limit", lease.limit, "what", "drawn", lease.drawn);
+    out.value("limit", lease.limit, "what", "returned", lease.returned);
+    out.value("limit", lease.limit, "what", "expired", lease.expired);
+  }
+}
+
 std::uint64_t count_of(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
 void write_models(MetricsText& out, std::string_view name, const system::pool::Reading& reading,
@@ -383,7 +396,10 @@ std::string server_metrics(const MetricSources& from) {
   if (from.sampling != nullptr) {
     write_sampling(out, from.sampling->reading(), from.keeper.stats());
   }
-  if (from.shared) write_shared(out, *from.shared);
+  if (from.shared) {
+    write_shared(out, *from.shared);
+    write_leases(out, from.leases);
+  }
   if (from.pool != nullptr) write_pool(out, *from.pool, from.clock.now());
   const auto* clock = dynamic_cast<const SystemClock*>(&from.clock);
   out.begin("weir_clock_steps_total");

@@ -35,8 +35,9 @@ struct MetricSources {
   std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
   wire::http::ComputeParts compute{};
   std::optional<store::redis::SharedCounts> shared{};  // none: no limit can be shared
-  Pool* pool = nullptr;                                // nullptr: none
-  std::uint64_t refused = 0;                           // connections
+  std::vector<store::redis::LeaseCounts> leases{};
+  Pool* pool = nullptr;       // nullptr: none
+  std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

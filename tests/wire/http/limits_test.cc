@@ -49,6 +49,22 @@ TEST(Limits, ShowTheRulesInForce) {
       << answer.body;
 }
 
+TEST(Limits, ShowHowTheyAreShared) {
+  Desk desk(
+      {.limits = {{.name = "strict",
+                   .meter = BucketSpec{100, 1s, 200},
+                   .shared = engine::SharedSpec{engine::Outage::kLocal}},
+                  {.name = "leased",
+                   .meter = BucketSpec{100, 1s, 200},
+                   .shared = engine::SharedSpec{engine::Outage::kDeny, engine::LeaseSpec{}}}}});
+  const std::string body = desk.get("/v1/limits").body;
+  EXPECT_NE(body.find(R"("shared":{"mode":"strict","outage":"local"})"), std::string::npos) << body;
+  EXPECT_NE(
+      body.find(R"("shared":{"mode":"leased","outage":"deny","lease":{"most":20,"length":"1s"}})"),
+      std::string::npos)
+      << body;
+}
+
 TEST(Limits, ShowMetersThatCanBeSentBackAsOverrides) {
   const std::pair<std::string_view, engine::MeterSpec> kinds[] = {
       {"bucket", BucketSpec{7, 3s, 20}},

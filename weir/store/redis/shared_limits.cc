@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weir/base/recycled.h"
+#include "weir/store/redis/lease_scripts.h"
 #include "weir/store/redis/shared_errors.h"
 #include "weir/store/redis/shared_keys.h"
 #include "weir/store/redis/shared_meter.h"
@@ -114,9 +115,12 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       end_("end", end_script()),
       renew_("renew", renew_script()),
       beat_("beat", kBeat),
+      draw_("draw", draw_script()),
+      give_back_("give_back", give_back_script()),
       breaker_(options_.breaker),
       epoch_{{}, random_id()},
       epoch_version_(next_version()),
+      leases_(*this, prefix_),
       timers_(std::make_shared<Timers>()) {
   loop_.run([this] {
     heart_ = std::make_unique<Timer>(loop_);
@@ -136,7 +140,8 @@ ClientOptions SharedLimits::client_options() const {
   options.address = options_.address;
   options.timeout = options_.timeout;
   options.retry_most = kRetryMost;
-  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_, &renew_, &beat_};
+  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,
+                     &renew_,  &beat_,       &draw_,    &give_back_};
   return options;
 }
 
@@ -165,8 +170,10 @@ void SharedLimits::detach(Loop& loop) {
 
 SharedLimits::~SharedLimits() {
   WEIR_ASSERT(attached_.empty());
+  end_leases();
   loop_.run([this] {
     heart_.reset();
+    ticker_.reset();
     timers_->is_over = true;
     timers_->running.clear();
   });
@@ -212,6 +219,14 @@ void SharedLimits::learn_epoch(std::string_view epoch) {
 }
 
 void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback) {
+  const bool has_lease =
+      std::any_of(ask.items.begin(), ask.items.end(),
+                  [](const SharedItem& item) { return item.rule->shared->lease.has_value(); });
+  if (has_lease) return decide_mixed(ask, std::move(callback));
+  decide_in_redis(ask, std::move(callback));
+}
+
+void SharedLimits::decide_in_redis(const SharedAsk& ask, engine::SharedCallback callback) {
   auto asked = std::allocate_shared<Asked>(Recycled<Asked>());
   asked->rules = ask.rules;
   asked->items.assign(ask.items.begin(), ask.items.end());
@@ -222,8 +237,8 @@ void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback)
   asked->callback = std::move(callback);
   for (const SharedItem& item : ask.items) asked->keys.push_back(limit_key(prefix_, item));
   if (!breaker_.may_ask(ask.now)) {
-    const std::string why = trouble();  // empty: it has just ended
-    return asked->callback(by_policy(*asked, why.empty() ? "Redis did not answer" : why));
+    return asked->callback(
+        by_policy(asked->items, asked->keys, asked->now, asked->is_peek, why_not_asked()));
   }
 
   const Epoch& known = epoch();
@@ -293,7 +308,8 @@ void SharedLimits::on_decided(Asked& asked, const Answer& answer) {
   count_failure(failure.kind);
   if (!is_outage(failure.kind)) return asked.callback(named(failure));
   note_failure(failure);
-  const Result<SharedAnswer> said = by_policy(asked, failure.message);
+  const Result<SharedAnswer> said =
+      by_policy(asked.items, asked.keys, asked.now, asked.is_peek, failure.message);
   asked.is_started = said.ok();
   asked.callback(said);
 }
@@ -344,11 +360,18 @@ Result<SharedAnswer> SharedLimits::read_numbers(const Asked& asked,
   return said;
 }
 
-Result<SharedAnswer> SharedLimits::by_policy(const Asked& asked, const std::string& why) {
+std::string SharedLimits::why_not_asked() const {
+  std::string why = trouble();
+  return why.empty() ? "Redis did not answer" : why;  // empty: it has just ended
+}
+
+Result<SharedAnswer> SharedLimits::by_policy(std::span<const SharedItem> items,
+                                             std::span<const std::string> keys, Instant now,
+                                             bool is_peek, const std::string& why) {
   by_policy_.fetch_add(1, std::memory_order_relaxed);
   std::vector<StandIn::Item> alone;
-  for (std::size_t i = 0; i < asked.items.size(); ++i) {
-    const engine::Rule& rule = *asked.items[i].rule;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const engine::Rule& rule = *items[i].rule;
     if (rule.shadow) continue;
     if (rule.shared->outage == engine::Outage::kDeny) {
       return Error{ErrorCode::kUnavailable,
@@ -357,21 +380,20 @@ Result<SharedAnswer> SharedLimits::by_policy(const Asked& asked, const std::stri
                                rule.name, why)};
     }
     if (rule.shared->outage == engine::Outage::kLocal) {
-      alone.push_back({&rule.shape, asked.keys[i], asked.items[i].cost, false});
+      alone.push_back({&rule.shape, keys[i], items[i].cost, false});
     }
   }
-  const auto decided =
-      stand_in_.take(alone, static_cast<std::int64_t>(servers_.load(std::memory_order_relaxed)),
-                     asked.now, asked.is_peek);
+  const auto decided = stand_in_.take(
+      alone, static_cast<std::int64_t>(servers_.load(std::memory_order_relaxed)), now, is_peek);
   SharedAnswer said;
-  said.now = asked.now;
+  said.now = now;
   std::size_t next = 0;
-  for (const SharedItem& item : asked.items) {
+  for (const SharedItem& item : items) {
     if (!item.rule->shadow && item.rule->shared->outage == engine::Outage::kLocal) {
       said.outcomes.push_back(decided[next++]);
     } else {
       // Nobody knows what is left.
-      said.outcomes.push_back({{Verdict::kAllowed, asked.now, 0}, 0, 0});
+      said.outcomes.push_back({{Verdict::kAllowed, now, 0}, 0, 0});
     }
   }
   return said;

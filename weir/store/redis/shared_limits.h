@@ -8,6 +8,9 @@
 //   SharedLimits shared(loop, {.address = *parse_address("redis://localhost")}, clock);
 //   engine.set_shared_store(&shared);
 //
+// A limit with a lease is decided here, out of units drawn ahead (leases.h). Requests with a
+// hold are decided in Redis all the same, so that any server can end them.
+//
 // While Redis cannot be asked (no connection, no answer within the timeout, LOADING, OOM, a
 // wrong password ...) each limit's outage policy decides. After a few failures in a row
 // nobody waits for the timeout any more; one request now and then, and a heartbeat, find out
@@ -41,6 +44,7 @@
 #include "weir/engine/shared.h"
 #include "weir/store/redis/breaker.h"
 #include "weir/store/redis/client.h"
+#include "weir/store/redis/leases.h"
 #include "weir/store/redis/loop.h"
 #include "weir/store/redis/stand_in.h"
 
@@ -69,12 +73,14 @@ struct SharedCounts {
   bool is_out = false;
 };
 
-class SharedLimits final : public engine::SharedStore {
+class SharedLimits final : public engine::SharedStore, private LeaseSource {
  public:
   SharedLimits(Loop& loop, SharedOptions options, Clock& clock);
   ~SharedLimits() override;
 
   void decide(const engine::SharedAsk& ask, engine::SharedCallback callback) override;
+  bool decide_leased(std::span<const engine::LeasedItem> items, Instant now,
+                     std::span<engine::SharedOutcome> outcomes) override;
   void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
            engine::HoldCallback callback) override;
@@ -88,11 +94,13 @@ class SharedLimits final : public engine::SharedStore {
   void detach(Loop& loop);
 
   SharedCounts counts() const;
+  std::vector<LeaseCounts> lease_counts();
   // Why Redis is not asked; empty: it is.
   std::string trouble() const;
 
  private:
   struct Asked;
+  struct Mixed;  // a request that meets a limit with a lease (shared_leased.cc)
   struct Ending;
 
   Client& client();
@@ -106,6 +114,7 @@ class SharedLimits final : public engine::SharedStore {
   const Epoch& epoch() const;
   void learn_epoch(std::string_view epoch);
   ClientOptions client_options() const;
+  void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
   void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
   void on_decided(Asked& asked, const Answer& answer);
@@ -115,7 +124,22 @@ class SharedLimits final : public engine::SharedStore {
   // `numbers`: 1 or 0, now, and two for each limit.
   Result<engine::SharedAnswer> read_numbers(const Asked& asked,
                                             std::span<const std::int64_t> numbers);
-  Result<engine::SharedAnswer> by_policy(const Asked& asked, const std::string& why);
+  Result<engine::SharedAnswer> by_policy(std::span<const engine::SharedItem> items,
+                                         std::span<const std::string> keys, Instant now,
+                                         bool is_peek, const std::string& why);
+  std::string why_not_asked() const;
+
+  void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void finish_leases(const std::shared_ptr<Mixed>& mixed);
+  void put_back(const Mixed& mixed);
+  void draw(const LeaseDraw& draw, DrawCallback callback) override;
+  void give_back(const LeaseReturn& units, Instant now) override;
+  Result<Drawn> read_draw(const Reply& reply, std::span<const std::int64_t> amounts,
+                          std::string_view seen);
+  void start_ticking();
+  void tick();
+  void end_leases();
   void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
   void count_failure(FailureKind kind);
   void note_failure(const Failure& failure);
@@ -135,6 +159,8 @@ class SharedLimits final : public engine::SharedStore {
   const Script end_;
   const Script renew_;
   const Script beat_;
+  const Script draw_;
+  const Script give_back_;
   Breaker breaker_;
   StandIn stand_in_;
 
@@ -146,9 +172,12 @@ class SharedLimits final : public engine::SharedStore {
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, by_policy_{0}, turns_{0}, losses_{0},
       servers_{1};
   std::array<std::atomic<std::uint64_t>, kFailureKinds> failed_by_{};
+  Leases leases_;
+  std::atomic<bool> is_ticking_{false};  // since the first lease
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<Loop*, std::unique_ptr<Client>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
+  std::unique_ptr<Timer> ticker_;  // of leases
   struct Timers;
   std::shared_ptr<Timers> timers_;  // of later(); on the loop's thread
 };

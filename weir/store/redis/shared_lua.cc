@@ -272,10 +272,33 @@ local function outlive(key)
 end
 )lua";
 
+// Which data this is: KEYS[1], as last seen ARGV[3], the id of a new one ARGV[4].
+constexpr std::string_view kEpoch = R"lua(
+local epoch = read(KEYS[1])
+local seen = ARGV[3]
+local epoch_after = epoch
+if not epoch then
+  epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
+elseif epoch ~= seen then
+  if #epoch < 18 or epoch:sub(17, 17) ~= ':' then foreign(KEYS[1]) end
+  if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
+    epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
+  end
+end
+lost_at = tonumber(epoch_after:sub(18))
+if lost_at == 0 then lost_at = nil end
+)lua";
+
 }  // namespace
 
 std::string with_meters(std::string_view body) {
   std::string text(kMeters);
+  text += body;
+  return text;
+}
+
+std::string with_epoch(std::string_view body) {
+  std::string text = with_meters(kEpoch);
   text += body;
   return text;
 }

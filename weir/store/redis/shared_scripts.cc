@@ -9,19 +9,6 @@ namespace {
 
 constexpr std::string_view kDecide = R"lua(
 local charging = ARGV[2] == 'c'
-local epoch = read(KEYS[1])
-local seen = ARGV[3]
-local epoch_after = epoch
-if not epoch then
-  epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
-elseif epoch ~= seen then
-  if #epoch < 18 or epoch:sub(17, 17) ~= ':' then foreign(KEYS[1]) end
-  if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
-    epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
-  end
-end
-lost_at = tonumber(epoch_after:sub(18))
-if lost_at == 0 then lost_at = nil end
 
 local first = 7
 local count = #ARGV - first
@@ -291,7 +278,7 @@ return pack('>' .. ('d'):rep(2 * count), list(reply))
 }  // namespace
 
 std::string_view decide_script() {
-  static const std::string text = with_meters(kDecide);
+  static const std::string text = with_epoch(kDecide);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "weir/engine/quantity.h"
 #include "weir/wire/http/meter_text.h"
 #include "weir/wire/http/text.h"
 #include "weir/wire/http/write.h"
@@ -61,6 +62,22 @@ void append_weights(std::string& out, const RuleSet& rules, const Matcher& match
   out += "}}";
 }
 
+void append_shared(std::string& out, const engine::SharedSpec& shared) {
+  constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
+  out += R"(,"shared":{"mode":)";
+  out += shared.lease ? R"("leased")" : R"("strict")";
+  out += R"(,"outage":)";
+  append_quoted(out, kOutages[static_cast<std::size_t>(shared.outage)]);
+  if (shared.lease) {
+    out += R"(,"lease":{"most":)";
+    append_int(out, shared.lease->most);
+    out += R"(,"length":)";
+    append_quoted(out, engine::duration_text(shared.lease->length));
+    out += '}';
+  }
+  out += '}';
+}
+
 void append_rule(std::string& out, const RuleSet& rules, const Rule& rule) {
   out += R"({"name":)";
   append_quoted(out, rule.name);
@@ -90,6 +107,7 @@ void append_rule(std::string& out, const RuleSet& rules, const Rule& rule) {
   out += rule.shadow ? "true" : "false";
   out += R"(,"queue_max":)";
   append_int(out, rule.queue_max);
+  if (rule.shared) append_shared(out, *rule.shared);
   out += R"(,"meter":)";
   if (rule.gate != nullptr) {
     out += R"({"kind":"gate"})";  // what it holds is its system's to tell, under its lock

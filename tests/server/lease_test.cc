@@ -1,0 +1,308 @@
+// Servers that draw units of shared limits ahead.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "tests/server/http_client.h"
+#include "tests/server/support.h"
+#include "tests/support/process.h"
+#include "weir/testing/redis_server.h"
+
+namespace weir::server {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RedisServer;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr std::string_view kAsk = "WEIR.ACQUIRE client=acme\r\n";
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+// Waits until `holds()`, for as long as a slow machine may take.
+template <typename Condition>
+bool in_time(Condition&& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+struct LeasingServers : ServerTest {
+  void start_two(const std::string& limits) {
+    const std::string settings = "listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\nthreads: 2\n" +
+                                 ("redis: { url: \"" + redis.url() + "\", timeout: 10s }\n");
+    start(settings, limits);
+    first = std::move(server);
+    start(settings, limits);
+  }
+  ~LeasingServers() override { first.reset(); }
+
+  // How many of so many requests are admitted.
+  static std::size_t ask(const Server& of, int times) {
+    Client client(of.addresses()[0]);
+    std::string sent;
+    for (int i = 0; i < times; ++i) sent += kAsk;
+    client.send(sent + "PING\r\n");
+    return count_of(client.receive_until("+PONG"), "allowed");
+  }
+  static std::uint64_t metric(const Server& of, const std::string& name) {
+    const std::string text = of.metrics();
+    const std::size_t at = text.find("\n" + name + " ");
+    return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
+  }
+  static std::uint64_t held(const Server& of) {
+    return metric(of, "weir_lease_held{limit=\"calls\"}");
+  }
+
+  RedisServer redis;
+  std::unique_ptr<Server> first;
+};
+
+std::string hundred(std::string_view lease) {
+  return "limits: [ { name: calls, per: [client], bucket: { rate: 100/24h }, store: redis, "
+         "lease: " +
+         std::string(lease) + " } ]\n";
+}
+
+TEST_F(LeasingServers, AdmitTogetherWhatTheLimitAdmits) {
+  start_two(hundred("{ most: 20, length: 1h }"));
+  std::atomic<std::size_t> allowed{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] { allowed += ask(i % 2 == 0 ? *first : *server, 50); });
+  }
+  for (std::thread& client : clients) client.join();
+  const std::uint64_t unused = held(*first) + held(*server);
+  EXPECT_EQ(allowed + unused, 100u);
+}
+
+TEST_F(LeasingServers, ReturnWhatTheyHoldWhenTheyStop) {
+  start_two(hundred("{ most: 50, length: 1h }"));
+  std::size_t allowed = 0;
+  ASSERT_TRUE(in_time([&] {
+    allowed += ask(*first, 1);
+    return held(*first) >= 4;
+  }));
+  EXPECT_TRUE(first->stop(5s));
+  first.reset();
+  EXPECT_EQ(ask(*server, 200) + held(*server), 100 - allowed);
+}
+
+TEST_F(LeasingServers, FollowDemandFromOneToTheOther) {
+  start_two(hundred("{ most: 60, length: 1s }"));
+  ASSERT_TRUE(in_time([&] {
+    ask(*first, 1);
+    return held(*first) >= 2;
+  }));
+  EXPECT_EQ(held(*server), 0u);
+  EXPECT_TRUE(in_time([&] { return held(*first) == 0; }));  // idle
+  EXPECT_GT(metric(*first, "weir_lease_units_total{limit=\"calls\",what=\"drawn\"}"), 0u);
+  ASSERT_TRUE(in_time([&] {
+    ask(*server, 1);
+    return held(*server) >= 2;
+  }));
+  EXPECT_EQ(held(*first), 0u);
+}
+
+TEST_F(LeasingServers, ShowTheirModeAndTheirUnits) {
+  start_two(hundred("{ most: 20, length: 1h }"));
+  ask(*server, 10);
+  HttpClient client(server->addresses()[1]);
+  const HttpAnswer limits = client.ask("GET /v1/limits HTTP/1.1\r\nHost: weir\r\n\r\n");
+  EXPECT_THAT(limits.body, HasSubstr(R"("shared":{"mode":"leased","outage":"deny",)"
+                                     R"("lease":{"most":20,"length":"1h"}})"));
+  EXPECT_GE(metric(*server, "weir_lease_units_total{limit=\"calls\",what=\"drawn\"}"), 10u);
+  EXPECT_THAT(server->metrics(), HasSubstr("what=\"returned\""));
+  EXPECT_THAT(server->metrics(), HasSubstr("what=\"expired\""));
+}
+
+// --- processes
+
+// Servers of one limit, each a process, and clients that count what is admitted.
+struct LeasingFleet : ServerTest {
+  static constexpr double kRate = 200;
+  static constexpr double kBurst = 50;
+  static constexpr double kMost = 10;
+  static constexpr std::size_t kClientsEach = 3;
+
+  struct Admission {
+    SteadyTime asked;
+    SteadyTime told;
+  };
+
+  ~LeasingFleet() override { end(); }
+
+  void begin(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::ofstream(file(i)) << "listen: { resp: \"unix:" << socket(i)
+                             << "\" }\nthreads: 1\nredis: { url: \"" << redis.url()
+                             << "\", timeout: 100ms }\nlimits: [ { name: calls, bucket: { rate: "
+                                "200/s, burst: 50 }, store: redis, lease: { most: 10, length: "
+                                "500ms } } ]\n";
+      servers.push_back(launch(i));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(in_time([&] { return Client("unix:" + socket(i)).is_connected(); }))
+          << servers[i]->said();
+    }
+    begun = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < count * kClientsEach; ++i) {
+      clients.emplace_back([this, to = i % count] { saturate_one(to); });
+    }
+  }
+
+  void end() {
+    is_over = true;
+    // Whoever was stopped would let its clients wait for ever.
+    for (const auto& process : servers) {
+      if (process->id() > 0) process->signal(SIGCONT);
+    }
+    for (std::thread& client : clients) client.join();
+    clients.clear();
+  }
+
+  std::unique_ptr<Process> launch(std::size_t number) const {
+    return std::make_unique<Process>(std::vector<std::string>{WEIR_PROGRAM, "serve", file(number)});
+  }
+  std::string file(std::size_t number) const {
+    return dir / ("weir" + std::to_string(number) + ".yaml");
+  }
+  std::string socket(std::size_t number) const { return dir / ("w" + std::to_string(number)); }
+
+  // Asks one server as fast as it answers.
+  void saturate_one(std::size_t number) {
+    while (!is_over) {
+      Client client("unix:" + socket(number));
+      while (!is_over && client.is_connected()) {
+        const SteadyTime asked = std::chrono::steady_clock::now();
+        const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
+        if (got.empty()) break;
+        if (count_of(got, "allowed") == 0) continue;
+        const std::scoped_lock lock(admissions_lock);
+        admissions.push_back({asked, std::chrono::steady_clock::now()});
+      }
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  std::size_t admitted() {
+    const std::scoped_lock lock(admissions_lock);
+    return admissions.size();
+  }
+
+  // The fleet decides normally: as much passes as refills in a quarter of a second.
+  void expect_normal(std::string_view after) {
+    const SteadyTime begin = std::chrono::steady_clock::now();
+    const std::size_t before = admitted();
+    EXPECT_TRUE(in_time([&] { return admitted() >= before + 50; })) << "after " << after;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    RecordProperty(std::string("seconds after ") + std::string(after),
+                   std::to_string(took.count()));
+    EXPECT_LE(took.count(), 2.0 * kSlowness) << "after " << after;
+  }
+
+  // In any interval no more than burst + rate * time + what all servers may hold; from the
+  // beginning, when nothing was held, no more than the limit itself.
+  void expect_bound() {
+    const auto seconds = [&](SteadyTime at) {
+      return std::chrono::duration<double>(at - begun).count();
+    };
+    std::sort(admissions.begin(), admissions.end(),
+              [](const Admission& a, const Admission& b) { return a.told < b.told; });
+    const double end = seconds(std::chrono::steady_clock::now());
+    EXPECT_LE(static_cast<double>(admissions.size()), kBurst + kRate * end);
+    const double held = kMost * static_cast<double>(servers.size());
+    for (double from = 0; from < end; from += 0.05) {
+      double count = 0;
+      for (const Admission& admission : admissions) {
+        if (seconds(admission.asked) < from) continue;
+        ++count;
+        ASSERT_LE(count, kBurst + kRate * (seconds(admission.told) - from) + held)
+            << "from " << from << " s to " << seconds(admission.told) << " s";
+      }
+    }
+  }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr double kSlowness = 10;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  static constexpr double kSlowness = 10;
+#else
+  static constexpr double kSlowness = 1;
+#endif
+#else
+  static constexpr double kSlowness = 1;
+#endif
+
+  RedisServer redis{{.keeps_data = true}};
+  std::vector<std::unique_ptr<Process>> servers;
+  std::vector<std::thread> clients;
+  std::atomic<bool> is_over{false};
+  std::mutex admissions_lock;
+  std::vector<Admission> admissions;
+  SteadyTime begun;
+};
+
+void survive_everything(LeasingFleet& fleet) {
+  fleet.expect_normal("the beginning");
+
+  fleet.servers[0]->signal(SIGKILL);
+  fleet.servers[0]->wait();
+  fleet.expect_normal("a server was killed");
+  fleet.servers[0] = fleet.launch(0);
+  fleet.expect_normal("it is back");
+
+  fleet.servers[1]->signal(SIGSTOP);
+  fleet.expect_normal("another one was stopped");
+  std::this_thread::sleep_for(700ms);  // past the end of its lease
+  fleet.servers[1]->signal(SIGCONT);
+  fleet.expect_normal("it goes on");
+
+  fleet.redis.kill();
+  fleet.redis.start();
+  fleet.expect_normal("Redis was killed and came back");
+
+  fleet.redis.pause();
+  std::this_thread::sleep_for(700ms);
+  fleet.redis.resume();
+  fleet.expect_normal("Redis was stopped for a while");
+
+  fleet.redis.kill();
+  fleet.redis.forget();
+  fleet.redis.start();
+  fleet.expect_normal("Redis has lost its data");
+  fleet.end();
+  fleet.expect_bound();
+  for (auto& process : fleet.servers) process->signal(SIGTERM);
+  for (auto& process : fleet.servers) EXPECT_EQ(process->wait(), 0);
+}
+
+TEST_F(LeasingFleet, OfTwoStaysWithinItsBoundWhateverDies) {
+  begin(2);
+  survive_everything(*this);
+}
+
+TEST_F(LeasingFleet, OfFiveStaysWithinItsBoundWhateverDies) {
+  begin(5);
+  survive_everything(*this);
+}
+
+}  // namespace
+}  // namespace weir::server

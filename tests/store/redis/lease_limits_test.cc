@@ -1,0 +1,273 @@
+// Limits with leases on a real Redis.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/store/redis/shared_support.h"
+#include "weir/base/clock.h"
+
+namespace weir::store::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::Outage;
+using engine::RuleSetSpec;
+using ::testing::HasSubstr;
+using testing::RedisServer;
+
+SharedOptions patient() { return {.timeout = 30s}; }
+
+RuleSetSpec leased(engine::MeterSpec meter, std::int64_t most, Outage outage = Outage::kDeny,
+                   Duration length = 1h) {
+  return {.limits = {{.name = "calls",
+                      .per = {"client"},
+                      .meter = std::move(meter),
+                      .shared = engine::SharedSpec{outage, engine::LeaseSpec{most, length}}}}};
+}
+
+// Refills so slowly that no test sees it.
+RuleSetSpec hundred_a_day(std::int64_t most = 40, Outage outage = Outage::kDeny,
+                          Duration length = 1h) {
+  return leased(engine::BucketSpec{.amount = 100, .period = 24h, .burst = 100}, most, outage,
+                length);
+}
+
+const engine::Attribute kAcme[] = {{"client", "acme"}};
+const engine::Request kCall{.attributes = kAcme};
+
+template <typename Condition>
+bool eventually(Condition&& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+LeaseCounts counts_of(SharedEngine& server) {
+  const std::vector<LeaseCounts> counts = server.limits().lease_counts();
+  return counts.empty() ? LeaseCounts{} : counts.front();
+}
+
+int admitted(SharedEngine& server, int asked) {
+  int count = 0;
+  for (int i = 0; i < asked; ++i) {
+    const Result<Decision> decision = server.acquire(kCall);
+    EXPECT_TRUE(decision) << decision.error().message;
+    if (decision && decision->allowed()) ++count;
+  }
+  return count;
+}
+
+// As many as are drawn ahead: asks until something is held.
+void warm_up(SharedEngine& server) {
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_EQ(admitted(server, 1), 1);
+    return counts_of(server).held >= 4;
+  }));
+}
+
+class EveryKind : public ::testing::TestWithParam<engine::MeterSpec> {};
+
+TEST_P(EveryKind, IsOneLimitForTwoServers) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), leased(GetParam(), 5), clock, patient());
+  SharedEngine second(redis.url(), leased(GetParam(), 5), clock, patient());
+  int allowed = 0;
+  for (int i = 0; i < 30; ++i) allowed += admitted(i % 3 == 0 ? first : second, 1);
+  EXPECT_EQ(allowed, 30);
+  for (int i = 0; i < 200; ++i) allowed += admitted(i % 2 == 0 ? first : second, 1);
+  EXPECT_EQ(allowed, 100);
+}
+
+TEST_P(EveryKind, GivesBackWhatIsNotUsed) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  auto first =
+      std::make_unique<SharedEngine>(redis.url(), leased(GetParam(), 40), clock, patient());
+  warm_up(*first);
+  const int used =
+      static_cast<int>(counts_of(*first).drawn) - static_cast<int>(counts_of(*first).held);
+  first.reset();  // gives everything back
+  SharedEngine second(redis.url(), leased(GetParam(), 40), clock, patient());
+  EXPECT_EQ(admitted(second, 120), 100 - used);
+}
+
+TEST_P(EveryKind, BeginsUsedUpAfterALoss) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), leased(GetParam(), 40), clock, patient());
+  warm_up(server);
+  const LeaseCounts before = counts_of(server);
+  ASSERT_EQ(redis.ask("FLUSHALL"), "+OK");
+  // What was drawn before may be used, and nothing more.
+  EXPECT_LE(admitted(server, 200), 40);
+  EXPECT_EQ(counts_of(server).drawn, before.drawn);
+  EXPECT_EQ(server.limits().counts().losses, 1u);
+}
+
+std::string kind_name(const ::testing::TestParamInfo<engine::MeterSpec>& tested) {
+  constexpr std::string_view kNames[] = {"Bucket", "Ticker", "Window", "Calendar", "Log"};
+  return std::string(kNames[tested.index]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meters, EveryKind,
+    ::testing::Values(engine::BucketSpec{.amount = 100, .period = 24h, .burst = 100},
+                      engine::TickerSpec{.per_tick = 1, .interval = 1h, .burst = 100},
+                      engine::WindowSpec{100, 24h},
+                      engine::CalendarSpec{100, meter::CalendarUnit::kMonth},
+                      engine::LogSpec{100, 24h}),
+    kind_name);
+
+TEST(LeasedLimits, AreDecidedWithoutRedisAsLongAsTheLeaseLasts) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, patient());
+  EXPECT_EQ(server.engine().decide(kCall, clock.now())->verdict, Verdict::kElsewhere);
+  warm_up(server);
+  const Result<Decision> here = server.engine().decide(kCall, clock.now());
+  ASSERT_TRUE(here);
+  EXPECT_EQ(here->verdict, Verdict::kAllowed);
+  EXPECT_EQ(here->outcomes()[0].limit, "calls");
+}
+
+TEST(LeasedLimits, TellARefusalAgainWithoutAsking) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, patient());
+  EXPECT_EQ(admitted(server, 101), 100);
+  const std::uint64_t asked = server.limits().counts().asked;
+  const Result<Decision> decision = server.engine().decide(kCall, clock.now());
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->verdict, Verdict::kDenied);
+  EXPECT_EQ(decision->earliest, kStart + Duration{24h} / 100);
+  EXPECT_EQ(server.limits().counts().asked, asked);
+}
+
+TEST(LeasedLimits, AreThereWhenARefusalSaidTheyWouldBe) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, patient());
+  const engine::Cost five[] = {{"requests", 5}};
+  const engine::Request request{.attributes = kAcme, .costs = five};
+  EXPECT_EQ(admitted(server, 98), 98);
+  const Result<Decision> refused = server.acquire(request);
+  ASSERT_TRUE(refused);
+  ASSERT_EQ(refused->verdict, Verdict::kDenied);
+  clock.set(refused->earliest);
+  const Result<Decision> again = server.acquire(request);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->allowed());
+}
+
+TEST(LeasedLimits, SayNeverToMoreThanThereCanBe) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, patient());
+  const engine::Cost all[] = {{"requests", 100}};
+  const engine::Cost more[] = {{"requests", 101}};
+  EXPECT_EQ(server.acquire({.attributes = kAcme, .costs = more})->verdict, Verdict::kNever);
+  EXPECT_EQ(server.acquire({.attributes = kAcme, .costs = all})->verdict, Verdict::kAllowed);
+}
+
+TEST(LeasedLimits, ThatRefuseLeaveOtherLimitsAsTheyWere) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = hundred_a_day();
+  rules.limits.push_back({.name = "here", .meter = engine::WindowSpec{1000, 24h}});
+  rules.limits.push_back(
+      {.name = "strict", .meter = engine::WindowSpec{1000, 24h}, .shared = engine::SharedSpec{}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  EXPECT_EQ(admitted(server, 150), 100);
+  EXPECT_EQ(server.engine().inspect("here", {}, clock.now())->remaining, 900);
+  const Result<Decision> peeked = server.peek(kCall);
+  ASSERT_TRUE(peeked);
+  EXPECT_EQ(peeked->outcomes()[2].remaining, 900);
+  EXPECT_EQ(peeked->verdict, Verdict::kDenied);
+}
+
+TEST(LeasedLimits, AreLeftAsTheyWereByAStrictOneThatRefuses) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  RuleSetSpec rules = hundred_a_day();
+  rules.limits.push_back(
+      {.name = "strict", .meter = engine::WindowSpec{10, 24h}, .shared = engine::SharedSpec{}});
+  SharedEngine first(redis.url(), rules, clock, patient());
+  EXPECT_EQ(admitted(first, 50), 10);
+  SharedEngine second(redis.url(), hundred_a_day(), clock, patient());
+  const int held = static_cast<int>(counts_of(first).held);
+  EXPECT_EQ(admitted(second, 200), 90 - held);
+}
+
+TEST(LeasedLimits, AreAskedInRedisForAHoldThatAnyServerEnds) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), hundred_a_day(), clock, patient());
+  SharedEngine second(redis.url(), hundred_a_day(), clock, patient());
+  warm_up(first);
+  const auto used = static_cast<std::int64_t>(counts_of(first).drawn) - counts_of(first).held;
+  const engine::Cost rest[] = {{"requests", 100 - used}};
+  const Result<Decision> held = first.acquire({.attributes = kAcme, .costs = rest}, {.hold = 60s});
+  ASSERT_TRUE(held) << held.error().message;
+  ASSERT_TRUE(held->allowed());  // what was held here has gone back first
+  EXPECT_TRUE(held->hold.is_shared);
+  EXPECT_EQ(admitted(second, 1), 0);
+  EXPECT_EQ(*second.cancel(held->hold), engine::HoldState::kCancelled);
+  clock.advance(1s);  // a refusal is told again for a while
+  EXPECT_EQ(admitted(second, 200), 100 - static_cast<int>(used));
+}
+
+TEST(LeasedLimits, GoOnDuringAnOutageUntilTheLeaseEnds) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, {.timeout = 1s});
+  warm_up(server);
+  redis.kill();
+  EXPECT_TRUE(server.engine().decide(kCall, clock.now())->allowed());
+  const auto held = static_cast<int>(counts_of(server).held);
+  for (int i = 0; i < held - 1; ++i) {
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_TRUE(decision->allowed());
+  }
+  clock.advance(1h);  // one is left, but not for long
+  const Result<Decision> late = server.acquire(kCall);
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("limit 'calls'"));
+  EXPECT_EQ(late.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(LeasedLimits, AreDecidedByTheirOutagePolicyWhenNothingCanBeDrawn) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine lax(redis.url(), hundred_a_day(40, Outage::kAllow), clock, {.timeout = 1s});
+  SharedEngine alone(redis.url(), hundred_a_day(40, Outage::kLocal), clock, {.timeout = 1s});
+  ASSERT_TRUE(eventually([&] { return alone.limits().counts().servers == 2; }));
+  redis.kill();
+  EXPECT_EQ(admitted(lax, 200), 200);
+  EXPECT_EQ(admitted(alone, 200), 50);
+}
+
+TEST(LeasedLimits, OfAnIdleServerGoBackToTheOthers) {
+  RedisServer redis;
+  testing::ManualClock manual(kStart);
+  SharedEngine first(redis.url(), hundred_a_day(40, Outage::kDeny, 60s), manual, patient());
+  SharedEngine second(redis.url(), hundred_a_day(40, Outage::kDeny, 60s), manual, patient());
+  warm_up(first);
+  ASSERT_TRUE(eventually([&] {
+    manual.advance(100ms);
+    return counts_of(first).held == 0;
+  }));
+  const LeaseCounts counts = counts_of(first);
+  EXPECT_GT(counts.returned, 0u);
+  const auto used = static_cast<int>(counts.drawn - counts.returned - counts.expired);
+  EXPECT_EQ(admitted(second, 150), 100 - used - static_cast<int>(counts.expired));
+}
+
+}  // namespace
+}  // namespace weir::store::redis

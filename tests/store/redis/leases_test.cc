@@ -1,0 +1,199 @@
+#include "weir/store/redis/leases.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/store/redis/lease_fleet.h"
+#include "tests/support/seed.h"
+
+namespace weir::store::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+engine::LimitSpec leased(engine::MeterSpec meter, std::int64_t most, Duration length = 100ms) {
+  return {.name = "calls",
+          .meter = std::move(meter),
+          .shared = engine::SharedSpec{engine::Outage::kDeny, engine::LeaseSpec{most, length}}};
+}
+
+constexpr engine::BucketSpec kBucket{.amount = 1000, .period = 1s, .burst = 60};
+
+// Servers ask in bursts, of one or several units, crash, stop and wake, and Redis loses its
+// data, for `steps` steps.
+void live(SimulatedFleet& fleet, int steps) {
+  std::vector<std::int64_t> demand(fleet.size(), 3);
+  for (int i = 0; i < steps; ++i) {
+    const auto number =
+        static_cast<std::size_t>(fleet.pick(0, static_cast<std::int64_t>(fleet.size()) - 1));
+    switch (fleet.pick(0, 299)) {
+      case 0:
+        fleet.crash(number);
+        break;
+      case 1:
+        fleet.stop(number, Duration{fleet.pick(1, 300) * 1'000'000});
+        break;
+      case 2:
+        if (fleet.pick(0, 3) == 0) fleet.lose_data();
+        break;
+      case 3:
+      case 4:
+        demand[number] = fleet.pick(0, 5);
+        break;
+      case 5:
+        fleet.pass(Duration{fleet.pick(0, 100'000) * kNsPerUs});
+        break;
+      default:
+        break;
+    }
+    for (std::int64_t n = fleet.pick(0, demand[number]); n > 0; --n) {
+      fleet.ask(number, fleet.pick(0, 9) == 0 ? fleet.pick(1, 20) : 1);
+    }
+    if (fleet.pick(0, 9) == 0) fleet.tick(number);
+    fleet.pass(Duration{fleet.pick(0, 2'000) * kNsPerUs});
+  }
+}
+
+std::vector<Admission> in_order(std::vector<Admission> admissions) {
+  std::sort(admissions.begin(), admissions.end(),
+            [](const Admission& a, const Admission& b) { return a.at < b.at; });
+  return admissions;
+}
+
+std::int64_t total(const std::vector<Admission>& admissions) {
+  std::int64_t units = 0;
+  for (const Admission& admission : admissions) units += admission.units;
+  return units;
+}
+
+// The bound that docs/design/shared.md states, over every interval: a bucket with so much more
+// burst would have let everything pass.
+TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
+  std::mt19937_64 seeds(seed);
+  std::uint64_t refusals = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t servers = 1 + seeds() % 5;
+    const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
+    SimulatedFleet fleet(leased(kBucket, most), servers, seeds());
+    live(fleet, 2000);
+    const auto bound = static_cast<std::int64_t>(60 + servers * static_cast<std::uint64_t>(most));
+    const auto shape = std::get<meter::BucketShape>(
+        *engine::make_shape(engine::BucketSpec{.amount = 1000, .period = 1s, .burst = bound}));
+    meter::BucketState state{};
+    for (const Admission& admission : in_order(fleet.admissions())) {
+      const auto step = meter::take(shape, state, admission.at, admission.units);
+      ASSERT_TRUE(step.allowed()) << "round " << round << ": " << admission.units << " at "
+                                  << admission.at.ns - kFleetStart.ns << " ns, "
+                                  << step.check.shortfall << " too many";
+      state = step.state;
+    }
+    // From the beginning, when nobody held anything, it is the limit itself.
+    const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
+    EXPECT_LE(total(fleet.admissions()), 60 + passed_ms);
+    EXPECT_GT(fleet.admissions().size(), 100u);
+    refusals += fleet.refusals();
+  }
+  EXPECT_GT(refusals, 1000u);
+}
+
+TEST(Leases, AdmitNoMoreInAWindowThanItHas) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
+  std::mt19937_64 seeds(seed);
+  for (int round = 0; round < 40; ++round) {
+    const auto most = static_cast<std::int64_t>(1 + seeds() % 50);
+    SimulatedFleet fleet(leased(engine::WindowSpec{200, 300ms}, most), 1 + seeds() % 5, seeds());
+    live(fleet, 2000);
+    std::map<std::int64_t, std::int64_t> windows;
+    for (const Admission& admission : fleet.admissions()) {
+      windows[admission.at.ns / 300'000'000] += admission.units;
+    }
+    for (const auto& [window, units] : windows) ASSERT_LE(units, 200) << "round " << round;
+    EXPECT_GT(windows.size(), 3u);
+  }
+}
+
+TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
+  std::mt19937_64 seeds(seed);
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t servers = 1 + seeds() % 5;
+    const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
+    SimulatedFleet fleet(leased(engine::LogSpec{200, 300ms}, most), servers, seeds());
+    live(fleet, 2000);
+    const std::vector<Admission> admissions = in_order(fleet.admissions());
+    std::int64_t units = 0;
+    std::size_t first = 0;
+    for (const Admission& admission : admissions) {
+      units += admission.units;
+      for (; admissions[first].at + 300ms <= admission.at; ++first)
+        units -= admissions[first].units;
+      ASSERT_LE(units, 200 + static_cast<std::int64_t>(servers) * most) << "round " << round;
+    }
+    EXPECT_GT(admissions.size(), 100u);
+  }
+}
+
+// The example of docs/design/shared.md.
+TEST(Leases, GrowAsTheyAreUsed) {
+  SimulatedFleet fleet(
+      leased(engine::BucketSpec{.amount = 100, .period = 24h * 365, .burst = 100}, 20, 1h), 1, 1);
+  for (const std::int64_t held : {0, 2, 6, 5, 10, 9, 8, 16, 15, 14, 13, 12, 11, 10, 20}) {
+    fleet.ask(0, 1);
+    fleet.pass(10ms);
+    EXPECT_EQ(fleet.held(0), held) << "after " << fleet.admissions().size();
+  }
+  EXPECT_EQ(fleet.admissions().size(), 15u);
+}
+
+TEST(Leases, OfAnIdleServerGoBack) {
+  SimulatedFleet fleet(leased(kBucket, 30), 2, 1);
+  for (int i = 0; i < 40; ++i) {
+    fleet.ask(0, 1);
+    fleet.pass(1ms);
+  }
+  ASSERT_GT(fleet.held(0), 0);
+  for (int i = 0; i < 4; ++i) {
+    fleet.tick(0);
+    fleet.pass(50ms);
+  }
+  EXPECT_EQ(fleet.held(0), 0);
+}
+
+TEST(Leases, FollowDemandFromOneServerToAnother) {
+  // Slow enough that what one holds the other lacks.
+  SimulatedFleet fleet(leased(engine::BucketSpec{.amount = 100, .period = 1s, .burst = 100}, 80), 2,
+                       1);
+  const auto load = [&](std::size_t server, int times) {
+    for (int i = 0; i < times; ++i) {
+      fleet.ask(server, 1);
+      fleet.pass(10ms);
+      fleet.tick(0);
+      fleet.tick(1);
+    }
+  };
+  load(0, 30);
+  EXPECT_GE(fleet.held(0), 5);
+  EXPECT_EQ(fleet.held(1), 0);
+  load(1, 30);
+  EXPECT_EQ(fleet.held(0), 0);
+  EXPECT_GE(fleet.held(1), 5);
+}
+
+TEST(Leases, OfAServerThatWasStoppedAreOverWhenItWakes) {
+  SimulatedFleet fleet(leased(kBucket, 30), 1, 1);
+  for (int i = 0; i < 40; ++i) {
+    fleet.ask(0, 1);
+    fleet.pass(1ms);
+  }
+  ASSERT_GT(fleet.held(0), 0);
+  fleet.stop(0, 99ms);
+  fleet.pass(99ms);
+  fleet.pass(1ms);
+  EXPECT_EQ(fleet.held(0), 0);
+}
+
+}  // namespace
+}  // namespace weir::store::redis

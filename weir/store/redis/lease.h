@@ -1,0 +1,89 @@
+// Lease: units of one key of a shared limit that this server has drawn ahead.
+//
+// Drawn units are charged in Redis already, so whoever holds them may give them out without
+// asking anybody, until the lease ends. How many are worth holding follows demand: twice what
+// was used in this half of its length, or in the one before, whichever is more. At half of that
+// more is drawn; what nobody used for a whole length goes back.
+//
+//   Lease lease({.most = 100, .length = 1s});
+//   if (!lease.take(now, 1)) ... draw ...
+//   lease.add(sent_at, kForever, 10);       // a draw sent at `sent_at` brought ten more
+//   const Tidied tidied = lease.tidy(now);  // now and then: what to give back
+//
+// A lease never holds more than `most`, and gives nothing out at or after its end: `now` is
+// compared before each unit, so a process that was stopped meanwhile wakes up with none.
+//
+// Thread safety: none; whoever has the lease has a lock.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "weir/base/time.h"
+#include "weir/engine/limit.h"
+
+namespace weir::store::redis {
+
+class Lease {
+ public:
+  // Requires most >= 1 and a length of at least 2 ns.
+  explicit Lease(const engine::LeaseSpec& terms) : terms_(terms) {}
+
+  std::int64_t held(Instant now) const noexcept { return now < end_ ? held_ : 0; }
+  Instant end() const noexcept { return end_; }
+
+  // Takes all of `cost` or nothing. Requires cost >= 0.
+  bool take(Instant now, std::int64_t cost) noexcept {
+    if (cost > held(now)) return false;
+    held_ -= cost;
+    note_use(cost);
+    return true;
+  }
+
+  // Units of a draw that went to a waiting request at once.
+  void note_use(std::int64_t units) noexcept {
+    // Neither exceeds 2^62; beyond `most` it makes no difference.
+    used_ = std::min(terms_.most, used_ + units);
+  }
+
+  // Puts back what was taken and not used. Returns what does not fit, or is too late.
+  std::int64_t put_back(Instant now, std::int64_t units) noexcept;
+
+  // A draw that was sent at `sent_at` has brought `units`, to be used before `until`. Redis has
+  // been heard, so everything held is good for another length. Returns what does not fit.
+  // Requires that expire() was called at the same instant.
+  std::int64_t add(Instant sent_at, Instant until, std::int64_t units) noexcept;
+
+  // As many units as are worth holding.
+  std::int64_t target() const noexcept {
+    const std::int64_t used = std::max(used_, used_before_);
+    return used > terms_.most / 2 ? terms_.most : 2 * used;
+  }
+  // Whether it is time to draw ahead of need.
+  bool is_low(Instant now) const noexcept { return target() - held(now) > held(now); }
+
+  // Gives up what is past its end. Returns how much that was.
+  std::int64_t expire(Instant now) noexcept { return now < end_ ? 0 : empty(); }
+  // Takes out everything.
+  std::int64_t empty() noexcept { return std::exchange(held_, 0); }
+
+  struct Tidied {
+    std::int64_t expired = 0;  // units past their end
+    std::int64_t surplus = 0;  // taken out, to be given back
+    bool is_old = false;       // half of its length is over: ask Redis again
+    bool is_idle = false;      // nothing is held, and nobody asks
+  };
+  Tidied tidy(Instant now) noexcept;
+
+ private:
+  engine::LeaseSpec terms_;
+  std::int64_t held_ = 0;
+  Instant end_{};                 // from then on nothing is held
+  std::int64_t used_ = 0;         // in this half of a length
+  std::int64_t used_before_ = 0;  // in the one before
+  Instant half_{};                // when this half ends
+};
+
+}  // namespace weir::store::redis

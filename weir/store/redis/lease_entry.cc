@@ -1,0 +1,92 @@
+#include "weir/store/redis/lease_entry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/integer.h"
+
+namespace weir::store::redis {
+namespace {
+
+constexpr std::size_t kBatchesMax = 16;
+
+// How long a refusal of Redis is repeated here. Until then another server may have given
+// something back.
+Duration hear_again(const engine::LeaseSpec& terms) {
+  return std::min<Duration>(terms.length / 4, std::chrono::milliseconds{250});
+}
+
+}  // namespace
+
+Instant Leases::Entry::then(Instant now) const {
+  const Duration since = std::max(Duration{0}, now - heard.here);
+  const Instant at = heard.now + since;
+  return Instant{at.ns - at.ns % kNsPerUs};
+}
+
+Instant Leases::Entry::here(Instant of_redis) const {
+  return of_redis == kForever ? kForever : heard.here + (of_redis - heard.now);
+}
+
+std::optional<engine::SharedOutcome> Leases::Entry::refusal(Instant now, std::int64_t cost,
+                                                            std::int64_t held) const {
+  const std::int64_t most = engine::capacity(rule->shape);
+  if (cost > most) {
+    const std::int64_t left = std::min(most, saturate(Wide{held} + heard.left));
+    return engine::SharedOutcome{{Verdict::kNever, kForever, cost - most}, left, left};
+  }
+  if (!heard.is_known || now >= heard.here + hear_again(terms())) return std::nullopt;
+  const Instant at = then(now);
+  const SharedCheck missing =
+      judge(rule->shape, heard.state, at, std::max<std::int64_t>(0, cost - held));
+  if (missing.check.allowed()) return std::nullopt;
+  // The hint is for all of the cost: what is held here may be gone by then.
+  const SharedCheck all = judge(rule->shape, heard.state, at, cost);
+  if (engine::is_log(rule->shape) && (!heard.is_refused || cost != heard.cost)) return std::nullopt;
+  if (all.check.earliest <= at) return std::nullopt;
+  const std::int64_t left = std::min(most, saturate(Wide{held} + missing.before));
+  return engine::SharedOutcome{
+      {Verdict::kDenied, here(all.check.earliest), missing.check.shortfall}, left, left};
+}
+
+engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
+                                             std::int64_t held_before) const {
+  const std::int64_t left =
+      std::min(engine::capacity(rule->shape), saturate(Wide{held_before} + heard.left));
+  return {{Verdict::kAllowed, now, 0}, left, left - cost};
+}
+
+void Leases::Entry::add_batch(std::int64_t units, std::int64_t stamp_us, const std::string& epoch) {
+  // Only windows and logs are told under which instant something was charged.
+  const bool is_stamped =
+      std::holds_alternative<meter::WindowShape>(rule->shape) || engine::is_log(rule->shape);
+  if (!is_stamped) stamp_us = 0;
+  if (batches.empty() || batches.back().stamp_us != stamp_us || batches.back().epoch != epoch) {
+    batches.push_back({0, stamp_us, epoch});
+    if (batches.size() > kBatchesMax) batches.pop_front();
+  }
+  // No more than `most` is ever held, and so given back. Both terms are at most 2^62.
+  batches.back().units = std::min(terms().most, batches.back().units + units);
+}
+
+void Leases::Entry::give_back(std::int64_t units, Work& work) {
+  while (units > 0 && !batches.empty()) {
+    Batch& newest = batches.back();
+    const std::int64_t given = std::min(units, newest.units);
+    if (given > 0) {
+      work.returns.push_back({rules, rule, key, given, newest.stamp_us, newest.epoch});
+      sums.returned.fetch_add(static_cast<std::uint64_t>(given), std::memory_order_relaxed);
+    }
+    newest.units -= given;
+    units -= given;
+    if (newest.units == 0) batches.pop_back();
+  }
+  give_up(units);
+}
+
+void Leases::Entry::give_up(std::int64_t units) {
+  if (units > 0)
+    sums.expired.fetch_add(static_cast<std::uint64_t>(units), std::memory_order_relaxed);
+}
+
+}  // namespace weir::store::redis

@@ -1,0 +1,114 @@
+// Lease entry: the lease of one key with all that belongs to it.
+//
+// Internal to Leases.
+
+#pragma once
+
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/store/redis/leases.h"
+
+namespace weir::store::redis {
+
+struct Leases::Sums {
+  std::atomic<std::uint64_t> drawn{0};
+  std::atomic<std::uint64_t> returned{0};
+  std::atomic<std::uint64_t> expired{0};
+};
+
+// Answers to give, draws to send and units to return once the lock is released.
+struct Leases::Work {
+  struct Answer {
+    LeaseCallback callback;
+    LeaseSaid said;
+  };
+  struct Draw {
+    engine::Print print;
+    LeaseDraw draw;
+    boost::container::small_vector<std::int64_t, 12> amounts;
+  };
+  std::vector<Answer> answers;
+  std::vector<Draw> draws;
+  std::vector<LeaseReturn> returns;
+};
+
+struct Leases::Entry {
+  struct Waiter {
+    std::int64_t cost = 0;
+    LeaseCallback callback;
+  };
+  // What Redis said last.
+  struct Heard {
+    bool is_known = false;
+    bool is_refused = false;
+    Instant now{};   // of Redis
+    Instant here{};  // of this process
+    SharedState state{};
+    std::int64_t cost = 0;  // a log has told about
+    std::int64_t left = 0;
+  };
+  // Units that were charged together; those used are the oldest.
+  struct Batch {
+    std::int64_t units = 0;
+    std::int64_t stamp_us = 0;
+    std::string epoch;
+  };
+
+  Entry(engine::Print printed, const engine::Rule& its_rule,
+        std::shared_ptr<const engine::RuleSet> its_rules, std::string its_key, Sums& its_sums)
+      : print(printed),
+        rule(&its_rule),
+        rules(std::move(its_rules)),
+        key(std::move(its_key)),
+        lease(*its_rule.shared->lease),
+        sums(its_sums) {}
+
+  const engine::LeaseSpec& terms() const { return *rule->shared->lease; }
+  // Why `cost` is refused without asking, with `held` units here; nothing: Redis may have it.
+  std::optional<engine::SharedOutcome> refusal(Instant now, std::int64_t cost,
+                                               std::int64_t held) const;
+  engine::SharedOutcome allowed(Instant now, std::int64_t cost, std::int64_t held_before) const;
+  // The time of Redis at `now`, or a little earlier, in whole microseconds.
+  Instant then(Instant now) const;
+  Instant here(Instant of_redis) const;
+
+  // Notes a draw of which `units` are held now.
+  void add_batch(std::int64_t units, std::int64_t stamp_us, const std::string& epoch);
+  void give_back(std::int64_t units, Work& work);
+  void give_up(std::int64_t units);
+
+  engine::Print print;
+  const engine::Rule* rule;
+  std::shared_ptr<const engine::RuleSet> rules;
+  std::string key;  // in Redis
+  Lease lease;
+  Sums& sums;
+  Heard heard;
+  std::deque<Batch> batches;
+  std::deque<Waiter> waiters;
+  bool is_drawing = false;
+  Instant quiet_until{};  // nothing is drawn ahead before
+  Instant touched{};
+};
+
+struct Leases::Shard {
+  struct PrintHash {
+    std::size_t operator()(engine::Print print) const noexcept {
+      return static_cast<std::size_t>(print.low ^ print.high);
+    }
+  };
+
+  std::mutex lock;
+  std::unordered_map<engine::Print, Entry, PrintHash> entries;
+};
+
+}  // namespace weir::store::redis

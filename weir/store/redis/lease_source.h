@@ -1,0 +1,69 @@
+// Lease source: where leases are drawn from, and go back to.
+//
+// What Leases (leases.h) asks of Redis, as an interface, so that it can be tried without one.
+//
+// Thread safety: called from any thread, and calls back from any, maybe before it returns.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/engine/rules.h"
+#include "weir/store/redis/shared_meter.h"
+
+namespace weir::store::redis {
+
+struct LeaseDraw {
+  std::shared_ptr<const engine::RuleSet> rules;  // of the limit
+  const engine::Rule* rule = nullptr;
+  std::string key;                        // in Redis
+  std::span<const std::int64_t> amounts;  // the largest first; the first that fits is charged
+  std::int64_t cost = 0;                  // which a log is to tell about, if none fits
+  Instant now{};
+};
+
+struct Drawn {
+  bool is_refused = false;  // not even the smallest amount was there
+  std::int64_t units = 0;
+  Instant now{};              // of the source, a whole microsecond
+  Instant here{};             // of this process, when it was heard
+  SharedState state{};        // of the meter, afterwards
+  std::int64_t stamp_us = 0;  // under which they were charged
+  std::string epoch{};        // which data they were drawn from
+};
+
+struct DrawFailure {
+  bool is_outage = false;  // the outage policy decides
+  Error error;
+};
+
+using DrawCallback = std::function<void(const std::variant<Drawn, DrawFailure>&)>;
+
+// Units that go back.
+struct LeaseReturn {
+  std::shared_ptr<const engine::RuleSet> rules;
+  const engine::Rule* rule = nullptr;
+  std::string key;
+  std::int64_t units = 0;
+  std::int64_t stamp_us = 0;
+  std::string epoch;
+};
+
+class LeaseSource {
+ public:
+  virtual ~LeaseSource() = default;
+
+  // `draw` is read before this returns.
+  virtual void draw(const LeaseDraw& draw, DrawCallback callback) = 0;
+  // What cannot be given back is lost: it counts as used.
+  virtual void give_back(const LeaseReturn& units, Instant now) = 0;
+};
+
+}  // namespace weir::store::redis

@@ -1,0 +1,242 @@
+#include "weir/store/redis/leases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/store/redis/lease_entry.h"
+#include "weir/store/redis/shared_keys.h"
+
+namespace weir::store::redis {
+namespace {
+
+constexpr std::size_t kShards = 64;
+static_assert(kLeasesMax % kShards == 0);
+
+DrawFailure too_many(const std::string& limit, std::string_view what, std::size_t most) {
+  return {false,
+          {ErrorCode::kExhausted, fmt::format("limit '{}': {} {}, as many as one server has; ask "
+                                              "again",
+                                              limit, most, what)}};
+}
+
+}  // namespace
+
+Leases::Leases(LeaseSource& source, std::string prefix)
+    : source_(source), prefix_(std::move(prefix)), shards_(kShards) {}
+
+Leases::~Leases() = default;
+
+// Other bits than those that choose the place within a shard.
+Leases::Shard& Leases::shard_of(engine::Print print) noexcept {
+  return shards_[(print.low >> 32) % kShards];
+}
+
+Leases::Sums& Leases::sums_of(const std::string& limit) {
+  const std::scoped_lock lock(sums_lock_);
+  std::unique_ptr<Sums>& sums = sums_[limit];
+  if (sums == nullptr) sums = std::make_unique<Sums>();
+  return *sums;
+}
+
+Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
+                              engine::SharedOutcome& outcome, Work& work) {
+  Shard& shard = shard_of(item.print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(item.print);
+  if (found == shard.entries.end()) return Took::kMissing;
+  Entry& entry = found->second;
+  if (entry.rule != item.rule) return Took::kMissing;
+  entry.touched = now;
+  const std::int64_t held = entry.lease.held(now);
+  // Whoever waits for a draw came earlier.
+  if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
+    outcome = entry.allowed(now, item.cost, held);
+    if (entry.lease.is_low(now) && !entry.is_drawing && now >= entry.quiet_until) {
+      start_draw(entry, now, work);
+    }
+    return Took::kTaken;
+  }
+  const auto refused = entry.refusal(now, item.cost, held);
+  if (!refused) return Took::kMissing;
+  outcome = *refused;
+  return Took::kRefused;
+}
+
+bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
+                      std::span<engine::SharedOutcome> outcomes) {
+  Work work;
+  bool is_decided = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Took took = take_one(items[i], now, outcomes[i], work);
+    if (took == Took::kTaken) continue;
+    for (std::size_t j = 0; j < i; ++j) put_back(items[j].print, items[j].cost, now);
+    // What the others would have said is not known.
+    is_decided = took == Took::kRefused && items.size() == 1;
+    break;
+  }
+  run(work, now);
+  return is_decided;
+}
+
+// The lease longest unused makes room for another one.
+bool Leases::make_room(Shard& shard, Work& work) {
+  if (shard.entries.size() < kLeasesMax / kShards) return true;
+  auto oldest = shard.entries.end();
+  for (auto at = shard.entries.begin(); at != shard.entries.end(); ++at) {
+    if (at->second.is_drawing) continue;
+    if (oldest == shard.entries.end() || at->second.touched < oldest->second.touched) oldest = at;
+  }
+  if (oldest == shard.entries.end()) return false;
+  oldest->second.give_back(oldest->second.lease.empty(), work);
+  shard.entries.erase(oldest);
+  return true;
+}
+
+Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
+                                 const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
+                                 Work& work) {
+  auto found = shard.entries.find(item.print);
+  if (found != shard.entries.end()) {
+    Entry& entry = found->second;
+    entry.touched = now;
+    if (entry.rule == item.rule || entry.is_drawing) return &entry;
+    const bool is_same =
+        entry.rule->shape == item.rule->shape && entry.rule->shared == item.rule->shared;
+    if (is_same) {
+      entry.rule = item.rule;
+      entry.rules = rules;
+      return &entry;
+    }
+    // The limit has changed: what was drawn of it as it was goes back.
+    entry.give_back(entry.lease.empty(), work);
+    shard.entries.erase(found);
+  }
+  if (!make_room(shard, work)) return nullptr;
+  found = shard.entries
+              .try_emplace(item.print, item.print, *item.rule, rules, limit_key(prefix_, item),
+                           sums_of(item.rule->name))
+              .first;
+  found->second.touched = now;
+  return &found->second;
+}
+
+void Leases::take(const engine::SharedItem& item,
+                  const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
+                  LeaseCallback callback) {
+  Work work;
+  {
+    Shard& shard = shard_of(item.print);
+    const std::scoped_lock lock(shard.lock);
+    Entry* const entry = entry_for(shard, item, rules, now, work);
+    if (entry == nullptr) {
+      work.answers.push_back(
+          {std::move(callback),
+           {{}, too_many(item.rule->name, "leases are being drawn", kLeasesMax)}});
+    } else if (const std::int64_t held = entry->lease.held(now);
+               entry->waiters.empty() && entry->lease.take(now, item.cost)) {
+      work.answers.push_back({std::move(callback), {entry->allowed(now, item.cost, held), {}}});
+    } else if (const auto refused = entry->refusal(now, item.cost, held)) {
+      work.answers.push_back({std::move(callback), {*refused, {}}});
+    } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      work.answers.push_back(
+          {std::move(callback),
+           {{}, too_many(item.rule->name, "requests wait for leases", kLeaseWaitersMax)}});
+    } else {
+      entry->waiters.push_back({item.cost, std::move(callback)});
+      if (!entry->is_drawing) start_draw(*entry, now, work);
+    }
+  }
+  run(work, now);
+}
+
+void Leases::put_back(engine::Print print, std::int64_t units, Instant now) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end()) return;  // made room: it counts as used
+    Entry& entry = found->second;
+    entry.give_back(entry.lease.put_back(now, units), work);
+  }
+  run(work, now);
+}
+
+std::int64_t Leases::held(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  return found == shard.entries.end() ? 0 : found->second.lease.held(now);
+}
+
+void Leases::surrender(engine::Print print, Instant now) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end()) return;
+    found->second.give_back(found->second.lease.empty(), work);
+  }
+  run(work, now);
+}
+
+void Leases::surrender_all(Instant now) {
+  for (Shard& shard : shards_) {
+    Work work;
+    {
+      const std::scoped_lock lock(shard.lock);
+      for (auto& [print, entry] : shard.entries) {
+        entry.give_up(entry.lease.expire(now));
+        entry.give_back(entry.lease.empty(), work);
+      }
+    }
+    run(work, now);
+  }
+}
+
+void Leases::tick(Instant now) {
+  for (Shard& shard : shards_) {
+    Work work;
+    {
+      const std::scoped_lock lock(shard.lock);
+      for (auto at = shard.entries.begin(); at != shard.entries.end();) {
+        Entry& entry = at->second;
+        const Lease::Tidied tidied = entry.lease.tidy(now);
+        entry.give_up(tidied.expired);
+        entry.give_back(tidied.surplus, work);
+        const bool is_wanted =
+            tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
+        if (is_wanted && !entry.is_drawing) start_draw(entry, now, work);
+        const bool is_forgotten =
+            tidied.is_idle && !entry.is_drawing && now - entry.touched > entry.terms().length;
+        at = is_forgotten ? shard.entries.erase(at) : std::next(at);
+      }
+    }
+    run(work, now);
+  }
+}
+
+std::vector<LeaseCounts> Leases::counts(Instant now) {
+  std::map<std::string, LeaseCounts> counts;
+  {
+    const std::scoped_lock lock(sums_lock_);
+    for (const auto& [limit, sums] : sums_) {
+      counts[limit] = {limit, 0, sums->drawn.load(), sums->returned.load(), sums->expired.load()};
+    }
+  }
+  for (Shard& shard : shards_) {
+    const std::scoped_lock lock(shard.lock);
+    for (const auto& [print, entry] : shard.entries) {
+      counts[entry.rule->name].held += entry.lease.held(now);
+    }
+  }
+  std::vector<LeaseCounts> listed;
+  for (auto& [limit, count] : counts) listed.push_back(std::move(count));
+  return listed;
+}
+
+}  // namespace weir::store::redis

@@ -1,0 +1,110 @@
+// Leases: every lease that one server holds.
+//
+// A request takes from the lease of its key at once, if there is enough. Otherwise it waits for
+// a draw: at most one is under way for each key, and those who wait are served in the order in
+// which they came. What Redis said last is remembered: until more can be there, requests are
+// refused without asking it, with the instant at which Redis alone will have all of the cost.
+//
+//   Leases leases(source, prefix);
+//   if (!leases.take_now(items, now, outcomes)) {
+//     leases.take(item, rules, now, [](const LeaseSaid& said) { ... });   // maybe later
+//   }
+//   leases.tick(now);   // every kLeaseTick
+//
+// Thread safety: every function may be called from any thread. Callbacks run without a lock.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "weir/engine/shared.h"
+#include "weir/store/redis/lease.h"
+#include "weir/store/redis/lease_source.h"
+
+namespace weir::store::redis {
+
+constexpr Duration kLeaseTick = std::chrono::milliseconds{50};
+constexpr std::size_t kLeasesMax = 65'536;        // keys; the one longest unused makes room
+constexpr std::size_t kLeaseWaitersMax = 65'536;  // requests that wait for draws
+
+// What a limit said to a request that took from a lease.
+struct LeaseSaid {
+  engine::SharedOutcome outcome{};       // if allowed, the units have been taken
+  std::optional<DrawFailure> failure{};  // nothing was drawn, and there is no outcome
+};
+using LeaseCallback = std::function<void(const LeaseSaid&)>;
+
+// Since the server was started; of one limit, all keys together.
+struct LeaseCounts {
+  std::string limit;
+  std::int64_t held = 0;  // now
+  std::uint64_t drawn = 0;
+  std::uint64_t returned = 0;
+  std::uint64_t expired = 0;  // past the end of their lease
+};
+
+class Leases {
+ public:
+  // `prefix` is that of the keys in Redis.
+  Leases(LeaseSource& source, std::string prefix);
+  ~Leases();
+
+  // Takes every item, or says that one is refused. False: nothing has changed, take() them.
+  bool take_now(std::span<const engine::LeasedItem> items, Instant now,
+                std::span<engine::SharedOutcome> outcomes);
+  // Takes one item, or says why not, maybe after a draw.
+  void take(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
+            Instant now, LeaseCallback callback);
+  // Puts back what take() has given and nobody used.
+  void put_back(engine::Print print, std::int64_t units, Instant now);
+
+  std::int64_t held(engine::Print print, Instant now);
+  // Gives everything back that is held for a key.
+  void surrender(engine::Print print, Instant now);
+  void surrender_all(Instant now);
+
+  // Draws ahead, gives back what nobody wants, forgets idle keys.
+  void tick(Instant now);
+
+  std::vector<LeaseCounts> counts(Instant now);
+
+ private:
+  struct Entry;
+  struct Shard;
+  struct Sums;
+  struct Work;  // to be done without a lock
+  enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
+
+  Shard& shard_of(engine::Print print) noexcept;
+  Took take_one(const engine::LeasedItem& item, Instant now, engine::SharedOutcome& outcome,
+                Work& work);
+  Entry* entry_for(Shard& shard, const engine::SharedItem& item,
+                   const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
+  bool make_room(Shard& shard, Work& work);
+  void start_draw(Entry& entry, Instant now, Work& work);
+  void finish_draw(engine::Print print, Instant sent_at, std::int64_t wanted,
+                   const std::variant<Drawn, DrawFailure>& answer);
+  void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work);
+  void run(Work& work, Instant now);
+  Sums& sums_of(const std::string& limit);
+
+  LeaseSource& source_;
+  const std::string prefix_;
+  std::vector<Shard> shards_;
+  std::atomic<std::size_t> waiters_{0};
+  std::mutex sums_lock_;
+  std::map<std::string, std::unique_ptr<Sums>, std::less<>> sums_;
+};
+
+}  // namespace weir::store::redis
