@@ -21,7 +21,6 @@ using engine::SharedAsk;
 using engine::SharedItem;
 using engine::SharedOutcome;
 
-constexpr std::size_t kEpochIdBytes = 16;
 constexpr Duration kGiveBackMax = std::chrono::seconds{1};  // to return everything at the end
 
 bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_value(); }
