@@ -68,6 +68,8 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "limit monthly-units: bucket 400000 every 31d, burst 2500.5; per client; unit "
       "processing_units\n"
       "limit daily: window 10000 every 1d; per client; unit requests; in Redis, outage local\n"
+      "limit hot: bucket 50000 every 1s, burst 50000; per tenant; unit requests; in Redis, outage "
+      "deny; leased for 1s, at most 500 to a server\n"
       "limit monthly: window 5000000 every calendar month; per client; unit tokens\n"
       "limit hourly: log 6 in any 1h; per miner, env; unit requests; 50 may wait\n"
       "limit ticks: ticker 1 at ticks of 10ms, burst 5, starts empty; per worker; unit "
@@ -96,7 +98,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "state: ./weir-state, flushed every 200ms\n"
       "auth: admin (operations), decide\n");
   ASSERT_NE(config.rules, nullptr);
-  EXPECT_EQ(config.rules->rules().size(), 13u);
+  EXPECT_EQ(config.rules->rules().size(), 14u);
 }
 
 TEST(Examples, WithThrottlesLoad) {

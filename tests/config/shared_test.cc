@@ -135,7 +135,7 @@ TEST(LeasedLimit, IsInRedis) {
 
 TEST(LeasedLimit, HasAMap) {
   EXPECT_THAT(message(leased("bucket: { rate: 10/s }", "50")),
-              HasSubstr("write '{ most: 50, length: 1s }'"));
+              HasSubstr("write 'lease: { most: 50, length: 1s }'"));
   EXPECT_THAT(message(leased("bucket: { rate: 10/s }", "{ least: 5 }")), HasSubstr("'least'"));
 }
 

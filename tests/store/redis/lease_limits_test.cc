@@ -253,6 +253,16 @@ TEST(LeasedLimits, AreDecidedByTheirOutagePolicyWhenNothingCanBeDrawn) {
   EXPECT_EQ(admitted(alone, 200), 50);
 }
 
+TEST(LeasedLimits, AreAnErrorWhereSomebodyElseWroteTheirKey) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(40, Outage::kAllow), clock, patient());
+  ASSERT_EQ(redis.ask("SET weir:1:{weir}:b:calls:acme hello"), "+OK");
+  const Result<Decision> decision = server.acquire(kCall);
+  ASSERT_FALSE(decision);
+  EXPECT_THAT(decision.error().message, HasSubstr("weir:1:{weir}:b:calls:acme"));
+}
+
 TEST(LeasedLimits, OfAnIdleServerGoBackToTheOthers) {
   RedisServer redis;
   testing::ManualClock manual(kStart);

@@ -195,5 +195,63 @@ TEST(Leases, OfAServerThatWasStoppedAreOverWhenItWakes) {
   EXPECT_EQ(fleet.held(0), 0);
 }
 
+// Gives whatever is asked for, or does not answer.
+struct PlainSource final : LeaseSource {
+  void draw(const LeaseDraw& draw, DrawCallback callback) override {
+    if (is_silent) return;
+    Drawn drawn;
+    drawn.units = draw.amounts.front();
+    drawn.now = drawn.here = kFleetStart;
+    callback(drawn);
+  }
+  void give_back(const LeaseReturn& units, Instant) override { returned += units.units; }
+
+  bool is_silent = false;
+  std::int64_t returned = 0;
+};
+
+struct LeaseBounds : ::testing::Test {
+  // Keys of one shard.
+  void take(std::uint64_t key, Instant now) {
+    const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, engine::Print{key, 1 << 16}};
+    leases.take(item, rules, now, [this](const LeaseSaid& said) {
+      ++answers;
+      if (said.failure) failures.push_back(said.failure->error.message);
+    });
+  }
+
+  std::shared_ptr<const engine::RuleSet> rules =
+      *engine::compile({.limits = {leased(kBucket, 30, 1h)}});
+  PlainSource source;
+  Leases leases{source, "weir:"};
+  std::size_t answers = 0;
+  std::vector<std::string> failures;
+};
+
+TEST_F(LeaseBounds, TheLeaseLongestUnusedMakesRoom) {
+  constexpr std::size_t kKeys = kLeasesMax / kLeaseShards;
+  for (int i = 0; i < 3; ++i) take(0, kFleetStart);
+  const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
+  ASSERT_GT(held, 0);
+  for (std::uint64_t key = 1; key < kKeys; ++key) take(key, kFleetStart + 1ms);
+  EXPECT_EQ(leases.held({0, 1 << 16}, kFleetStart), held);
+  EXPECT_EQ(source.returned, 0);
+  take(kKeys, kFleetStart + 2ms);
+  EXPECT_EQ(leases.held({0, 1 << 16}, kFleetStart), 0);
+  EXPECT_EQ(source.returned, held);
+  EXPECT_EQ(answers, kKeys + 3);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(LeaseBounds, OneWhoWaitsTooManyIsToldSo) {
+  source.is_silent = true;
+  for (std::size_t i = 0; i < kLeaseWaitersMax; ++i) take(0, kFleetStart);
+  EXPECT_EQ(answers, 0u);
+  take(0, kFleetStart);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0],
+            "limit 'calls': 65536 requests wait for leases, as many as one server has; ask again");
+}
+
 }  // namespace
 }  // namespace weir::store::redis

@@ -2,9 +2,10 @@
 
 namespace weir::store::redis {
 
-std::int64_t Lease::put_back(Instant now, std::int64_t units) noexcept {
+std::int64_t Lease::put_back(Instant now, std::int64_t units, std::int64_t under_way) noexcept {
   if (now >= end_) return units;
-  const std::int64_t fits = std::min(units, terms_.most - held_);
+  const std::int64_t room = std::max<std::int64_t>(0, terms_.most - held_ - under_way);
+  const std::int64_t fits = std::min(units, room);
   held_ += fits;
   return units - fits;
 }

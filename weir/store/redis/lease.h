@@ -48,8 +48,9 @@ class Lease {
     used_ = std::min(terms_.most, used_ + units);
   }
 
-  // Puts back what was taken and not used. Returns what does not fit, or is too late.
-  std::int64_t put_back(Instant now, std::int64_t units) noexcept;
+  // Puts back what was taken and not used, beside `under_way` units that a draw may still
+  // bring. Returns what does not fit, or is too late.
+  std::int64_t put_back(Instant now, std::int64_t units, std::int64_t under_way) noexcept;
 
   // A draw that was sent at `sent_at` has brought `units`, to be used before `until`. Redis has
   // been heard, so everything held is good for another length. Returns what does not fit.

@@ -57,6 +57,7 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
                now};
   entry.heard.cost = draw.draw.cost;
   entry.is_drawing = true;
+  entry.under_way = ahead;
 }
 
 void Leases::run(Work& work, Instant now) {
@@ -82,6 +83,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
     // It is not forgotten while a draw is under way.
     Entry& entry = shard.entries.at(print);
     entry.is_drawing = false;
+    entry.under_way = 0;
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
       entry.quiet_until = sent_at + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {

@@ -96,7 +96,8 @@ struct Leases::Entry {
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;
   bool is_drawing = false;
-  Instant quiet_until{};  // nothing is drawn ahead before
+  std::int64_t under_way = 0;  // units of the draw that nobody waits for
+  Instant quiet_until{};       // nothing is drawn ahead before
   Instant touched{};
 };
 

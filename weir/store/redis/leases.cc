@@ -11,8 +11,7 @@
 namespace weir::store::redis {
 namespace {
 
-constexpr std::size_t kShards = 64;
-static_assert(kLeasesMax % kShards == 0);
+static_assert(kLeasesMax % kLeaseShards == 0);
 
 DrawFailure too_many(const std::string& limit, std::string_view what, std::size_t most) {
   return {false,
@@ -24,13 +23,13 @@ DrawFailure too_many(const std::string& limit, std::string_view what, std::size_
 }  // namespace
 
 Leases::Leases(LeaseSource& source, std::string prefix)
-    : source_(source), prefix_(std::move(prefix)), shards_(kShards) {}
+    : source_(source), prefix_(std::move(prefix)), shards_(kLeaseShards) {}
 
 Leases::~Leases() = default;
 
 // Other bits than those that choose the place within a shard.
 Leases::Shard& Leases::shard_of(engine::Print print) noexcept {
-  return shards_[(print.low >> 32) % kShards];
+  return shards_[(print.low >> 32) % kLeaseShards];
 }
 
 Leases::Sums& Leases::sums_of(const std::string& limit) {
@@ -82,7 +81,7 @@ bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
 
 // The lease longest unused makes room for another one.
 bool Leases::make_room(Shard& shard, Work& work) {
-  if (shard.entries.size() < kLeasesMax / kShards) return true;
+  if (shard.entries.size() < kLeasesMax / kLeaseShards) return true;
   auto oldest = shard.entries.end();
   for (auto at = shard.entries.begin(); at != shard.entries.end(); ++at) {
     if (at->second.is_drawing) continue;
@@ -160,7 +159,7 @@ void Leases::put_back(engine::Print print, std::int64_t units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
-    entry.give_back(entry.lease.put_back(now, units), work);
+    entry.give_back(entry.lease.put_back(now, units, entry.under_way), work);
   }
   run(work, now);
 }

@@ -35,7 +35,8 @@
 namespace weir::store::redis {
 
 constexpr Duration kLeaseTick = std::chrono::milliseconds{50};
-constexpr std::size_t kLeasesMax = 65'536;        // keys; the one longest unused makes room
+constexpr std::size_t kLeaseShards = 64;
+constexpr std::size_t kLeasesMax = 65'536;  // keys; the one longest unused in a shard makes room
 constexpr std::size_t kLeaseWaitersMax = 65'536;  // requests that wait for draws
 
 // What a limit said to a request that took from a lease.

@@ -25,10 +25,10 @@ local function changed(b)
 end
 -- Ends leases that are over, a bounded number at a time. What their jobs were estimated to
 -- use stays counted. If nobody at all was heard for a whole lease, rather Redis was away than
--- everybody dead: then whoever lives has half a lease to say so.
+-- everybody dead: then whoever lives has half a lease, at most three seconds, to say so.
 local function clean_up(b, lease)
   if now - b.now >= lease then
-    local rest = now + math.floor(lease / 2)
+    local rest = now + math.min(3000000, math.floor(lease / 2))
     local list = redis.call('ZRANGEBYSCORE', leases, '-inf', rest, 'LIMIT', 0, 10000)
     for _, registration in ipairs(list) do redis.call('ZADD', leases, rest, registration) end
     return
@@ -101,6 +101,9 @@ local info = redis.call('INFO', 'server')
 local run = string.match(info, 'run_id:(%w+)')
 local b, is_there = load()
 local registered = b.count
+-- Whoever may be dead does not decide on the limits.
+local alive = redis.call('ZCOUNT', leases, now, '+inf')
+local own_end = redis.call('ZSCORE', leases, before)
 if is_there then clean_up(b, lease) end
 local found =
   redis.call('HMGET', books, 'limits', 'r:' .. before, 'recovered', 'run', 'kept_until', 'run_since')
@@ -127,7 +130,7 @@ end
 redis.call('HSET', books, 'run', run)
 local is_lost = remembered > 0 and (not is_there or b.marker ~= remembered)
 local is_in = is_there and not is_lost and before ~= '' and found[2]
-local others = b.count - (is_in and 1 or 0)
+local others = alive - (is_in and own_end and tonumber(own_end) >= now and 1 or 0)
 if is_there and others > 0 then
   local is_other = found[1] ~= ARGV[3] or version ~= b.version
   if is_other and version <= b.version then
