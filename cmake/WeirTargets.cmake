@@ -11,22 +11,34 @@ if(WEIR_PRECOMPILE)
   add_library(weir_precompiled STATIC EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/precompiled/empty.cc")
   target_link_libraries(weir_precompiled PRIVATE weir_options fmt::fmt Boost::headers)
   target_precompile_headers(weir_precompiled PRIVATE ${WEIR_PRECOMPILED})
+  if(WEIR_SANITIZE)
+    add_library(weir_precompiled_busy STATIC EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/precompiled/empty.cc")
+    target_link_libraries(weir_precompiled_busy PRIVATE weir_options fmt::fmt Boost::headers)
+    target_compile_options(weir_precompiled_busy PRIVATE -O1)
+    target_precompile_headers(weir_precompiled_busy PRIVATE ${WEIR_PRECOMPILED})
+  endif()
 endif()
 
-# weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...])
+# weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...] [BUSY])
 #
 # One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. DEPS
 # names the other weir libraries it uses and LINKS the third-party targets, so these calls together
-# draw the architecture.
+# draw the architecture. BUSY marks the ones whose tests run longer than they compile: optimised
+# under sanitizers too.
 function(weir_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY" "" "SOURCES;HEADERS;DEPS;LINKS" ${ARGN})
   set(target "weir_${name}")
   if(ARG_SOURCES)
     set(scope PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weir_options>)
+    set(precompiled weir_precompiled)
+    if(WEIR_SANITIZE AND ARG_BUSY)
+      target_compile_options(${target} PRIVATE -O1)
+      set(precompiled weir_precompiled_busy)
+    endif()
     if(WEIR_PRECOMPILE AND fmt::fmt IN_LIST ARG_LINKS)
-      target_precompile_headers(${target} REUSE_FROM weir_precompiled)
+      target_precompile_headers(${target} REUSE_FROM ${precompiled})
     endif()
   else()
     set(scope INTERFACE)
@@ -46,11 +58,12 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [CONCURRENCY])
+# weir_test(NAME SOURCES ... DEPS ... [ALONE] [CONCURRENCY])
 #
-# One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs.
+# One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
+# those that measure time and so run beside no other test.
 function(weir_test name)
-  cmake_parse_arguments(ARG "CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
@@ -67,13 +80,13 @@ function(weir_test name)
     set(label unit)
   endif()
   add_dependencies(unit_tests ${name})
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT 300
-    DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${label} TIMEOUT 300 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
 # weir_busy_sources(FILE ...)
 #
-# Tests that run longer than they compile: optimised under sanitizers too.
+# The same for files of a test.
 function(weir_busy_sources)
   if(WEIR_SANITIZE)
     set_source_files_properties(${ARGN} PROPERTIES

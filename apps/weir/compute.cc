@@ -82,7 +82,7 @@ Result<std::int64_t> blocks_of(const std::string& text, std::int64_t block_time_
     return engine::parse_count("--duration", text, 1, compute::kDurationMax);
   }
   const Result<std::int64_t> seconds = whole_seconds("--duration", text);
-  if (!seconds) return seconds;
+  if (!seconds) return seconds.error();
   return *seconds / block_time_s;
 }
 

@@ -31,7 +31,7 @@ int run(std::string_view command, const HoldOptions& options, const std::vector<
 int run_settle(const HoldOptions& options) {
   std::vector<std::string> words{"WEIR.SETTLE", options.hold};
   words.insert(words.end(), options.costs.begin(), options.costs.end());
-  return run("settle", options, std::move(words), "settled");
+  return run("settle", options, words, "settled");
 }
 
 int run_cancel(const HoldOptions& options) {

@@ -13,6 +13,7 @@
 #include "apps/weir/exit.h"
 #include "apps/weir/holds.h"
 #include "apps/weir/keys.h"
+#include "apps/weir/pool.h"
 #include "apps/weir/pu.h"
 #include "apps/weir/sampling.h"
 #include "apps/weir/serve.h"
@@ -21,6 +22,7 @@
 #include "apps/weir/tour.h"
 #include "apps/weir/version.h"
 #include "weir/base/in_quotes.h"
+#include "weir/system/pool/limits.h"
 
 namespace weir::app {
 namespace {
@@ -34,6 +36,7 @@ struct Given {
   KeyOptions key;
   DemoOptions demo;
   SyncOptions sync;
+  PoolOptions pool;
   std::string definitions;
   std::string nodes = "1";
   std::string shell = "bash";
@@ -228,6 +231,19 @@ void add_systems(CLI::App& app, Given& given) {
   CLI::App* pu = add(app, "pu", "Show what a request costs in processing units, exactly",
                      "weir pu --size 512x512 --bands B02,B03,B04");
   pu->callback([&given, run = add_pu_flags(*pu)] { given.code = run(); });
+
+  CLI::App* pool = add(app, "pool", "Look at the pools of models that jobs share",
+                       "weir pool slots examples/pool/one.yaml --instances 2");
+  pool->require_subcommand(1);
+  CLI::App* slots = add(*pool, "slots", "Show what each instance and job type may start",
+                        "weir pool slots examples/pool/one.yaml --instances 2");
+  slots->add_option("file", given.pool.path, "The configuration")
+      ->type_name("FILE")
+      ->capture_default_str();
+  slots->add_option("--instances", given.pool.instances, "How many share the models")
+      ->check(CLI::Range(std::int64_t{1}, system::pool::kInstancesMax))
+      ->capture_default_str();
+  slots->callback([&given] { given.code = run_pool_slots(given.pool); });
 
   CLI::App* sampling = add(app, "sampling", "Look at how fast tasks may be handed out",
                            "weir sampling allowance examples/sampling/weir.yaml");

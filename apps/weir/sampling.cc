@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/weir/table.h"
 #include "weir/config/config.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/sampling/rules.h"
@@ -18,15 +17,13 @@ namespace {
 
 namespace sampling = weir::system::sampling;
 
-constexpr std::array<const char*, 7> kColumns = {"environment", "rotates",   "every s",      "list",
-                                                 "allowance",   "published", "all revisions"};
-using Line = std::array<std::string, kColumns.size()>;
+using Row = std::vector<std::string>;
 
 std::string limit_text(std::optional<std::int64_t> limit) {
   return limit ? fmt::format("{}", *limit) : "unlimited";
 }
 
-Line line_of(const sampling::Environment& environment, const sampling::Formula& formula) {
+Row row_of(const sampling::Environment& environment, const sampling::Formula& formula) {
   sampling::Formula published = formula;
   published.arithmetic = sampling::Arithmetic::kDouble;
   const auto in_doubles = sampling::allowance(published, environment.rotation);
@@ -37,19 +34,6 @@ Line line_of(const sampling::Environment& environment, const sampling::Formula& 
           limit_text(environment.allowed),
           in_doubles ? limit_text(*in_doubles) : "too large",
           environment.parent ? fmt::format("{}", *environment.parent) : "-"};
-}
-
-void print(const std::vector<Line>& lines) {
-  std::array<std::size_t, kColumns.size()> widths{};
-  for (const Line& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  for (const Line& line : lines) {
-    std::string text = fmt::format("{:<{}}", line[0], widths[0]);
-    for (std::size_t i = 1; i < line.size(); ++i)
-      text += fmt::format("  {:>{}}", line[i], widths[i]);
-    fmt::print("{}\n", text);
-  }
 }
 
 }  // namespace
@@ -69,12 +53,12 @@ int run_sampling_allowance(const std::string& path) {
     fmt::print(stderr, "{}\n", rules.error().message);
     return 1;
   }
-  std::vector<Line> lines(1);
-  std::copy(kColumns.begin(), kColumns.end(), lines[0].begin());
+  std::vector<Row> rows = {
+      {"environment", "rotates", "every s", "list", "allowance", "published", "all revisions"}};
   for (const sampling::Environment& environment : rules->environments()) {
-    lines.push_back(line_of(environment, rules->formula()));
+    rows.push_back(row_of(environment, rules->formula()));
   }
-  print(lines);
+  print_table(rows);
   fmt::print("Tasks of one revision in any {}; 'published' as the published scheduler rounds.\n",
              engine::duration_text(rules->window()));
   return 0;

@@ -234,6 +234,55 @@ TEST_F(Commands, SamplingAllowanceSaysWhatIsWrongWithTheFile) {
   EXPECT_EQ(run_words(weir({"sampling", "allowance"})).code, kExitUsage);
 }
 
+// --- pool slots
+
+TEST_F(Commands, PoolSlotsShowsTheDocumentsExample) {
+  write(
+      "pools:\n  models:\n    - { name: gpt-5.2, tokens_per_minute: 500000, requests_per_minute: "
+      "500 }\n    - { name: small, concurrent: 9 }\n  escalation: [gpt-5.2, small]\n  job_types:\n"
+      "    - { name: summary, tokens: 10000, requests: 1, ratio: 0.3 }\n"
+      "    - { name: chat, tokens: 10000, requests: 1 }\n");
+  const Ran ran = run_words(weir({"pool", "slots", path(), "--instances", "2"}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out,
+            "model    slots  tokens/minute  requests/minute  tokens/day  requests/day\n"
+            "gpt-5.2     25         250000              250           -             -\n"
+            "small        4              -                -           -             -\n"
+            "\n"
+            "job type    model  ratio  a minute  a day  at once    published\n"
+            "summary   gpt-5.2    0.3         7      -        7   7 a minute\n"
+            "summary     small    0.3         -      -        1    1 at once\n"
+            "chat      gpt-5.2    0.7        17      -       17  17 a minute\n"
+            "chat        small    0.7         -      -        2    2 at once\n"
+            "On each of 2 instances, with nothing used and the ratios to begin with.\n");
+}
+
+TEST_F(Commands, PoolSlotsShowsTheTableOfTheReference) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/reference/pool.md");
+  const std::string page = std::string(std::istreambuf_iterator<char>(file), {});
+  const auto block = [&](std::string_view opening) {
+    const std::size_t begin = page.find(opening) + opening.size();
+    return page.substr(begin, page.find("```", begin) - begin);
+  };
+  write("pools:\n" + block("```yaml\npools:\n"));
+  const Ran ran = run_words(weir({"pool", "slots", path(), "--instances", "2"}));
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out, block("$ weir pool slots weir.yaml --instances 2\n"));
+}
+
+TEST_F(Commands, PoolSlotsSaysWhatIsWrong) {
+  write("listen: { http: 127.0.0.1:0 }\n");
+  const Ran none = run_words(weir({"pool", "slots", path()}));
+  EXPECT_EQ(none.code, kExitFailed);
+  EXPECT_THAT(none.err, HasSubstr("weir.yaml: there is no 'pools'; write one with its models"));
+  write("pools: { models: [{ name: a }] }\n");
+  const Ran broken = run_words(weir({"pool", "slots", path()}));
+  EXPECT_EQ(broken.code, kExitFailed);
+  EXPECT_THAT(broken.err, HasSubstr("job_types"));
+  EXPECT_EQ(run_words(weir({"pool", "slots", path(), "--instances", "0"})).code, kExitUsage);
+  EXPECT_EQ(run_words(weir({"pool"})).code, kExitUsage);
+}
+
 // --- the rest
 
 TEST_F(Commands, TourIsTheSameEveryTime) {

@@ -121,7 +121,10 @@ TEST(PoolsSection, NeedsARestartWhereItChanges) {
   const std::string all = std::string(kModels) + kTypes;
   const Config before = config_of(all);
   EXPECT_TRUE(needs_restart(before, config_of(all)).empty());
-  EXPECT_THAT(needs_restart(before, config_of(all + "  hold: 5m\n")),
+  EXPECT_TRUE(needs_restart(before, config_of(all + "  hold: 5m\n")).empty());
+  EXPECT_THAT(needs_restart(before, config_of(all + "  rule: published\n")),
+              ::testing::ElementsAre("pools"));
+  EXPECT_THAT(needs_restart(before, config_of(all + "  coordinator: redis://127.0.0.1:1\n")),
               ::testing::ElementsAre("pools"));
   EXPECT_THAT(needs_restart(before, config_of("limits: []\n")), ::testing::ElementsAre("pools"));
   const std::string memory = "  memory: { max_kb: 1 }\n";

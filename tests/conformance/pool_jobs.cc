@@ -42,6 +42,10 @@ class GrantingCoordinator final : public pool::Coordinator {
         now,
         pool::Grant{.id = ++last_, .fence = 1, .model = std::string(model), .estimate = estimate});
   }
+  void adopt(std::string_view model, const pool::Amounts& estimate, Instant, Instant now,
+             pool::AcquireCallback answered) override {
+    acquire(model, estimate, now, std::move(answered));
+  }
   void release(const pool::Grant& grant, const pool::Amounts& used, Instant now,
                pool::ReleaseCallback released) override {
     told_(grant.model, used);

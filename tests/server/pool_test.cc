@@ -9,8 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "tests/app/support.h"
-#include "tests/server/http_client.h"
+#include "tests/server/pool_support.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/testing/redis_server.h"
 
@@ -19,15 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// What a member of a JSON answer is: its first one of that name, without quotes.
-std::string member(const std::string& body, const std::string& name) {
-  const std::size_t at = body.find("\"" + name + "\":");
-  if (at == std::string::npos) return "(missing)";
-  std::size_t begin = at + name.size() + 3;
-  if (body[begin] == '"') ++begin;
-  return body.substr(begin, body.find_first_of("\",}]", begin) - begin);
-}
 
 std::string release_of(const std::string& acquired) {
   return post("/v1/pool/release", R"({"job":")" + member(acquired, "job") +
@@ -172,6 +162,70 @@ TEST_F(PoolServer, IsNotStartedWithOtherLimitsThanTheFleet) {
   EXPECT_THAT(other.error().message, HasSubstr("pools: mismatch: model 'big'"));
 }
 
+// --- reload
+
+TEST_F(PoolServer, TakesNewLimitsWhenItReloadsAndKeepsWhatRuns) {
+  begin(1);
+  const std::string first = ask(post("/v1/pool/acquire", kAsk)).body;
+  HttpClient waiting(http());
+  waiting.send(post("/v1/pool/acquire", kPatientAsk));
+  ASSERT_TRUE(someone_waits());
+  const auto with_places = [](const std::string& places, const std::string& rest = "") {
+    return "listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\npools:\n"
+           "  models: [{ name: big, concurrent: " +
+           places +
+           ", pricing: { input: 1000000, output: 1000000 } }]\n"
+           "  job_types: [{ name: chat, tokens: 10, requests: 1 }]\n" +
+           rest + "limits: []\n";
+  };
+  write(with_places("2", "  hold: 5m\n"));
+  const HttpAnswer reloaded = ask(post("/v1/reload", ""));
+  ASSERT_EQ(reloaded.status / 100, 2) << reloaded.body;
+  const HttpAnswer second = waiting.read();
+  EXPECT_EQ(second.status, 200) << "whoever waited has a place now";
+  EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 429);
+  // The job from before goes on, and costs what jobs cost now.
+  const HttpAnswer released = ask(release_of(first));
+  EXPECT_EQ(released.status, 200);
+  EXPECT_EQ(member(released.body, "cost"), "10");
+  EXPECT_EQ(ask(release_of(second.body)).status, 200);
+  EXPECT_EQ(member(ask(post("/v1/pool/acquire", kAsk)).body, "expires_in_ms"), "300000");
+
+  // A mistake, or what needs a restart, leaves everything as it is.
+  write(with_places("none"));
+  EXPECT_EQ(ask(post("/v1/reload", "")).status, 422);
+  write(with_places("7", "  rule: published\n"));
+  EXPECT_EQ(ask(post("/v1/reload", "")).status / 100, 2);
+  EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 200);
+  EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 429) << "two places, as before";
+}
+
+TEST_F(PoolServer, NeedsAHigherVersionForOtherLimitsOfAFleet) {
+  testing::RedisServer redis;
+  const std::string shared = "  coordinator: " + redis.url() +
+                             "\n  redis: { heartbeat: 100ms, instance_timeout: 300ms }\n";
+  begin(1, shared);
+  const std::string first = ask(post("/v1/pool/acquire", kPatientAsk)).body;
+  const auto with_places = [&](int places, int version) {
+    write(
+        "listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\npools:\n  models: [{ name: big, "
+        "concurrent: " +
+        std::to_string(places) +
+        " }]\n  job_types: [{ name: chat, tokens: 10, requests: 1 }]\n  version: " +
+        std::to_string(version) + "\n" + shared + "limits: []\n");
+    return ask(post("/v1/reload", ""));
+  };
+  const HttpAnswer refused = with_places(2, 0);
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(refused.body, HasSubstr("pools: limits or estimates changed, but the version went "
+                                      "from 0 to 0; write 1"));
+  EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 429);
+  const HttpAnswer taken = with_places(2, 1);
+  EXPECT_EQ(taken.status / 100, 2) << taken.body;
+  EXPECT_EQ(ask(post("/v1/pool/acquire", kPatientAsk)).status, 200);
+  EXPECT_EQ(ask(release_of(first)).status, 200);
+}
+
 // --- two processes, one Redis
 
 struct TwoInstances : app::AppTest {
@@ -187,19 +241,6 @@ struct TwoInstances : app::AppTest {
     const std::string file = dir / (name + ".yaml");
     std::ofstream(file) << config_for(name);
     return std::make_unique<Process>(weir({"serve", file}));
-  }
-  static std::string address_of(const Process& process) {
-    std::string found;
-    EXPECT_TRUE(app::eventually([&] {
-      const std::string log = process.said();
-      const std::size_t begin = log.find("127.0.0.1:");
-      if (begin == std::string::npos) return false;
-      const std::size_t end = log.find_first_not_of("0123456789", begin + 10);
-      if (end == std::string::npos) return false;
-      found = log.substr(begin, end - begin);
-      return true;
-    })) << process.said();
-    return found;
   }
   static bool shows_instances(const std::string& at, const std::string& count) {
     return app::eventually([&] {

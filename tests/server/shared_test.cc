@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <atomic>
 #include <thread>
 
 #include "tests/server/http_client.h"
+#include "tests/server/shared_support.h"
 #include "tests/server/support.h"
-#include "tests/support/process.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::server {
@@ -19,26 +18,6 @@ using ::testing::HasSubstr;
 using testing::RedisServer;
 
 constexpr std::string_view kAsk = "WEIR.ACQUIRE client=acme\r\n";
-
-std::size_t count_of(std::string_view text, std::string_view part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
-
-// Waits until `holds()`, for as long as a slow machine may take.
-template <typename Condition>
-bool in_time(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 struct SharedServers : ServerTest {
   // Two servers with the same limits. The timeout is long: these tests are not about it.
@@ -189,85 +168,6 @@ limits:
   ASSERT_TRUE(in_time([&] { return server->engine().holds() == 1; }));
   EXPECT_TRUE(server->stop(Duration{0}));
   redis.resume();
-}
-
-// --- processes
-
-struct Fleet : ServerTest {
-  void write_config(int number, std::string_view limits) {
-    std::ofstream(file(number)) << "listen: { resp: \"unix:" << socket(number)
-                                << "\" }\nthreads: 1\nredis: { url: \"" << redis.url()
-                                << "\", timeout: 5s }\n"
-                                << limits;
-  }
-  std::unique_ptr<Process> launch(int number) {
-    return std::make_unique<Process>(std::vector<std::string>{WEIR_PROGRAM, "serve", file(number)});
-  }
-  std::string file(int number) const { return dir / ("weir" + std::to_string(number) + ".yaml"); }
-  std::string socket(int number) const { return dir / ("w" + std::to_string(number)); }
-
-  RedisServer redis{{.keeps_data = true}};
-};
-
-// Admissions are counted by the clients. Whatever dies meanwhile, they are never more than
-// burst + rate * time.
-TEST_F(Fleet, AdmitsNoMoreThanTheLimitThoughServersAndRedisAreKilled) {
-  constexpr double kRate = 200;
-  constexpr double kBurst = 50;
-  for (int i = 0; i < 2; ++i) {
-    write_config(i,
-                 "limits: [ { name: calls, bucket: { rate: 200/s, burst: 50 }, store: redis } ]\n");
-  }
-  std::vector<std::unique_ptr<Process>> servers;
-  for (int i = 0; i < 2; ++i) servers.push_back(launch(i));
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(in_time([&] { return Client("unix:" + socket(i)).is_connected(); }))
-        << servers[static_cast<std::size_t>(i)]->said();
-  }
-  std::atomic<bool> is_over{false};
-  std::atomic<long> allowed{0};
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 6; ++i) {
-    clients.emplace_back([&, i] {
-      while (!is_over) {
-        Client client("unix:" + socket(i % 2));
-        while (!is_over && client.is_connected()) {
-          const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
-          allowed += static_cast<long>(count_of(got, "allowed"));
-          if (got.empty()) break;
-        }
-        std::this_thread::sleep_for(10ms);
-      }
-    });
-  }
-  const auto admit = [&](long more) {
-    const long before = allowed;
-    return in_time([&] { return allowed >= before + more; });
-  };
-  EXPECT_TRUE(admit(100));
-  servers[0]->signal(SIGKILL);
-  servers[0]->wait();
-  EXPECT_TRUE(admit(50));
-  redis.kill();
-  redis.start();
-  EXPECT_TRUE(admit(50));
-  servers[0] = launch(0);
-  EXPECT_TRUE(admit(50));
-  redis.pause();
-  std::this_thread::sleep_for(300ms);
-  redis.resume();
-  EXPECT_TRUE(admit(50));
-  redis.kill();
-  redis.forget();
-  redis.start();
-  EXPECT_TRUE(admit(50));
-  is_over = true;
-  for (std::thread& client : clients) client.join();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LE(static_cast<double>(allowed), kBurst + kRate * took.count());
-  for (auto& server_process : servers) server_process->signal(SIGTERM);
-  for (auto& server_process : servers) EXPECT_EQ(server_process->wait(), 0);
 }
 
 }  // namespace

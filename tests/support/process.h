@@ -44,7 +44,10 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t id() const { return id_; }
-  void signal(int number) const { ::kill(id_, number); }
+  // Once it has been waited for there is nobody to signal; -1 would mean everybody.
+  void signal(int number) const {
+    if (id_ > 0) ::kill(id_, number);
+  }
 
   // Its exit code, or minus the signal that ended it.
   int wait() {

@@ -75,7 +75,9 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
   compare("record", running.record, next.record);
   compare("compute", running.compute, next.compute);
   compare("redis", running.redis, next.redis);
-  compare("pools", running.pools, next.pools);
+  if (!running.pools || !next.pools || !can_change(*running.pools, *next.pools)) {
+    compare("pools", running.pools, next.pools);
+  }
   return keys;
 }
 

@@ -202,6 +202,10 @@ struct PoolRedisSettings {
   friend bool operator==(const PoolRedisSettings&, const PoolRedisSettings&) = default;
 };
 store::redis::PoolCoordinatorOptions pool_coordinator_options(const PoolRedisSettings& settings);
+struct PoolSettings;
+// Whether pools that run as one can go on as the other: only limits, prices, estimates, waits,
+// ratios, bounds, holds and the version differ.
+bool can_change(const PoolSettings& running, const PoolSettings& next);
 struct PoolSettings {
   system::pool::Settings settings{};
   system::pool::HoldSettings hold{};

@@ -1,48 +1,22 @@
 #include "weir/engine/driver.h"
 
-#include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 namespace weir::engine {
-namespace {
 
-// The table is swept a little at least this often.
-constexpr Duration kIdleInterval = std::chrono::seconds{1};
-
-}  // namespace
-
-Driver::Driver(Engine& engine, Clock& clock) : engine_(engine), clock_(clock) {
-  engine_.set_wakeup([this](Instant) {
-    const std::scoped_lock lock(lock_);
-    earlier_ = true;
-    woken_.notify_one();
-  });
-  thread_ = std::thread([this] { run(); });
+Driver::Driver(Engine& engine, Clock& clock)
+    : engine_(engine), clock_(clock), thread_(clock, [&engine](Instant now) {
+        engine.advance(now);
+        return engine.next_instant();
+      }) {
+  engine_.set_wakeup([this](Instant) { thread_.wake(); });
+  thread_.wake();  // for what came before it was told
 }
 
-Driver::~Driver() {
-  engine_.set_wakeup(nullptr);
-  {
-    const std::scoped_lock lock(lock_);
-    stopping_ = true;
-  }
-  woken_.notify_one();
-  thread_.join();
-}
-
-void Driver::run() {
-  std::unique_lock lock(lock_);
-  while (!stopping_) {
-    lock.unlock();
-    const Instant now = clock_.now();
-    engine_.advance(now);
-    const Instant next = engine_.next_instant();
-    lock.lock();
-    const Duration nap = std::min(later_of(next, now) - now, kIdleInterval);
-    woken_.wait_for(lock, nap, [this] { return earlier_ || stopping_; });
-    earlier_ = false;
-  }
-}
+Driver::~Driver() { engine_.set_wakeup(nullptr); }
 
 Result<Decision> Driver::acquire(const Request& request, Duration patience,
                                  Duration hold) noexcept {

@@ -10,10 +10,7 @@
 
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
+#include "weir/base/alarm_thread.h"
 #include "weir/base/clock.h"
 #include "weir/engine/engine.h"
 
@@ -34,15 +31,9 @@ class Driver {
                             WaitCallback callback) noexcept;
 
  private:
-  void run();
-
   Engine& engine_;
   Clock& clock_;
-  std::mutex lock_;
-  std::condition_variable woken_;
-  bool earlier_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  AlarmThread thread_;
 };
 
 }  // namespace weir::engine

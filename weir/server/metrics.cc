@@ -104,6 +104,9 @@ constexpr std::array kRows = {
               "How long ago the ledger was last heard."},
     MetricRow{"weir_shared_decisions_total", "counter", "result",
               "Decisions asked of Redis: answered, or failed, by a timeout or an error."},
+    MetricRow{"weir_shared_failures_total", "counter", "kind",
+              "Decisions that Redis did not make, by what was wrong: timed-out, disconnected, "
+              "loading, out-of-memory, refused-user, foreign-value, script and so on."},
     MetricRow{"weir_shared_policy_total", "counter", "",
               "Decisions that outage policies made, or refused to make, instead of Redis."},
     MetricRow{"weir_shared_out", "gauge", "", "Whether Redis counts as out of reach: 1 or 0."},

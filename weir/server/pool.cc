@@ -80,6 +80,24 @@ Result<std::unique_ptr<Pool>> Pool::start(const config::PoolSettings& settings, 
   return made;
 }
 
+Status Pool::change(const config::PoolSettings& settings) {
+  pool::Settings next = settings.settings;
+  const pool::Settings now = jobs_->pools().settings();
+  if (address_.empty()) {
+    // Alone there is nobody to agree with on a version.
+    next.version = now.version;
+    if (registration_of(next) != registration_of(now)) next.version += 1;
+  }
+  Status changed = wait_for([&](pool::StatusCallback told) {
+    jobs_->pools().change(std::move(next), clock_.now(), std::move(told));
+  });
+  if (!changed) {
+    return Error{changed.error().code, fmt::format("pools: {}", changed.error().message)};
+  }
+  jobs_->change(settings.hold);
+  return Done{};
+}
+
 Pool::~Pool() { stop(); }
 
 std::string Pool::trouble() const {

@@ -34,6 +34,9 @@ class Pool {
   std::string trouble() const;
   // Nothing: there is no Redis whose outage could matter.
   std::optional<system::pool::OutageReading> outage() const;
+  // As the next file has them; jobs go on. Requires that config::can_change(). An error (the
+  // fleet has other limits, the version is too low) changes nothing.
+  Status change(const config::PoolSettings& settings);
   // Refuses who waits and unregisters. Afterwards nobody is called back.
   void stop();
 

@@ -461,6 +461,12 @@ Status Server::Impl::reload() {
     Status status = keeper.keep(*next->sampling->sampling, clock.now());
     if (!status) return status;
   }
+  // The only change that somebody outside may refuse goes before the others.
+  const bool changes_pools = config.pools && next->pools && *config.pools != *next->pools &&
+                             config::can_change(*config.pools, *next->pools);
+  if (changes_pools) {
+    if (Status status = pool->change(*next->pools); !status) return status;
+  }
   if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
   if (config.throttles && next->throttles) {
     Status status =
@@ -485,6 +491,7 @@ Status Server::Impl::reload() {
     config.contracts = std::move(next->contracts);
     config.accounts = std::move(next->accounts);
     config.throttles = std::move(next->throttles);
+    if (changes_pools) config.pools = std::move(next->pools);
     config.rules = next->rules;
     config.limits_spec = std::move(next->limits_spec);
     tokens.set(std::move(next->auth));

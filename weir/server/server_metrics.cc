@@ -229,6 +229,11 @@ void write_shared(MetricsText& out, const store::redis::SharedCounts& counts) {
   out.begin("weir_shared_decisions_total");
   out.value("result", "answered", counts.answered);
   out.value("result", "failed", counts.failed);
+  out.begin("weir_shared_failures_total");
+  for (std::size_t kind = 0; kind < store::redis::kFailureKinds; ++kind) {
+    out.value("kind", store::redis::name(static_cast<store::redis::FailureKind>(kind)),
+              counts.failed_by[kind]);
+  }
   out.begin("weir_shared_policy_total");
   out.value(counts.by_policy);
   out.begin("weir_shared_out");

@@ -22,6 +22,8 @@ TEST(Failure, IsOfTheKindThatTheFirstWordNames) {
   EXPECT_EQ(kind_of_error("WRONGTYPE Operation against a key script: 1f, on @user_script:1."),
             kScript);
   EXPECT_EQ(kind_of_error("ERR user_script:1: attempt to index"), kScript);
+  EXPECT_EQ(kind_of_error("FOREIGN weir:1:{weir}:b:a script: 1f, on @user_script:1."), kForeign);
+  EXPECT_EQ(kind_of_error("CLOCK 5 script: 1f, on @user_script:1."), kClock);
   EXPECT_EQ(kind_of_error("ERR unknown command"), kServer);
   EXPECT_EQ(kind_of_error("NOSCRIPTS"), kServer);
   EXPECT_EQ(kind_of_error(""), kServer);
@@ -29,10 +31,10 @@ TEST(Failure, IsOfTheKindThatTheFirstWordNames) {
 
 TEST(Failure, HasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (int kind = 0; kind <= static_cast<int>(FailureKind::kServer); ++kind) {
+  for (std::size_t kind = 0; kind < kFailureKinds; ++kind) {
     names.insert(name(static_cast<FailureKind>(kind)));
   }
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(FailureKind::kServer) + 1);
+  EXPECT_EQ(names.size(), kFailureKinds);
 }
 
 TEST(Script, IsKnownByItsSha1) {

@@ -183,11 +183,53 @@ TEST_F(RedisPool, FollowsLimitsOfAHigherVersion) {
   one.granted("gpt", {0, 8});
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kMismatch);
   // What it holds is settled all the same.
-  EXPECT_EQ(two.release(before, {0, 3}), Released::kUnreachable);
+  EXPECT_EQ(two.release(before, {0, 3}), Released::kSettled);
+  EXPECT_EQ(one.books().used.minute.requests, 11);
   ASSERT_TRUE(two.update(more).ok());
-  EXPECT_TRUE(becomes([&] { return two.books().used.minute.requests == 11; }));
   two.granted("gpt", {0, 1});
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kExhausted);
+}
+
+TEST_F(RedisPool, KeepsTheJobsOfAnInstanceWhoseVersionIsTooLow) {
+  PoolCoordinatorOptions brief = options();
+  brief.instance_timeout = 400ms;
+  const ModelLimits two_jobs{.concurrent = 2};
+  Instance one(brief, registration_of(two_jobs));
+  Instance two(brief, registration_of(two_jobs));
+  const Grant held = two.granted("gpt", {0, 1});
+  ASSERT_TRUE(one.update(registration_of({.concurrent = 1}, {10, 1}, 2)).ok());
+  EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kMismatch);
+  const auto until = std::chrono::steady_clock::now() + 3 * brief.instance_timeout;
+  while (std::chrono::steady_clock::now() < until) {
+    ASSERT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kBusy);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(two.release(held, {0, 1}), Released::kSettled);
+  one.granted("gpt", {0, 1});
+}
+
+TEST_F(RedisPool, GoesOnWithItsLimitsIfNewOnesAreRefused) {
+  Instance one(options(), registration_of(kTenRequests));
+  Instance two(options(), registration_of(kTenRequests));
+  const Status refused = one.update(registration_of({.rates = {.requests_per_minute = 9}}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{0, 1}));
+  EXPECT_EQ(two.granted("gpt", {0, 9}).used.minute, (Amounts{0, 10}));
+}
+
+TEST_F(RedisPool, SettlesWhatIsReleasedRightBeforeItStops) {
+  Instance one(options(), registration_of(kTenRequests));
+  auto two = std::make_unique<Instance>(options(), registration_of(kTenRequests));
+  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+  const Grant grant = two->granted("gpt", {0, 4});
+  std::promise<Released> released;
+  two->coordinator().release(grant, {0, 1}, two->now(),
+                             [&](Instant, Released result) { released.set_value(result); });
+  EXPECT_TRUE(two->stop().ok());
+  EXPECT_EQ(released.get_future().get(), Released::kSettled);
+  EXPECT_EQ(one.books().used.minute, (Amounts{0, 1}));
+  EXPECT_EQ(one.report().instance_count, 1);
 }
 
 TEST_F(RedisPool, TakesNewLimitsWhenNobodyElseIsThere) {
@@ -204,11 +246,31 @@ TEST_F(RedisPool, CountsWhatWasUsedWithoutAGrant) {
   Instance one(options(), registration_of(kTenRequests));
   one.granted("gpt", {0, 1});
   EXPECT_TRUE(one.replay("gpt", {5, 2}, one.now()).ok());
-  EXPECT_EQ(one.books().used.minute, (Amounts{5, 3}));
+  EXPECT_TRUE(becomes([&] { return one.books().used.minute == Amounts{5, 3}; }));
   // In a window that has passed.
   EXPECT_TRUE(one.replay("gpt", {5, 2}, Instant{0}).ok());
-  EXPECT_EQ(one.books().used.minute, (Amounts{5, 3}));
+  EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{5, 4}));
   EXPECT_FALSE(one.replay("claude", {5, 2}, one.now()).ok());
+}
+
+TEST_F(RedisPool, AdoptsWhatRunsAlreadyWhateverTheLimits) {
+  Instance one(options(), registration_of({.rates = {.requests_per_minute = 3}, .concurrent = 1}));
+  one.granted("gpt", {0, 1});
+  const Acquired adopted = one.adopt("gpt", {5, 2}, one.now());
+  ASSERT_TRUE(std::holds_alternative<Grant>(adopted));
+  EXPECT_EQ(one.books().in_flight, 2);
+  EXPECT_EQ(one.books().used.minute, (Amounts{5, 3}));
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kExhausted);
+  EXPECT_EQ(one.release(std::get<Grant>(adopted), {1, 1}), Released::kSettled);
+  EXPECT_EQ(one.books().used.minute, (Amounts{1, 2}));
+  EXPECT_EQ(one.books().in_flight, 1);
+  // Of a window that has passed: in flight only, and nothing is given back.
+  const Acquired old = one.adopt("gpt", {5, 2}, Instant{0});
+  ASSERT_TRUE(std::holds_alternative<Grant>(old));
+  EXPECT_EQ(one.books().used.minute, (Amounts{1, 2}));
+  EXPECT_EQ(one.books().in_flight, 2);
+  EXPECT_EQ(one.release(std::get<Grant>(old), {0, 0}), Released::kSettled);
+  EXPECT_EQ(one.books().used.minute, (Amounts{1, 2}));
 }
 
 TEST_F(RedisPool, ReportsWhoIsThere) {

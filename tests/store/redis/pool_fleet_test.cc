@@ -194,6 +194,21 @@ TEST(RedisFleet, HoldsWhileRedisIsKilledAndComesBackWithItsData) {
   fleet.expect_limit_held();
 }
 
+TEST(RedisFleet, HoldsWhileRedisIsKilledAndComesBackWithOlderData) {
+  RedisServer redis;  // on disk is what SAVE put there
+  Fleet fleet(redis);
+  fleet.add(3);
+  for (int i = 0; i < 3; ++i) {
+    fleet.expect_grants(30);
+    redis.ask("SAVE");
+    fleet.expect_full_window();
+    redis.kill();
+    redis.start();
+  }
+  fleet.expect_full_window();
+  fleet.expect_limit_held();
+}
+
 TEST(RedisFleet, HoldsWhileRedisIsKilledAndComesBackEmpty) {
   RedisServer redis({.keeps_data = true});
   Fleet fleet(redis, "careful");

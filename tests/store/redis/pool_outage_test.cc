@@ -59,8 +59,11 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
   {
     Instance two(silent, registration_of(kTwoJobs));
     of_before = two.granted("gpt", {5, 1});
-    end_leases();
-    EXPECT_TRUE(becomes([&] { return one.books().in_flight == 0; }));
+    // It may look at the fleet once more, which renews its lease.
+    EXPECT_TRUE(becomes([&] {
+      end_leases();
+      return one.books().in_flight == 0;
+    }));
     const Grant of_now = two.granted("gpt", {5, 1});
     EXPECT_GT(of_now.fence, of_before.fence);
     EXPECT_EQ(one.books().in_flight, 1);
@@ -190,6 +193,96 @@ TEST_F(RedisPoolOutage, CountsWhoLeftInThisMinuteWhenRedisHasLostItsData) {
   EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{0, 6}));
 }
 
+TEST_F(RedisPoolOutage, CountsWhatWasSeenOfThoseWhoLeftWhenRedisHasLostItsData) {
+  PoolCoordinatorOptions brief = options();
+  // The minute of the one that leaves is over, and its day is not.
+  brief.minute = 200ms;
+  const ModelLimits limits{.rates = {.requests_per_day = 10}};
+  Instance one(brief, registration_of(limits));
+  Instant minute;
+  {
+    Instance two(brief, registration_of(limits));
+    minute = two.granted("gpt", {0, 8}).minute;
+    EXPECT_TRUE(two.stop().ok());
+  }
+  EXPECT_TRUE(becomes([&] { return one.books().minute > minute + 2 * brief.minute; }));
+  EXPECT_TRUE(becomes([&] { return one.allocation().pools["gpt"].left.requests_per_day == 2; }));
+  redis_.ask("FLUSHALL");
+  EXPECT_EQ(one.granted("gpt", {0, 1}).used.day, (Amounts{0, 9}));
+}
+
+TEST_F(RedisPoolOutage, NoticesThatRedisCameBackWithOlderData) {
+  RedisServer forgetful;  // on disk is what SAVE put there
+  const PoolCoordinatorOptions shared = options_for(forgetful.url(), "fleet");
+  Instance idle(shared, registration_of(kTenRequests));
+  Instance busy(shared, registration_of(kTenRequests));
+  const Grant held = busy.granted("gpt", {0, 2});
+  EXPECT_TRUE(becomes([&] { return idle.allocation().instance_count == 2; }));
+  forgetful.ask("SAVE");
+  busy.granted("gpt", {0, 6});
+  forgetful.kill();
+  EXPECT_TRUE(becomes([&] { return !idle.is_reachable() && !busy.is_reachable(); }));
+  forgetful.start();
+  EXPECT_TRUE(becomes([&] { return idle.is_reachable() && busy.is_reachable(); }));
+  EXPECT_EQ(idle.refused("gpt", {0, 3}).reason, Refused::kExhausted);
+  EXPECT_EQ(idle.granted("gpt", {0, 2}).used.minute, (Amounts{0, 10}));
+  EXPECT_EQ(busy.release(held, {0, 1}), Released::kSettled);
+  EXPECT_EQ(idle.books().in_flight, 2);
+}
+
+TEST_F(RedisPoolOutage, KeepsJobsInFlightWhenRedisWasAwayForLongerThanALease) {
+  PoolCoordinatorOptions brief = options();
+  brief.instance_timeout = 600ms;
+  Instance one(brief, registration_of(kTwoJobs));
+  Instance two(brief, registration_of(kTwoJobs));
+  const Grant first = one.granted("gpt", {0, 1});
+  const Grant second = two.granted("gpt", {0, 1});
+  redis_.pause();
+  std::this_thread::sleep_for(2 * brief.instance_timeout);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kBusy);
+  EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kBusy);
+  EXPECT_EQ(one.release(first, {0, 1}), Released::kSettled);
+  EXPECT_EQ(two.release(second, {0, 1}), Released::kSettled);
+  EXPECT_EQ(one.books().in_flight, 0);
+}
+
+TEST_F(RedisPoolOutage, TakesOtherLimitsWhenEverybodyHasBeenSilentForLong) {
+  PoolCoordinatorOptions brief = options();
+  brief.instance_timeout = 300ms;
+  {
+    Instance one(brief, registration_of(kTenRequests));
+    one.granted("gpt", {0, 1});
+    // Gone without a word.
+  }
+  std::this_thread::sleep_for(3 * brief.instance_timeout);
+  Instance two(brief, registration_of(kTwoJobs));
+  ASSERT_TRUE(two.started().ok()) << two.started().error().message;
+  EXPECT_TRUE(becomes([&] { return two.books().in_flight == 0; }));
+}
+
+TEST_F(RedisPoolOutage, CountsOnceWhatWasUsedWithoutIt) {
+  Instance one(options(), registration_of(kTenRequests));
+  one.granted("gpt", {0, 1});
+  Instance two(hasty(), registration_of(kTenRequests));
+  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+  redis_.pause();
+  // Redis executes it when it goes on, long after the time-out.
+  EXPECT_TRUE(two.replay("gpt", {0, 2}, two.now()).ok());
+  std::this_thread::sleep_for(100ms);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] { return one.books().used.minute.requests == 3; }));
+  // Nor is it lost or counted again when the connection breaks.
+  redis_.kill();
+  EXPECT_TRUE(two.replay("gpt", {0, 4}, two.now()).ok());
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
+  EXPECT_TRUE(becomes([&] { return one.books().used.minute.requests == 7; }));
+  EXPECT_EQ(one.refused("gpt", {0, 4}).reason, Refused::kExhausted);
+  EXPECT_EQ(one.granted("gpt", {0, 3}).used.minute, (Amounts{0, 10}));
+}
+
 TEST_F(RedisPoolOutage, WaitsOnAnEmptyRedisThatMayHaveLostItsData) {
   PoolCoordinatorOptions careful = options();
   careful.trusts_empty = false;
@@ -219,6 +312,27 @@ TEST_F(RedisPoolOutage, GoesOnTryingWhenRedisIsNotThereAtTheStart) {
   redis_.start();
   EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
   one.granted("gpt", {0, 1});
+}
+
+TEST_F(RedisPoolOutage, GoesOnWithItsLimitsIfRedisIsAwayWhenTheyChange) {
+  Registration two_models = registration_of(kTenRequests);
+  two_models.limits["small"] = kTenRequests;
+  Instance one(options(), two_models);
+  one.granted("gpt", {0, 1});
+  redis_.kill();
+  EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  Registration more = two_models;
+  more.version = 2;
+  more.limits["gpt"].rates.requests_per_minute = 20;
+  const Status changed = one.update(more);
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().code, ErrorCode::kUnavailable);
+  redis_.start();
+  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_EQ(one.granted("gpt", {0, 9}).used.minute, (Amounts{0, 10}));
+  EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kExhausted);
+  ASSERT_TRUE(one.update(more).ok());
+  one.granted("gpt", {0, 10});
 }
 
 TEST_F(RedisPoolOutage, NamesAForeignValueUnderItsKey) {

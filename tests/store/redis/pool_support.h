@@ -92,6 +92,13 @@ class Instance final : public system::pool::CoordinatorListener {
     const auto* refusal = std::get_if<Refusal>(&acquired);
     return refusal != nullptr ? *refusal : Refusal{};
   }
+  Acquired adopt(const std::string& model, const Amounts& estimate, Instant since) {
+    auto answer = std::make_shared<std::promise<Acquired>>();
+    coordinator_->adopt(model, estimate, since, clock_.now(), [answer](Instant, Acquired acquired) {
+      answer->set_value(std::move(acquired));
+    });
+    return answer->get_future().get();
+  }
   Released release(const Grant& grant, const Amounts& used) {
     auto answer = std::make_shared<std::promise<Released>>();
     coordinator_->release(grant, used, clock_.now(),

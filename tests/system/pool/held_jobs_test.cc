@@ -91,6 +91,28 @@ TEST_F(HeldJobsTest, HaveANewHoldAfterADelegation) {
   EXPECT_EQ(expired(), 0u);
 }
 
+TEST_F(HeldJobsTest, LastLongerWhenTheyAreRenewed) {
+  const HoldId job = started({.type = "a", .hold = 2s});
+  EXPECT_EQ(jobs->renew(job, 5s, kStart + 1s).value(), kStart + 6s);
+  jobs->pools().advance(kStart + 6s - 1ns);
+  EXPECT_EQ(expired(), 0u);
+  // Without a word as long as one that names none.
+  EXPECT_EQ(jobs->renew(job, std::nullopt, kStart + 6s - 1ns).value(), kStart + 16s - 1ns);
+  EXPECT_EQ(jobs->renew(job, 61s, kStart + 7s).error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(jobs->renew({kOwner + 1, job.number}, 5s, kStart + 7s).error().code,
+            ErrorCode::kNotFound);
+  jobs->pools().advance(kStart + 16s - 1ns);
+  EXPECT_EQ(expired(), 1u);
+  EXPECT_EQ(jobs->renew(job, 5s, kStart + 17s).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(HeldJobsTest, HaveTheHoldThatIsConfiguredWhenTheyBegin) {
+  jobs->change({3s, 4s});
+  started();
+  EXPECT_EQ(jobs->pools().next_instant(), kStart + 3s);
+  EXPECT_EQ(ask({.type = "a", .hold = 5s}).error().code, ErrorCode::kBadArgument);
+}
+
 TEST_F(HeldJobsTest, AreAsIfTheyHadNotBeenWhenNobodyTakesThem) {
   jobs->discard(started(), kStart);
   EXPECT_EQ(held(), 0u);

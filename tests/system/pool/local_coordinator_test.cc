@@ -107,6 +107,28 @@ TEST(LocalCoordinator, SettlesInTheWindowOfTheGrant) {
   EXPECT_EQ(member.report(kStart + 61s).used.day.tokens, 300);
 }
 
+TEST(LocalCoordinator, AdoptsWhatRunsAlreadyWhateverTheLimits) {
+  Member member(std::make_shared<LocalFleet>());
+  ASSERT_TRUE(member.start(registration({.rates = {.tokens_per_minute = 1'000}, .concurrent = 1})));
+  granted(member.acquire({600, 1}, kStart));
+  const auto adopt = [&](Instant since, Instant now) {
+    Acquired answer = Refusal{};
+    member.coordinator.adopt("m", {600, 1}, since, now,
+                             [&](Instant, Acquired said) { answer = std::move(said); });
+    return granted(answer);
+  };
+  const Grant current = adopt(kStart + 1s, kStart + 2s);
+  EXPECT_EQ(member.report(kStart + 2s).used.minute.tokens, 1'200);
+  EXPECT_EQ(member.report(kStart + 2s).in_flight, 2);
+  EXPECT_EQ(member.release(current, {500, 1}, kStart + 3s), Released::kSettled);
+  EXPECT_EQ(member.report(kStart + 3s).used.minute.tokens, 1'100);
+  const Grant older = adopt(kStart + 59s, kStart + 61s);
+  EXPECT_EQ(member.report(kStart + 61s).used.minute.tokens, 0);
+  EXPECT_EQ(member.report(kStart + 61s).used.day.tokens, 1'700);
+  EXPECT_EQ(member.release(older, {700, 1}, kStart + 61s), Released::kSettled);
+  EXPECT_EQ(member.report(kStart + 61s).used.minute.tokens, 100) << "what came on top";
+}
+
 TEST(LocalCoordinator, TellsWhoWasRefusedThatSomethingIsFree) {
   const auto fleet = std::make_shared<LocalFleet>();
   Member a(fleet), b(fleet), idle(fleet);

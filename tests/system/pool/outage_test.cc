@@ -63,12 +63,34 @@ TEST(Outage, IsReportedWhenItIsOver) {
   EXPECT_EQ(outage.coordinator->reading().unsent, 1u);
   EXPECT_TRUE(outage.script->replays.empty());
   outage.script->listener->reachable(kStart + 3s, true);
-  // What ended with what it used, what runs with its estimate.
-  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{1'400, 2}, kStart)));
+  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{400, 1}, kStart)));
   EXPECT_EQ(outage.coordinator->reading().unsent, 0u);
+  // What runs is the coordinator's from now on.
+  EXPECT_THAT(outage.script->adopts, ElementsAre(std::tuple("m", Amounts{1'000, 1}, kStart + 1s)));
+  outage.script->grant(kStart + 3s);
   outage.instance.finish(runs, kStart + 4s, 1'500);
-  ASSERT_EQ(outage.script->replays.size(), 2u);
-  EXPECT_EQ(std::get<1>(outage.script->replays[1]), (Amounts{500, 0})) << "what came on top";
+  EXPECT_EQ(outage.script->replays.size(), 1u);
+  ASSERT_EQ(outage.script->releases.size(), 1u);
+  EXPECT_EQ(outage.script->releases[0].second, (Amounts{1'500, 1}));
+}
+
+TEST(Outage, SettlesAJobThatEndsWhileItIsAdopted) {
+  Outage outage(OutagePolicy::kLocal, places_of(4));
+  outage.script->allocate(kStart);
+  outage.script->listener->reachable(kStart, false);
+  const JobId settled = outage.instance.submit("a", kStart + 1s);
+  const JobId replayed = outage.instance.submit("a", kStart + 1s);
+  outage.script->listener->reachable(kStart + 2s, true);
+  outage.instance.finish(settled, kStart + 3s, 40);
+  outage.instance.finish(replayed, kStart + 3s, 50);
+  EXPECT_TRUE(outage.script->releases.empty());
+  outage.script->grant(kStart + 4s);
+  ASSERT_EQ(outage.script->releases.size(), 1u);
+  EXPECT_EQ(outage.script->releases[0].second, (Amounts{40, 1}));
+  // The other was not adopted: what it used is told with the next outage's end.
+  outage.script->refuse(kStart + 4s, Refused::kUnreachable);
+  outage.script->listener->reachable(kStart + 5s, true);
+  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{50, 1}, kStart)));
 }
 
 TEST(Outage, SendsReleasesAgain) {
@@ -93,7 +115,7 @@ TEST(Outage, OfOneAnswerIsReportedAtOnce) {
   const JobId job = outage.instance.submit("a", kStart);
   outage.script->refuse(kStart + 1s, Refused::kUnreachable);
   EXPECT_EQ(outage.instance.model_of(job), "m");
-  EXPECT_THAT(outage.script->replays, ElementsAre(std::tuple("m", Amounts{100, 1}, kStart)));
+  EXPECT_THAT(outage.script->adopts, ElementsAre(std::tuple("m", Amounts{100, 1}, kStart + 1s)));
 }
 
 TEST(Outage, FromTheStartIsLivedThroughOnlyIfAllowed) {

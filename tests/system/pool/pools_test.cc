@@ -287,6 +287,18 @@ TEST(Pools, HoldMemoryForAJobAndWaitForIt) {
   EXPECT_EQ(instance->reading(kStart + 2s).memory->active_kb, 0);
 }
 
+TEST(Pools, SayThatAJobTakesMoreMemoryThanItsTypeHas) {
+  Settings settings = places_of(10);
+  settings.types[0].memory_kb = 4'000;
+  settings.memory = {.max_kb = 1'000};
+  Instance instance(settings);
+  const JobId job = instance.submit("a", kStart, 1s);
+  instance.run_until(kStart + 1s);
+  ASSERT_NE(instance.refusal_of(job), nullptr) << "it does not wait for ever";
+  EXPECT_THAT(instance.refusal_of(job)->message,
+              HasSubstr("it takes more memory than its type has"));
+}
+
 TEST(Settings, AreRefusedByName) {
   const auto error_of = [](Settings settings) {
     auto made = Pools::create(std::move(settings),

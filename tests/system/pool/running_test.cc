@@ -72,6 +72,22 @@ TEST(Change, OfALimitWakesWhoWaits) {
   EXPECT_EQ(instance.start_of(third), nullptr) << "one still runs";
 }
 
+TEST(Change, OfEstimatesAsksTheCoordinatorAgain) {
+  const auto script = std::make_shared<ScriptedCoordinator::Script>();
+  Settings settings = tokens_per_minute_of(1'000, 300);
+  settings.types.push_back(type_of("b", 100));
+  Instance instance(settings, std::make_unique<ScriptedCoordinator>(script));
+  script->allocate(kStart);
+  instance.submit("a", kStart);
+  script->refuse(kStart, Refused::kExhausted, kStart + 1min);
+  ASSERT_TRUE(script->asks.empty());
+  // The average stays, so that nobody else has to know.
+  std::swap(settings.types[0].tokens, settings.types[1].tokens);
+  ASSERT_TRUE(change(instance, settings, kStart + 1s));
+  ASSERT_EQ(script->asks.size(), 1u);
+  EXPECT_EQ(script->asks.front().estimate.tokens, 100);
+}
+
 TEST(Change, OfPricesNeedsNoVersionAndOfNamesIsRefused) {
   Settings settings = places_of(1);
   Instance instance(settings);

@@ -131,6 +131,7 @@ class ScriptedCoordinator final : public Coordinator {
     std::deque<Ask> asks{};
     std::vector<std::pair<Grant, Amounts>> releases{};
     std::vector<std::tuple<std::string, Amounts, Instant>> replays{};
+    std::vector<std::tuple<std::string, Amounts, Instant>> adopts{};  // asks, too
     Released release_result = Released::kSettled;
     Status start_status = Done{};
     std::uint64_t last = 0;
@@ -169,6 +170,11 @@ class ScriptedCoordinator final : public Coordinator {
   }
   void acquire(std::string_view model, const Amounts& estimate, Instant,
                AcquireCallback answered) override {
+    script_->asks.push_back({std::string(model), estimate, std::move(answered)});
+  }
+  void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant,
+             AcquireCallback answered) override {
+    script_->adopts.emplace_back(std::string(model), estimate, since);
     script_->asks.push_back({std::string(model), estimate, std::move(answered)});
   }
   void release(const Grant& grant, const Amounts& used, Instant now,

@@ -173,6 +173,23 @@ TEST(PoolRoutes, EndAJobWhoseClientNeverDoesAndKeepItsEstimate) {
   EXPECT_THAT(desk.ask_for().headers, HasSubstr("x-ratelimit-remaining-tokens: 500\r\n"));
 }
 
+TEST(PoolRoutes, LetAJobRunLonger) {
+  PoolDesk desk;
+  const std::string job = text_at(desk.ask_for(R"(,"wait":0,"hold":"30s")"), "job");
+  desk.pass(29s);
+  const Answer renewed = desk.post("/v1/pool/renew", R"({"job":")" + job + R"(","hold":"2m"})");
+  EXPECT_EQ(renewed.status, 200u) << renewed.body;
+  EXPECT_THAT(renewed.body, HasSubstr(R"("state":"active")"));
+  EXPECT_THAT(renewed.body, HasSubstr(R"("expires_in_ms":120000)"));
+  desk.pass(119s);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).models[0].tally.expired, 0u);
+  EXPECT_EQ(desk.post("/v1/pool/renew", R"({"job":")" + job + R"("})").status, 200u);
+  EXPECT_EQ(desk.release(job, R"("requests":1)").status, 200u);
+  EXPECT_EQ(desk.post("/v1/pool/renew", R"({"job":")" + job + R"("})").status, 404u);
+  EXPECT_THAT(detail(desk.post("/v1/pool/renew", R"({"hold":"2m"})")), HasSubstr("job is missing"));
+  EXPECT_EQ(desk.post("/v1/pool/renew", R"({"job":")" + job + R"(","hold":"2h"})").status, 400u);
+}
+
 TEST(PoolRoutes, DelegateToTheNextModelUnderTheSameName) {
   PoolDesk desk;
   const std::string job = text_at(desk.ask_for(), "job");

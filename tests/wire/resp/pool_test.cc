@@ -73,6 +73,19 @@ TEST_F(PoolCommands, StartAJobAndSettleIt) {
             "$14\r\noverage_tokens\r\n:1099000\r\n$16\r\noverage_requests\r\n:0\r\n");
 }
 
+TEST_F(PoolCommands, LetAJobRunLonger) {
+  say("WEIR.POOL.ACQUIRE chat HOLD 30s");
+  EXPECT_EQ(say("WEIR.POOL.RENEW 0000000000c0ffee-1 hold 2m", kMorning + 10s),
+            "*4\r\n$5\r\nstate\r\n$6\r\nactive\r\n$13\r\nexpires_in_ms\r\n:120000\r\n");
+  jobs->pools().advance(kMorning + 130s - 1ns);
+  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1", kMorning + 130s - 1ns),
+              HasSubstr(":600000\r\n"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-2"), HasSubstr("-NOTFOUND"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW job"), HasSubstr("-BADARG 'job' is not a job"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1 FOR 2m"), HasSubstr("-BADARG 'FOR'"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1 HOLD"), HasSubstr("-BADARG"));
+}
+
 TEST_F(PoolCommands, RefuseAsAnOrdinaryReply) {
   say("WEIR.POOL.ACQUIRE chat");
   say("WEIR.POOL.RELEASE 0000000000c0ffee-1 INPUT 1000");

@@ -8,7 +8,7 @@ namespace {
 
 using enum FailureKind;
 
-constexpr std::array<std::pair<std::string_view, FailureKind>, 9> kWords = {{
+constexpr std::array<std::pair<std::string_view, FailureKind>, 11> kWords = {{
     {"NOSCRIPT", kNoScript},
     {"LOADING", kLoading},
     {"BUSY", kBusy},
@@ -19,6 +19,8 @@ constexpr std::array<std::pair<std::string_view, FailureKind>, 9> kWords = {{
     {"READONLY", kReadOnly},
     // A command in a script met a key of another type: somebody else's value.
     {"WRONGTYPE", kScript},
+    {"FOREIGN", kForeign},
+    {"CLOCK", kClock},
 }};
 
 }  // namespace
@@ -45,6 +47,10 @@ std::string_view name(FailureKind kind) {
       return "read-only";
     case kScript:
       return "script";
+    case kForeign:
+      return "foreign-value";
+    case kClock:
+      return "clock";
     case kProtocol:
       return "protocol";
     case kVersion:

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,10 +24,14 @@ enum class FailureKind : std::uint8_t {
   kRefusedUser,   // NOAUTH, WRONGPASS, NOPERM
   kReadOnly,      // READONLY: a replica
   kScript,        // a script of ours failed
+  kForeign,       // FOREIGN: a script of ours met a value that weir did not write
+  kClock,         // CLOCK: its clock is too far from ours
   kProtocol,      // bytes that are no reply, or a reply of the wrong form
   kVersion,       // a Redis before 7
   kServer,        // any other error reply
 };
+
+constexpr std::size_t kFailureKinds = static_cast<std::size_t>(FailureKind::kServer) + 1;
 
 // The word for metrics and logs: "timed-out", "no-script", ...
 std::string_view name(FailureKind kind);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -96,6 +97,36 @@ PoolReply PoolReply::of_request(std::size_t place) const {
   // Behind the totals and the four sums.
   const std::size_t at = (kTotals + 4) * sizeof(double) + 2 * place;
   return at + 2 <= rest.size() ? read_text(rest.substr(at, 2)) : PoolReply{};
+}
+
+void add_to_report(system::pool::CoordinatorReport& report, std::string_view model,
+                   const system::pool::ModelLimits& limits, const PoolCoordinatorOptions& options,
+                   const Reply& reply) {
+  const auto totals = read_reply(reply).totals();
+  if (!totals) return;
+  report.instance_count = std::max(report.instance_count, totals->count);
+  report.models.push_back({.model = std::string(model),
+                           .limits = limits,
+                           .minute = instant_of_us(totals->minute_us),
+                           .day = instant_of_us(totals->day_us),
+                           .used = totals->used,
+                           .in_flight = totals->in_flight});
+  for (std::size_t i = 1; i < reply.size(); ++i) {
+    const Reply row = reply.at(i);
+    const std::string id(row.at(0).text().value_or("?"));
+    auto same =
+        std::find_if(report.instances.begin(), report.instances.end(),
+                     [&](const system::pool::InstanceReport& known) { return known.id == id; });
+    if (same == report.instances.end()) {
+      if (report.instances.size() == system::pool::kInstancesReportedMax) continue;
+      report.instances.push_back({.id = id, .is_own = id == options.instance});
+      same = report.instances.end() - 1;
+    }
+    const std::int64_t lease_us = row.at(2).number().value_or(0);
+    same->last_heard =
+        later_of(same->last_heard, instant_of_us(lease_us) - options.instance_timeout);
+    same->in_flight = saturate(Wide{same->in_flight} + row.at(1).number().value_or(0));
+  }
 }
 
 PoolReply read_reply(const Reply& reply) {

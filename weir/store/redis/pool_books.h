@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "weir/base/time.h"
+#include "weir/store/redis/pool_coordinator.h"
 #include "weir/store/redis/reply.h"
 #include "weir/system/pool/coordinator.h"
 #include "weir/system/pool/limits.h"
@@ -86,6 +87,11 @@ struct PoolReply {
 // Valid for as long as the reply.
 PoolReply read_reply(const Reply& reply);
 
+// Adds a model, and the instances that share it, as `report` answered. Nothing, if it did not.
+void add_to_report(system::pool::CoordinatorReport& report, std::string_view model,
+                   const system::pool::ModelLimits& limits, const PoolCoordinatorOptions& options,
+                   const Reply& reply);
+
 // What this instance used or reserved in the current windows: what it reports if the books
 // are lost.
 struct OwnUsage {
@@ -101,15 +107,17 @@ struct OwnUsage {
     increase(used.minute, minute);
     increase(used.day, day);
   }
-  // A release by the rule of the script, in the windows known here.
-  void settle(const system::pool::Grant& grant, const system::pool::Amounts& actual) {
+  // A release by the rule of the script, in the windows known here. `is_granted`: what was
+  // used without a grant counts in its own windows only.
+  void settle(const system::pool::Grant& grant, const system::pool::Amounts& actual,
+              bool is_granted) {
     const auto more = [&](bool is_same) {
       system::pool::Amounts amounts{actual.tokens - grant.estimate.tokens,
                                     actual.requests - grant.estimate.requests};
-      if (!is_same) {
-        amounts = {std::max<std::int64_t>(0, amounts.tokens),
-                   std::max<std::int64_t>(0, amounts.requests)};
-      }
+      if (is_same) return amounts;
+      if (!is_granted) return system::pool::Amounts{};
+      amounts = {std::max<std::int64_t>(0, amounts.tokens),
+                 std::max<std::int64_t>(0, amounts.requests)};
       return amounts;
     };
     add(more(grant.minute == instant_of_us(minute_us)), more(grant.day == instant_of_us(day_us)));

@@ -23,10 +23,8 @@ class RedisCoordinator final : public Coordinator {
 
   void start(Registration registration, CoordinatorListener& listener, Instant,
              StatusCallback started) override {
-    post([registration = std::move(registration), &listener,
-          started = std::move(started)](PoolCore& core) mutable {
-      core.start(std::move(registration), listener, std::move(started));
-    });
+    post([registration = std::move(registration), &listener, started = std::move(started)](
+             PoolCore& core) mutable { core.start(registration, listener, std::move(started)); });
   }
   void stop(Instant, StatusCallback stopped) override {
     post([stopped = std::move(stopped)](PoolCore& core) mutable { core.stop(std::move(stopped)); });
@@ -36,6 +34,11 @@ class RedisCoordinator final : public Coordinator {
     if (loop_.is_here()) return core_->acquire(model, estimate, std::move(answered));
     post([model = std::string(model), estimate, answered = std::move(answered)](
              PoolCore& core) mutable { core.acquire(model, estimate, std::move(answered)); });
+  }
+  void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant,
+             AcquireCallback answered) override {
+    post([model = std::string(model), estimate, since, answered = std::move(answered)](
+             PoolCore& core) mutable { core.adopt(model, estimate, since, std::move(answered)); });
   }
   void release(const Grant& grant, const Amounts& used, Instant,
                ReleaseCallback released) override {
@@ -86,7 +89,7 @@ Status validate_options(const PoolCoordinatorOptions& options) {
                                in_quotes(options.prefix), kPrefixBytesMax));
   }
   if (!options.instance.empty()) {
-    if (const Status valid = validate_name("instance", options.instance); !valid) return valid;
+    if (Status valid = validate_name("instance", options.instance); !valid) return valid;
   }
   if (options.timeout <= Duration{0}) return mistake("timeout must be longer than 0");
   if (options.heartbeat < std::chrono::milliseconds{1}) {
@@ -107,7 +110,7 @@ Status validate_options(const PoolCoordinatorOptions& options) {
 Result<std::unique_ptr<Coordinator>> make_pool_coordinator(Loop& loop, Clock& clock,
                                                            PoolCoordinatorOptions options) {
   if (options.instance.empty()) options.instance = made_up_instance();
-  if (const Status valid = validate_options(options); !valid) return valid.error();
+  if (Status valid = validate_options(options); !valid) return std::move(valid).error();
   return std::unique_ptr<Coordinator>(
       std::make_unique<RedisCoordinator>(loop, clock, std::move(options)));
 }

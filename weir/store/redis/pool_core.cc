@@ -26,13 +26,12 @@ Status validate(const Registration& registration) {
 
 }  // namespace
 
-void PoolCore::start(Registration registration, CoordinatorListener& listener,
+void PoolCore::start(const Registration& registration, CoordinatorListener& listener,
                      StatusCallback started) {
-  if (const Status valid = validate(registration); !valid) {
-    return started(now(), valid);
-  }
+  if (Status valid = validate(registration); !valid) return started(now(), std::move(valid));
   WEIR_ASSERT(!client_);
   listener_ = &listener;
+  registration_ = registration;
   is_running_ = true;
   connect();
   for (const auto& [name, limits] : registration.limits) add_model(name, registration);
@@ -60,8 +59,9 @@ void PoolCore::connect() {
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
   const PoolScripts& scripts = pool_scripts();
-  options.scripts = {&scripts.work,      &scripts.tell,   &scripts.replay,    &scripts.enrol,
-                     &scripts.heartbeat, &scripts.report, &scripts.unregister};
+  const PoolFleetScripts& fleet = pool_fleet_scripts();
+  options.scripts = {&scripts.work, &scripts.tell,    &scripts.report,
+                     &fleet.enrol,  &fleet.heartbeat, &fleet.unregister};
   options.on_up = [this] {
     if (options_.on_up) options_.on_up();
     for (const auto& [name, model] : models_) model->enrol();
@@ -179,6 +179,13 @@ void PoolCore::acquire(std::string_view model, const Amounts& estimate, AcquireC
   found->acquire(estimate, std::move(answered));
 }
 
+void PoolCore::adopt(const std::string& model, const Amounts& estimate, Instant since,
+                     AcquireCallback answered) {
+  PoolModel* const found = is_running_ ? find(model) : nullptr;
+  if (found == nullptr) return acquire(model, estimate, std::move(answered));
+  found->adopt(estimate, since, std::move(answered));
+}
+
 void PoolCore::release(const Grant& grant, const Amounts& used, ReleaseCallback released) {
   if (!is_running_) return released(now(), Released::kStopped);
   PoolModel* const found = find(grant.model);
@@ -200,26 +207,20 @@ void PoolCore::update(const Registration& registration, StatusCallback updated) 
   if (!is_running_) {
     return updated(now(), Error{ErrorCode::kUnavailable, "the coordinator is not running"});
   }
-  if (const Status valid = validate(registration); !valid) {
-    return updated(now(), valid);
-  }
+  if (Status valid = validate(registration); !valid) return updated(now(), std::move(valid));
   if (!unenrolled_.empty()) {
     return updated(now(), Error{ErrorCode::kUnavailable,
                                 "the instance is still registering what it was given before"});
   }
-  for (auto at = models_.begin(); at != models_.end();) {
-    if (registration.limits.contains(at->first)) {
-      ++at;
-      continue;
-    }
-    at->second->unregister([](const Status&) {});
-    at->second->close();
-    former_.push_back(std::move(at->second));
-    at = models_.erase(at);
-  }
+  const Registration before = std::exchange(registration_, registration);
   enrolling_ = std::make_shared<PoolGathering>(
-      registration.limits.size(),
-      [this, updated = std::move(updated)](Status status) { updated(now(), std::move(status)); });
+      registration.limits.size(), [this, before, updated = std::move(updated)](Status status) {
+        if (!status) registration_ = before;
+        drop_strangers();
+        // An error changes nothing: what has the new limits already goes back.
+        if (!status) apply_registration();
+        updated(now(), std::move(status));
+      });
   bool has_new = false;
   for (const auto& [name, limits] : registration.limits) {
     if (find(name) != nullptr) continue;
@@ -227,9 +228,31 @@ void PoolCore::update(const Registration& registration, StatusCallback updated) 
     has_new = true;
   }
   if (has_new) listen();
-  for (const auto& [name, model] : models_) unenrolled_.push_back(model.get());
-  for (const auto& [name, model] : models_) {
-    model->change({registration.limits.at(name), registration.average, registration.version});
+  for (const auto& [name, limits] : registration.limits) unenrolled_.push_back(find(name));
+  apply_registration();
+}
+
+void PoolCore::apply_registration() {
+  // A copy: a Redis that is away may end the update, and bring the former one back, at once.
+  const Registration registration = registration_;
+  for (const auto& [name, limits] : registration.limits) {
+    if (PoolModel* const model = find(name)) {
+      model->change({limits, registration.average, registration.version});
+    }
+  }
+}
+
+// Models that are not in the registration.
+void PoolCore::drop_strangers() {
+  for (auto at = models_.begin(); at != models_.end();) {
+    if (registration_.limits.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    at->second->unregister([](const Status&) {});
+    at->second->close();
+    former_.push_back(std::move(at->second));
+    at = models_.erase(at);
   }
 }
 
@@ -255,37 +278,10 @@ void PoolCore::report(ReportCallback reported) {
     client_->call(pool_scripts().report, keys, arguments,
                   [this, report, gathering, model = model.get()](const Answer& answer) {
                     if (!answer.ok()) return gathering->end(to_error(answer.failure()));
-                    add_report(*report, *model, answer.reply());
+                    add_to_report(*report, model->name(), model->rules().limits, options_,
+                                  answer.reply());
                     gathering->end(Done{});
                   });
-  }
-}
-
-void PoolCore::add_report(CoordinatorReport& report, const PoolModel& model,
-                          const Reply& reply) const {
-  const auto totals = read_reply(reply).totals();
-  if (!totals) return;
-  report.instance_count = std::max(report.instance_count, totals->count);
-  report.models.push_back({.model = model.name(),
-                           .limits = model.rules().limits,
-                           .minute = instant_of_us(totals->minute_us),
-                           .day = instant_of_us(totals->day_us),
-                           .used = totals->used,
-                           .in_flight = totals->in_flight});
-  for (std::size_t i = 1; i < reply.size(); ++i) {
-    const Reply row = reply.at(i);
-    const std::string id(row.at(0).text().value_or("?"));
-    auto same = std::find_if(report.instances.begin(), report.instances.end(),
-                             [&](const InstanceReport& known) { return known.id == id; });
-    if (same == report.instances.end()) {
-      if (report.instances.size() == kInstancesReportedMax) continue;
-      report.instances.push_back({.id = id, .is_own = id == options_.instance});
-      same = report.instances.end() - 1;
-    }
-    const std::int64_t lease_us = row.at(2).number().value_or(0);
-    same->last_heard =
-        later_of(same->last_heard, instant_of_us(lease_us) - options_.instance_timeout);
-    same->in_flight += row.at(1).number().value_or(0);
   }
 }
 

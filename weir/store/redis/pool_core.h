@@ -48,12 +48,14 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
         heartbeat_(loop),
         allocate_(loop) {}
 
-  void start(system::pool::Registration registration, system::pool::CoordinatorListener& listener,
-             system::pool::StatusCallback started);
+  void start(const system::pool::Registration& registration,
+             system::pool::CoordinatorListener& listener, system::pool::StatusCallback started);
   void stop(system::pool::StatusCallback stopped);
   void close();
   void acquire(std::string_view model, const system::pool::Amounts& estimate,
                system::pool::AcquireCallback answered);
+  void adopt(const std::string& model, const system::pool::Amounts& estimate, Instant since,
+             system::pool::AcquireCallback answered);
   void release(const system::pool::Grant& grant, const system::pool::Amounts& used,
                system::pool::ReleaseCallback released);
   void replay(const std::string& model, const system::pool::Amounts& used, Instant used_at,
@@ -79,16 +81,17 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void hear(std::string_view channel, std::string_view news);
   void set_reachable(bool is_reachable);
   void allocate();
+  void apply_registration();
+  void drop_strangers();
   void add_model(const std::string& name, const system::pool::Registration& registration);
   PoolModel* find(std::string_view model);
-  void add_report(system::pool::CoordinatorReport& report, const PoolModel& model,
-                  const Reply& reply) const;
 
   Loop& loop_;
   Clock& clock_;
   PoolCoordinatorOptions options_;
   system::pool::CoordinatorListener* listener_ = nullptr;
   bool is_running_ = false;
+  system::pool::Registration registration_;
   std::optional<bool> is_reachable_;
   std::uint64_t last_grant_ = 0;
   std::uint64_t epoch_ = 0;

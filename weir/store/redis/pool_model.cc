@@ -37,7 +37,9 @@ Duration PoolModel::left_until(SteadyInstant deadline) const {
 
 std::int64_t PoolModel::live_count() const {
   std::int64_t count = outstanding_;
-  for (const auto& [number, settling] : settling_) count += settling.is_fenced ? 0 : 1;
+  for (const auto& [number, settling] : settling_) {
+    count += settling.is_granted && !settling.is_fenced ? 1 : 0;
+  }
   return count;
 }
 
@@ -70,6 +72,25 @@ void PoolModel::acquire(const Amounts& estimate, AcquireCallback answered) {
   ask(std::move(asked));
 }
 
+void PoolModel::adopt(const Amounts& estimate, Instant since, AcquireCallback answered) {
+  auto asked = std::make_shared<Asked>();
+  asked->estimate = estimate;
+  asked->answered = std::move(answered);
+  asked->deadline = std::chrono::steady_clock::now() + host_.options().timeout;
+  asked->began = windows_at(since);
+  ask(std::move(asked));
+}
+
+PoolModel::Windows PoolModel::windows_of(const Asked& asked, const PoolTotals& totals) {
+  return asked.began.value_or(Windows{totals.minute_us, totals.day_us});
+}
+
+PoolModel::Windows PoolModel::windows_at(Instant at) const {
+  const std::int64_t at_us = us_at(at) + ahead_us_;
+  return {at_us - at_us % us_of(host_.options().minute),
+          at_us - at_us % us_of(host_.options().day)};
+}
+
 void PoolModel::ask(AskedRef asked) {
   switch (phase_) {
     case Phase::kClosed:
@@ -95,18 +116,18 @@ void PoolModel::put(Request request) {
 
 void PoolModel::send_batch() {
   if (batch_.empty()) return;
-  auto batch = std::make_shared<Batch>(std::exchange(batch_, {}));
-  if (phase_ != Phase::kIn) {
-    // The registration went meanwhile.
-    for (Request& request : *batch) {
-      if (request.asked) {
-        ask(std::move(request.asked));
-      } else if (const auto found = settling_.find(request.number); found != settling_.end()) {
-        found->second.is_sent = false;
-      }
+  auto batch = std::make_shared<Batch>();
+  for (Request& request : std::exchange(batch_, {})) {
+    if (request.asked ? phase_ == Phase::kIn : may_settle()) {
+      batch->push_back(std::move(request));
+    } else if (request.asked) {
+      // The registration went meanwhile.
+      ask(std::move(request.asked));
+    } else if (const auto found = settling_.find(request.number); found != settling_.end()) {
+      found->second.is_sent = false;
     }
-    return;
   }
+  if (batch->empty()) return;
   SteadyInstant deadline = SteadyInstant::max();
   for (const Request& request : *batch) {
     const auto found = settling_.find(request.number);
@@ -129,13 +150,17 @@ std::string PoolModel::pack(const Batch& batch) const {
                             us_of(options.announce_every), batch.size());
   for (const Request& request : batch) {
     if (request.asked) {
-      text.append(packed(0, request.asked->estimate.tokens, request.asked->estimate.requests));
+      const auto& [tokens, requests] = request.asked->estimate;
+      const std::optional<Windows>& began = request.asked->began;
+      text.append(began ? packed(3, tokens, requests, began->minute_us, began->day_us)
+                        : packed(0, tokens, requests));
       continue;
     }
     // A release that has been settled meanwhile has its number in the books.
     const auto found = settling_.find(request.number);
     const Settling settling = found == settling_.end() ? Settling{} : found->second;
-    text.append(packed(1, settling.used.tokens - settling.grant.estimate.tokens,
+    text.append(packed(settling.is_granted ? 1 : 2,
+                       settling.used.tokens - settling.grant.estimate.tokens,
                        settling.used.requests - settling.grant.estimate.requests,
                        found == settling_.end() ? 0 : request.number, us_at(settling.grant.minute),
                        us_at(settling.grant.day), settling.is_fenced ? 1 : 0));
@@ -171,9 +196,9 @@ void PoolModel::on_batch(const Batch& batch, const Answer& answer, bool is_late)
     const Request& request = batch[i];
     const PoolReply own = is_gone ? reply : reply.of_request(i);
     if (!request.asked) {
-      on_released(request.number, is_gone ? PoolReply{} : own);
+      on_released(request.number, own, is_gone);
     } else if (is_late) {
-      on_late(request.asked->estimate, own, totals.value_or(PoolTotals{}));
+      on_late(*request.asked, own, totals.value_or(PoolTotals{}));
     } else if (is_gone) {
       on_gone(request.asked);
     } else {
@@ -219,13 +244,16 @@ void PoolModel::on_acquired(const AskedRef& asked, const PoolReply& reply,
 }
 
 void PoolModel::on_granted(const AskedRef& asked, const PoolTotals& totals) {
-  own_.add(asked->estimate, asked->estimate);
+  const Windows windows = windows_of(*asked, totals);
+  own_.add(windows.minute_us == totals.minute_us ? asked->estimate : Amounts{},
+           windows.day_us == totals.day_us ? asked->estimate : Amounts{});
+  change_us_ = totals.now_us;
   Grant grant{.id = host_.next_grant(),
               .fence = fence_since_,
               .model = name_,
               .estimate = asked->estimate,
-              .minute = instant_of_us(totals.minute_us),
-              .day = instant_of_us(totals.day_us),
+              .minute = instant_of_us(windows.minute_us),
+              .day = instant_of_us(windows.day_us),
               .used = totals.used};
   held_.insert(grant.id);
   ++outstanding_;
@@ -260,139 +288,36 @@ void PoolModel::on_unreachable(const AskedRef& asked, const Failure& failure) {
     return refuse(*asked, Refused::kStopped, "stopped: the coordinator is not running");
   }
   // It counts until it is known not to.
-  if (failure.may_have_run) own_.add(asked->estimate, asked->estimate);
+  if (failure.may_have_run) {
+    own_.add(asked->estimate, asked->estimate);
+    asked->counted = Windows{own_.minute_us, own_.day_us};
+  }
   refuse(*asked, Refused::kUnreachable, fmt::format("unreachable: {}", failure.message),
          host_.now());
 }
 
-void PoolModel::on_late(const Amounts& estimate, const PoolReply& reply, const PoolTotals& totals) {
+// Of what timed out and was counted as if it had been granted.
+void PoolModel::on_late(const Asked& asked, const PoolReply& reply, const PoolTotals& totals) {
+  const Amounts& estimate = asked.estimate;
   if (!is(reply.code, PoolCode::kDone)) {
-    own_.add({-estimate.tokens, -estimate.requests}, {-estimate.tokens, -estimate.requests});
+    if (!asked.counted) return;
+    const Amounts back{-estimate.tokens, -estimate.requests};
+    own_.add(asked.counted->minute_us == own_.minute_us ? back : Amounts{},
+             asked.counted->day_us == own_.day_us ? back : Amounts{});
     return;
   }
+  const Windows windows = windows_of(asked, totals);
+  change_us_ = totals.now_us;
   settle({.grant = {.fence = fence_since_,
                     .model = name_,
                     .estimate = estimate,
-                    .minute = instant_of_us(totals.minute_us),
-                    .day = instant_of_us(totals.day_us)}});
+                    .minute = instant_of_us(windows.minute_us),
+                    .day = instant_of_us(windows.day_us)}});
 }
 
 void PoolModel::refuse(Asked& asked, Refused reason, std::string message, Instant retry_at) {
   asked.answered(host_.now(),
                  Refusal{reason, Dimension::kConcurrency, retry_at, std::move(message)});
-}
-
-// --- Settling.
-
-void PoolModel::release(const Grant& grant, const Amounts& used, ReleaseCallback released) {
-  if (phase_ == Phase::kClosed) return released(host_.now(), Released::kStopped);
-  if (held_.erase(grant.id) == 0) return released(host_.now(), Released::kNotHeld);
-  const bool is_fenced = grant.fence < fence_since_;
-  if (!is_fenced) --outstanding_;
-  settle({.grant = grant,
-          .used = used,
-          .released = std::move(released),
-          .deadline = std::chrono::steady_clock::now() + host_.options().timeout,
-          .is_fenced = is_fenced});
-}
-
-void PoolModel::settle(Settling settling) {
-  if (!settling.released) {
-    settling.deadline = std::chrono::steady_clock::now() + host_.options().timeout;
-  }
-  if (settling_.size() >= kReleasesKeptMax) {
-    // Its estimate stays counted, its slot until the next registration.
-    return answer(settling, Released::kUnreachable);
-  }
-  const std::uint64_t number = ++last_number_;
-  settling_.emplace(number, std::move(settling));
-  if (phase_ == Phase::kIn) return send_settling(number);
-  enrol();
-}
-
-void PoolModel::send_settling(std::uint64_t number) {
-  settling_.at(number).is_sent = true;
-  put({.number = number});
-}
-
-void PoolModel::send_unsent() {
-  std::vector<std::uint64_t> numbers;
-  for (auto& [number, settling] : settling_) {
-    if (settling.is_sent) continue;
-    if (!settling.released) {
-      settling.deadline = std::chrono::steady_clock::now() + host_.options().timeout;
-    }
-    numbers.push_back(number);
-  }
-  for (const std::uint64_t number : numbers) {
-    if (phase_ == Phase::kIn && settling_.contains(number)) send_settling(number);
-  }
-}
-
-void PoolModel::on_unsettled(std::uint64_t number, const Failure& failure) {
-  const auto found = settling_.find(number);
-  if (found == settling_.end() || phase_ == Phase::kClosed) return;
-  answer(found->second, Released::kUnreachable);
-  // What may be in the books is known when the late reply comes or with the next
-  // registration. What is not gets a new number: a later one may be in already.
-  if (failure.may_have_run) return;
-  auto node = settling_.extract(number);
-  if (node.empty()) return;
-  node.key() = ++last_number_;
-  node.mapped().is_sent = false;
-  settling_.insert(std::move(node));
-}
-
-void PoolModel::on_released(std::uint64_t number, const PoolReply& reply) {
-  const auto found = settling_.find(number);
-  if (found == settling_.end() || phase_ == Phase::kClosed) return;
-  if (reply.code < 0) {
-    // The registration is gone; it is sent again under the next.
-    found->second.is_sent = false;
-    return;
-  }
-  Settling settled = std::move(settling_.extract(found).mapped());
-  answer(settled, settled.is_fenced ? Released::kFenced : Released::kSettled);
-}
-
-void PoolModel::answer(Settling& settling, Released result) {
-  if (settling.released) std::exchange(settling.released, nullptr)(host_.now(), result);
-}
-
-// Whoever released last before the next announcement is due makes it then.
-void PoolModel::tell_later() {
-  if (is_telling_) return;
-  is_telling_ = true;
-  tell_.start(host_.options().announce_every, [this] {
-    is_telling_ = false;
-    const std::array<std::string_view, 1> keys = {keys_.books};
-    const std::array<std::string_view, 1> arguments = {keys_.channel};
-    host_.client().call(pool_scripts().tell, keys, arguments, [](const Answer&) {});
-  });
-}
-
-void PoolModel::replay(const Amounts& used, Instant used_at, StatusCallback replayed) {
-  if (phase_ != Phase::kIn) {
-    return replayed(host_.now(),
-                    Error{ErrorCode::kUnavailable, "the instance is not registered in Redis"});
-  }
-  const std::int64_t at_us = us_at(used_at) + ahead_us_;
-  const PoolCoordinatorOptions& options = host_.options();
-  const std::int64_t minute_us = us_of(options.minute);
-  const std::int64_t day_us = us_of(options.day);
-  const std::string numbers = packed(marker_, minute_us, day_us, used.tokens, used.requests,
-                                     at_us - at_us % minute_us, at_us - at_us % day_us);
-  const std::array<std::string_view, 1> keys = {keys_.books};
-  const std::array<std::string_view, 1> arguments = {numbers};
-  const auto done = [this, used, replayed = std::move(replayed)](const Answer& answer) {
-    if (!answer.ok()) return replayed(host_.now(), to_error(answer.failure()));
-    if (!is(read_reply(answer.reply()).code, PoolCode::kDone)) {
-      return replayed(host_.now(), Error{ErrorCode::kUnavailable, "Redis has lost its data"});
-    }
-    own_.add(used, used);
-    replayed(host_.now(), Done{});
-  };
-  host_.client().call(pool_scripts().replay, keys, arguments, done);
 }
 
 }  // namespace weir::store::redis

@@ -24,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -95,6 +96,9 @@ class PoolModel {
 
   void acquire(const Amounts& estimate, system::pool::AcquireCallback answered);
   void release(const Grant& grant, const Amounts& used, system::pool::ReleaseCallback released);
+  // Of a job that runs already.
+  void adopt(const Amounts& estimate, Instant since, system::pool::AcquireCallback answered);
+  // Kept and numbered as releases are, so that it is counted once.
   void replay(const Amounts& used, Instant used_at, system::pool::StatusCallback replayed);
   void unregister(std::function<void(Status)> done);
   // Answers what waits here with kStopped.
@@ -104,20 +108,29 @@ class PoolModel {
   using SteadyInstant = std::chrono::steady_clock::time_point;
   enum class Phase : std::uint8_t { kOut, kEnrolling, kIn, kRefused, kClosed };
 
+  // By the Redis server's clock, their begins.
+  struct Windows {
+    std::int64_t minute_us = 0;
+    std::int64_t day_us = 0;
+  };
+
   struct Asked {
     Amounts estimate{};
     system::pool::AcquireCallback answered{};
     SteadyInstant deadline{};
     int tries = 0;
+    std::optional<Windows> began{};    // it runs already, since then: nothing is refused
+    std::optional<Windows> counted{};  // it timed out: where this instance counts it
   };
   using AskedRef = std::shared_ptr<Asked>;
 
-  // A release that is not known to be in the books.
+  // A release that is not known to be in the books, or what was used without a grant.
   struct Settling {
     Grant grant{};
     Amounts used{};
     system::pool::ReleaseCallback released{};  // empty once answered
     SteadyInstant deadline{};
+    bool is_granted = true;
     bool is_fenced = false;  // the registration it belongs to has ended
     bool is_sent = false;
   };
@@ -138,8 +151,11 @@ class PoolModel {
   void on_acquired(const AskedRef& asked, const PoolReply& reply, const PoolTotals& totals);
   void on_gone(const AskedRef& asked);
   void on_granted(const AskedRef& asked, const PoolTotals& totals);
+  // In which windows an acquire is booked.
+  static Windows windows_of(const Asked& asked, const PoolTotals& totals);
+  Windows windows_at(Instant at) const;
   void on_unreachable(const AskedRef& asked, const Failure& failure);
-  void on_late(const Amounts& estimate, const PoolReply& reply, const PoolTotals& totals);
+  void on_late(const Asked& asked, const PoolReply& reply, const PoolTotals& totals);
   system::pool::Refusal refusal_of(const Asked& asked, std::int64_t code, std::int64_t bound,
                                    const PoolTotals& totals) const;
   void refuse(Asked& asked, system::pool::Refused reason, std::string message,
@@ -148,7 +164,7 @@ class PoolModel {
   void settle(Settling settling);
   void send_settling(std::uint64_t number);
   void send_unsent();
-  void on_released(std::uint64_t number, const PoolReply& reply);
+  void on_released(std::uint64_t number, const PoolReply& reply, bool is_gone);
   void on_unsettled(std::uint64_t number, const Failure& failure);
   void answer(Settling& settling, system::pool::Released result);
 
@@ -159,6 +175,10 @@ class PoolModel {
   void take_totals(const PoolTotals& totals);
   void come_back();  // the registration is gone
   void fail_waiting(system::pool::Refused reason, const std::string& message);
+  void fail_settling(system::pool::Released result);
+  bool may_settle() const noexcept {
+    return phase_ == Phase::kIn || (phase_ == Phase::kRefused && is_kept_);
+  }
   std::int64_t live_count() const;
 
   PoolHost& host_;
@@ -169,6 +189,7 @@ class PoolModel {
   Phase phase_ = Phase::kOut;
   bool is_stale_ = false;             // what is being registered is no longer what should be
   std::string mismatch_;              // while refused: why
+  bool is_kept_ = false;              // while refused: it is registered all the same
   std::int64_t marker_ = 0;           // of the books registered in; 0: none yet
   std::string registration_;          // empty: never registered
   std::uint64_t fence_since_ = 0;     // grants of earlier registrations are fenced
@@ -176,6 +197,7 @@ class PoolModel {
   PoolTotals totals_{};
   std::int64_t most_seen_ = 0;  // instances at once, in the current minute
   std::int64_t ahead_us_ = 0;   // the Redis server's clock, of the process's
+  std::int64_t change_us_ = 0;  // the last change of this instance's that the books have
   OwnUsage own_{};
 
   std::unordered_set<std::uint64_t> held_;  // grants, by id

@@ -30,13 +30,15 @@ enum class PoolCode : std::uint8_t {
 struct PoolScripts {
   Script work;  // acquires and releases
   Script tell;
-  Script replay;
+  Script report;
+};
+const PoolScripts& pool_scripts();
+
+struct PoolFleetScripts {
   Script enrol;  // register, which C++ keeps for itself
   Script heartbeat;
   Script unregister;
-  Script report;
 };
-
-const PoolScripts& pool_scripts();
+const PoolFleetScripts& pool_fleet_scripts();
 
 }  // namespace weir::store::redis

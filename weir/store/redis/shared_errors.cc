@@ -20,7 +20,15 @@ std::optional<std::string_view> word_after(std::string_view text, std::string_vi
 }  // namespace
 
 bool is_outage(FailureKind kind) {
-  return kind != FailureKind::kScript && kind != FailureKind::kTooMany;
+  switch (kind) {
+    case FailureKind::kScript:
+    case FailureKind::kForeign:
+    case FailureKind::kClock:
+    case FailureKind::kTooMany:
+      return false;
+    default:
+      return true;
+  }
 }
 
 Error foreign_value(std::string_view key) {

@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,6 +27,8 @@
 #include "weir/engine/shared.h"
 
 namespace weir::store::redis {
+
+constexpr std::size_t kEpochIdBytes = 16;  // of an epoch, before the colon
 
 std::string key_prefix(std::string_view name);
 void append_escaped(std::string& out, std::string_view text);

@@ -21,7 +21,6 @@ using engine::SharedAsk;
 using engine::SharedItem;
 using engine::SharedOutcome;
 
-constexpr std::size_t kEpochIdBytes = 16;
 constexpr Duration kGiveBackMax = std::chrono::seconds{1};  // to return everything at the end
 
 bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_value(); }
@@ -220,7 +219,7 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
       [this, amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
        seen = known.seen, callback = std::move(callback)](const Answer& answer) {
         if (!answer.ok()) {
-          failed_.fetch_add(1, std::memory_order_relaxed);
+          count_failure(answer.failure().kind);
           const Failure& failure = answer.failure();
           if (!is_outage(failure.kind)) return callback(DrawFailure{false, named(failure)});
           note_failure(failure);

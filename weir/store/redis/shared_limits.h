@@ -30,6 +30,7 @@
 
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -61,13 +62,14 @@ struct SharedOptions {
 };
 
 struct SharedCounts {
-  std::uint64_t asked = 0;      // decisions sent
-  std::uint64_t answered = 0;   // and answered in time
-  std::uint64_t failed = 0;     // and not
-  std::uint64_t by_policy = 0;  // decided, or refused, by outage policies
-  std::uint64_t turns = 0;      // the breaker opened or closed
-  std::uint64_t losses = 0;     // of data, as seen here
-  std::uint64_t servers = 1;    // alive, as last heard
+  std::uint64_t asked = 0;                               // decisions sent
+  std::uint64_t answered = 0;                            // and answered in time
+  std::uint64_t failed = 0;                              // and not
+  std::array<std::uint64_t, kFailureKinds> failed_by{};  // the same by FailureKind
+  std::uint64_t by_policy = 0;                           // decided, or refused, by outage policies
+  std::uint64_t turns = 0;                               // the breaker opened or closed
+  std::uint64_t losses = 0;                              // of data, as seen here
+  std::uint64_t servers = 1;                             // alive, as last heard
   bool is_out = false;
 };
 
@@ -139,6 +141,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void tick();
   void end_leases();
   void read_hold(HoldId hold, std::function<void(Result<struct HoldRecord>)> next);
+  void count_failure(FailureKind kind);
   void note_failure(const Failure& failure);
   void note_success();
   void beat();
@@ -166,8 +169,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   std::atomic<std::uint64_t> epoch_version_;  // another one with each change
   std::string trouble_;                       // of the last failure
 
-  std::atomic<std::uint64_t> asked_{0}, answered_{0}, failed_{0}, by_policy_{0}, turns_{0},
-      losses_{0}, servers_{1};
+  std::atomic<std::uint64_t> asked_{0}, answered_{0}, by_policy_{0}, turns_{0}, losses_{0},
+      servers_{1};
+  std::array<std::atomic<std::uint64_t>, kFailureKinds> failed_by_{};
   Leases leases_;
   std::atomic<bool> is_ticking_{false};  // since the first lease
   std::vector<std::unique_ptr<Client>> clients_;

@@ -40,7 +40,7 @@ std::string_view decide_script();
 // The same for one bucket, and for buckets only, without a hold, where no data was ever lost;
 // they take less time.
 //   KEYS  as above
-//   ARGV  now, the epoch as last seen, then a blob for each limit
+//   ARGV  now, the epoch as last seen, then a blob for each limit, without its sixth number
 //   reply  0: the epoch is another one, ask decide_script(); else the numbers of the reply above,
 //         without the epoch, as big-endian doubles in one string
 std::string_view one_bucket_script();

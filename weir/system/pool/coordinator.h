@@ -173,6 +173,12 @@ class Coordinator {
   virtual void acquire(std::string_view model, const Amounts& estimate, Instant now,
                        AcquireCallback answered) = 0;
 
+  // Books a job that runs already, since `since`, whatever the limits say: it was admitted while
+  // the coordinator could not be asked. In the windows that contain that instant, if they are
+  // still the current ones, and in flight. Requires a valid estimate.
+  virtual void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant now,
+                     AcquireCallback answered) = 0;
+
   // Settles with what was used: less than the estimate is given back if its window is still
   // the current one, more is counted in the current one. All of it is given back with {}.
   // Requires valid amounts.
@@ -181,6 +187,7 @@ class Coordinator {
 
   // Counts what was used without a grant, at `used_at`, while the coordinator could not be
   // asked: in the windows that contain that instant, if they are still the current ones.
+  // Done: it will be counted, once, as soon as the coordinator can be asked.
   virtual void replay(std::string_view model, const Amounts& used, Instant used_at, Instant now,
                       StatusCallback replayed) = 0;
 

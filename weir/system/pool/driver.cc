@@ -1,13 +1,10 @@
 #include "weir/system/pool/driver.h"
 
-#include <algorithm>
 #include <future>
 #include <utility>
 
 namespace weir::system::pool {
 namespace {
-
-constexpr Duration kIdleInterval = std::chrono::seconds{1};
 
 // Turns a callback into an answer to wait for.
 class Answer {
@@ -84,38 +81,16 @@ Status RunningJob::delegate(const Used& used) {
   return Done{};
 }
 
-Driver::Driver(Pools& pools, Clock& clock) : pools_(pools), clock_(clock) {
-  pools_.set_wakeup([this](Instant) {
-    const std::scoped_lock lock(lock_);
-    earlier_ = true;
-    woken_.notify_one();
-  });
-  thread_ = std::thread([this] { run(); });
+Driver::Driver(Pools& pools, Clock& clock)
+    : pools_(pools), clock_(clock), thread_(clock, [&pools](Instant now) {
+        pools.advance(now);
+        return pools.next_instant();
+      }) {
+  pools_.set_wakeup([this](Instant) { thread_.wake(); });
+  thread_.wake();  // for what came before it was told
 }
 
-Driver::~Driver() {
-  pools_.set_wakeup(nullptr);
-  {
-    const std::scoped_lock lock(lock_);
-    stopping_ = true;
-  }
-  woken_.notify_one();
-  thread_.join();
-}
-
-void Driver::run() {
-  std::unique_lock lock(lock_);
-  while (!stopping_) {
-    lock.unlock();
-    const Instant now = clock_.now();
-    pools_.advance(now);
-    const Instant next = pools_.next_instant();
-    lock.lock();
-    const Duration nap = std::min(later_of(next, now) - now, kIdleInterval);
-    woken_.wait_for(lock, nap, [this] { return earlier_ || stopping_; });
-    earlier_ = false;
-  }
-}
+Driver::~Driver() { pools_.set_wakeup(nullptr); }
 
 Result<RunningJob> Driver::acquire(std::string_view type, std::optional<Duration> patience) {
   Answer answer;

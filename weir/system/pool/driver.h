@@ -14,13 +14,11 @@
 
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
+#include "weir/base/alarm_thread.h"
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
 #include "weir/system/pool/pools.h"
@@ -67,15 +65,9 @@ class Driver {
                              std::optional<Duration> patience = std::nullopt);
 
  private:
-  void run();
-
   Pools& pools_;
   Clock& clock_;
-  std::mutex lock_;
-  std::condition_variable woken_;
-  bool earlier_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  AlarmThread thread_;
 };
 
 }  // namespace weir::system::pool

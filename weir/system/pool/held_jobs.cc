@@ -58,16 +58,32 @@ JobTurn HeldJobs::begin(const std::shared_ptr<Turn>& turn, JobId job) {
   return {.ticket = job};
 }
 
+HoldSettings HeldJobs::settings() const {
+  const std::scoped_lock lock(lock_);
+  return settings_;
+}
+
+void HeldJobs::change(const HoldSettings& settings) {
+  WEIR_ASSERT(validate_hold_settings(settings).ok());
+  const std::scoped_lock lock(lock_);
+  settings_ = settings;
+}
+
+Result<Duration> HeldJobs::hold_of(const std::optional<Duration>& asked) const {
+  const HoldSettings settings = this->settings();
+  const Duration hold = asked.value_or(settings.hold);
+  if (hold >= kHoldLeast && hold <= settings.hold_max) return hold;
+  return bad_argument(
+      fmt::format("hold is {} ms, but it must be {} to {} ms; ask for less, or "
+                  "raise hold_max of the pools",
+                  ms_of(hold), ms_of(kHoldLeast), ms_of(settings.hold_max)));
+}
+
 Result<JobTurn> HeldJobs::acquire(const JobAsk& ask, Instant now, JobAnswered answered) {
-  const Duration hold = ask.hold.value_or(settings_.hold);
-  if (hold < kHoldLeast || hold > settings_.hold_max) {
-    return bad_argument(
-        fmt::format("hold is {} ms, but it must be {} to {} ms; ask for less, or "
-                    "raise hold_max of the pools",
-                    ms_of(hold), ms_of(kHoldLeast), ms_of(settings_.hold_max)));
-  }
+  const Result<Duration> hold = hold_of(ask.hold);
+  if (!hold) return hold.error();
   const auto turn = std::make_shared<Turn>(std::move(answered));
-  const Result<JobId> job = pools_->submit({.type = ask.type, .patience = ask.wait, .hold = hold},
+  const Result<JobId> job = pools_->submit({.type = ask.type, .patience = ask.wait, .hold = *hold},
                                            now, callback_of(turn));
   if (!job) return job.error();
   return begin(turn, *job);
@@ -101,6 +117,13 @@ Result<Settlement> HeldJobs::fail(HoldId job, const std::optional<Used>& used, I
 Result<Settlement> HeldJobs::reject(HoldId job, const Used& used, Instant now) {
   if (Status held = check(job); !held) return std::move(held).error();
   return pools_->reject(job.number, used, now);
+}
+
+Result<Instant> HeldJobs::renew(HoldId job, const std::optional<Duration>& hold, Instant now) {
+  if (Status held = check(job); !held) return std::move(held).error();
+  const Result<Duration> span = hold_of(hold);
+  if (!span) return span.error();
+  return pools_->renew(job.number, *span, now);
 }
 
 Status HeldJobs::check(HoldId job) const {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -85,16 +86,24 @@ class HeldJobs {
   Result<Settlement> fail(HoldId job, const std::optional<Used>& used, Instant now);
   Result<Settlement> reject(HoldId job, const Used& used, Instant now);
 
+  // A job that runs needs longer: its hold begins anew, as long as it would be now if it names
+  // none. The instant at which it expires.
+  Result<Instant> renew(HoldId job, const std::optional<Duration>& hold, Instant now);
+
   Pools& pools() noexcept { return *pools_; }
-  const HoldSettings& settings() const noexcept { return settings_; }
+  HoldSettings settings() const;
+  // Of holds that begin from now on. Requires valid settings.
+  void change(const HoldSettings& settings);
 
  private:
   struct Turn;
   JobCallback callback_of(const std::shared_ptr<Turn>& turn) const;
   static JobTurn begin(const std::shared_ptr<Turn>& turn, JobId job);
   Status check(HoldId job) const;
+  Result<Duration> hold_of(const std::optional<Duration>& asked) const;
 
-  const HoldSettings settings_;
+  mutable std::mutex lock_;
+  HoldSettings settings_;  // guarded by the lock
   const std::uint64_t owner_;
   std::unique_ptr<Pools> pools_;  // first to go: nothing is called after it
 };

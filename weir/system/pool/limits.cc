@@ -96,7 +96,10 @@ Result<Pool> make_published_pool(const ModelLimits& limits, const Usage& used,
   const auto consider = [&](double slots) {
     if (!least || slots < *least) least = slots;
   };
-  if (limits.concurrent) consider(static_cast<double>(*limits.concurrent / instances));
+  if (limits.concurrent) {
+    const std::int64_t places = *limits.concurrent / instances;  // rounded down, as there
+    consider(static_cast<double>(places));
+  }
   for (const Dimension rate : kRates) {
     if (const std::optional<std::int64_t>& share = pool.left.of(rate)) {
       consider(std::floor(static_cast<double>(*share) / static_cast<double>(average.of(rate))));

@@ -179,7 +179,8 @@ void LocalCoordinator::stop(Instant now, StatusCallback stopped) {
   if (stopped) stopped(now, Done{});
 }
 
-Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate, Instant now) {
+std::variant<LocalFleet::Model*, Refusal> LocalCoordinator::find(std::string_view name,
+                                                                 Instant now) {
   if (!is_member()) {
     return refusal(Refused::kStopped, {}, kForever, "stopped: the coordinator is not running");
   }
@@ -195,6 +196,25 @@ Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate
     return refusal(Refused::kUnknownModel, {}, kForever,
                    fmt::format("unknown_model: there is no model {}", in_quotes(name)));
   }
+  return model;
+}
+
+Grant LocalCoordinator::make_grant(std::string_view name, LocalFleet::Model& model,
+                                   const Amounts& estimate) {
+  model.in_flight += 1;
+  return {.id = fleet_->next_grant_++,
+          .fence = member_->number,
+          .model = std::string(name),
+          .estimate = estimate,
+          .minute = model.minute,
+          .day = model.day,
+          .used = model.used};
+}
+
+Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate, Instant now) {
+  std::variant<LocalFleet::Model*, Refusal> found = find(name, now);
+  if (Refusal* const refused = std::get_if<Refusal>(&found)) return std::move(*refused);
+  LocalFleet::Model* const model = std::get<LocalFleet::Model*>(found);
   for (const Dimension rate : kRates) {
     const std::optional<std::int64_t>& limit = model->limits.rates.of(rate);
     const std::int64_t wanted = estimate.of(rate);
@@ -219,16 +239,9 @@ Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate
                                model->in_flight, *model->limits.concurrent));
   }
   for (const Dimension rate : kRates) add(model->used, rate, estimate.of(rate));
-  model->in_flight += 1;
-  Grant grant{.id = fleet_->next_grant_++,
-              .fence = member_->number,
-              .model = std::string(name),
-              .estimate = estimate,
-              .minute = model->minute,
-              .day = model->day,
-              .used = model->used};
-  member_->grants.emplace(grant.id, grant);
-  return grant;
+  Grant granted = make_grant(name, *model, estimate);
+  member_->grants.emplace(granted.id, granted);
+  return granted;
 }
 
 void LocalCoordinator::acquire(std::string_view model, const Amounts& estimate, Instant now,
@@ -237,6 +250,30 @@ void LocalCoordinator::acquire(std::string_view model, const Amounts& estimate, 
   Acquired answer = decide(model, estimate, now);
   lock.unlock();
   answered(now, std::move(answer));
+}
+
+void LocalCoordinator::adopt(std::string_view name, const Amounts& estimate, Instant since,
+                             Instant now, AcquireCallback answered) {
+  LocalFleet::Lock lock(fleet_->lock_);
+  std::variant<LocalFleet::Model*, Refusal> found = find(name, now);
+  if (Refusal* const refused = std::get_if<Refusal>(&found)) {
+    lock.unlock();
+    answered(now, std::move(*refused));
+    return;
+  }
+  LocalFleet::Model& model = *std::get<LocalFleet::Model*>(found);
+  Grant granted = make_grant(name, model, estimate);
+  granted.minute = window_begin(Dimension::kTokensPerMinute, since);
+  granted.day = window_begin(Dimension::kTokensPerDay, since);
+  for (const Dimension rate : kRates) {
+    const bool is_current =
+        window_of(rate) == kMinute ? granted.minute == model.minute : granted.day == model.day;
+    if (is_current) add(model.used, rate, estimate.of(rate));
+  }
+  granted.used = model.used;
+  member_->grants.emplace(granted.id, granted);
+  lock.unlock();
+  answered(now, std::move(granted));
 }
 
 void LocalCoordinator::release(const Grant& grant, const Amounts& used, Instant now,

@@ -22,6 +22,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "weir/system/pool/coordinator.h"
@@ -100,6 +101,8 @@ class LocalCoordinator final : public Coordinator {
   void stop(Instant now, StatusCallback stopped) override;
   void acquire(std::string_view model, const Amounts& estimate, Instant now,
                AcquireCallback answered) override;
+  void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant now,
+             AcquireCallback answered) override;
   void release(const Grant& grant, const Amounts& used, Instant now,
                ReleaseCallback released) override;
   void replay(std::string_view model, const Amounts& used, Instant used_at, Instant now,
@@ -108,7 +111,10 @@ class LocalCoordinator final : public Coordinator {
   void report(Instant now, ReportCallback reported) override;
 
  private:
+  // The model, or why there is none to ask.
+  std::variant<LocalFleet::Model*, Refusal> find(std::string_view name, Instant now);
   Acquired decide(std::string_view name, const Amounts& estimate, Instant now);
+  Grant make_grant(std::string_view name, LocalFleet::Model& model, const Amounts& estimate);
   bool is_member() const { return member_ && !member_->is_stopped; }
 
   std::shared_ptr<LocalFleet> fleet_;

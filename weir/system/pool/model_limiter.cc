@@ -94,11 +94,9 @@ void ModelLimiter::fail() noexcept {
 void ModelLimiter::set_limits(const Rates& limits) noexcept {
   for (const Dimension rate : kRates) {
     Counter& counter = counters_[static_cast<std::size_t>(rate)];
-    if (rule_ == LimiterRule::kStrict) {
-      counter.limit = limits.of(rate);
-    } else if (counter.limit && limits.of(rate)) {
-      counter.limit = limits.of(rate);
-    }
+    // The published rule neither adds a dimension nor takes one away.
+    const bool is_there = counter.limit && limits.of(rate);
+    if (rule_ == LimiterRule::kStrict || is_there) counter.limit = limits.of(rate);
   }
 }
 

@@ -89,6 +89,7 @@ Grant OutageCoordinator::keep(std::string_view name, Grant inner, const Reservat
     grant.minute = window_begin(Dimension::kTokensPerMinute, now);
     grant.day = window_begin(Dimension::kTokensPerDay, now);
   }
+  if (inner.fence == 0) own_.insert(grant.id);
   held_[grant.id] = {std::string(name), std::move(inner), reservation, now};
   return grant;
 }
@@ -139,9 +140,10 @@ void OutageCoordinator::acquire(std::string_view model, const Amounts& estimate,
 
 void OutageCoordinator::answer(Instant now, std::string_view name, const Amounts& estimate,
                                Acquired answer, const AcquireCallback& answered) {
-  bool is_unsent = false;
+  std::set<std::uint64_t> adopting;
   std::unique_lock lock(lock_);
   if (Grant* const grant = std::get_if<Grant>(&answer)) {
+    adopting = own_;
     Reservation reservation{.estimate = estimate};
     if (ModelLimiter* const counters = model(name)) {
       reservation = counters->reserve_anyway(estimate, now);
@@ -156,15 +158,54 @@ void OutageCoordinator::answer(Instant now, std::string_view name, const Amounts
     set_shares();
     // One answer that is missing is not an outage yet: nobody will say that it is over.
     const Grant* const admitted = std::get_if<Grant>(&answer);
-    if (admitted != nullptr && !was_out) {
-      held_[admitted->id].is_reported = true;
-      add_unsent(admitted->model, estimate, now);
-      is_unsent = true;
-    }
+    if (admitted != nullptr && !was_out) adopting = {admitted->id};
   }
   lock.unlock();
-  if (is_unsent) send_again(now);
+  if (!adopting.empty()) adopt_own(adopting, now);
   answered(now, std::move(answer));
+}
+
+void OutageCoordinator::adopt_own(const std::set<std::uint64_t>& ids, Instant now) {
+  struct Job {
+    std::uint64_t id;
+    std::string model;
+    Amounts estimate;
+    Instant since;
+  };
+  std::vector<Job> jobs;
+  {
+    const std::scoped_lock lock(lock_);
+    for (const std::uint64_t id : ids) {
+      if (own_.erase(id) == 0) continue;
+      const Held& held = held_.at(id);
+      jobs.push_back({id, held.model, held.reservation.estimate, held.granted_at});
+    }
+  }
+  for (const Job& job : jobs) {
+    inner_->adopt(
+        job.model, job.estimate, job.since, now,
+        [this, id = job.id](Instant at, const Acquired& answer) { adopted(id, at, answer); });
+  }
+}
+
+void OutageCoordinator::adopted(std::uint64_t id, Instant now, const Acquired& answer) {
+  std::unique_lock lock(lock_);
+  Held& held = held_.at(id);
+  const std::optional<Amounts> used = held.ended;
+  if (const Grant* const grant = std::get_if<Grant>(&answer)) {
+    held.grant = *grant;
+    if (!used) return;
+    held_.erase(id);
+    lock.unlock();
+    release_inner(*grant, *used, now, [](Instant, Released) {});
+    return;
+  }
+  if (used) {
+    add_unsent(held.model, *used, held.granted_at);
+    held_.erase(id);
+  } else {
+    own_.insert(id);
+  }
 }
 
 void OutageCoordinator::add_unsent(const std::string& model, const Amounts& used, Instant used_at) {
@@ -183,26 +224,25 @@ void OutageCoordinator::release(const Grant& grant, const Amounts& used, Instant
     released(now, Released::kNotHeld);
     return;
   }
+  if (ModelLimiter* const counters = model(grant.model)) {
+    counters->finish(found->second.reservation, used, now);
+  }
+  const bool is_own = own_.erase(grant.id) > 0;
+  if (!is_own && found->second.grant.fence == 0) {
+    // It is being adopted.
+    found->second.ended = used;
+    lock.unlock();
+    released(now, Released::kSettled);
+    return;
+  }
   const Held held = std::move(found->second);
   held_.erase(found);
-  if (ModelLimiter* const counters = model(grant.model)) {
-    counters->finish(held.reservation, used, now);
-  }
-  if (held.grant.fence != 0) {
+  if (!is_own) {
     lock.unlock();
     release_inner(held.grant, used, now, released);
     return;
   }
-  // Of what was admitted here the coordinator knows at most the estimate.
-  Amounts unknown = used;
-  if (held.is_reported) {
-    const Amounts& known = held.reservation.estimate;
-    unknown.tokens = std::max<std::int64_t>(0, used.tokens - known.tokens);
-    unknown.requests = std::max<std::int64_t>(0, used.requests - known.requests);
-  }
-  if (unknown != Amounts{}) {
-    add_unsent(grant.model, unknown, held.is_reported ? now : held.granted_at);
-  }
+  if (used != Amounts{}) add_unsent(grant.model, used, held.granted_at);
   const bool is_out = is_out_;
   lock.unlock();
   if (!is_out) send_again(now);
@@ -246,19 +286,17 @@ void OutageCoordinator::allocated(Instant now, const Allocation& allocation) {
 }
 
 void OutageCoordinator::reachable(Instant now, bool is_reachable) {
+  std::set<std::uint64_t> adopting;
   {
     const std::scoped_lock lock(lock_);
     is_out_ = !is_reachable;
-    if (is_reachable) {
-      for (auto& [id, held] : held_) {
-        if (held.grant.fence != 0 || held.is_reported) continue;
-        held.is_reported = true;
-        add_unsent(held.model, held.reservation.estimate, held.granted_at);
-      }
-    }
     set_shares();
+    adopting = own_;
   }
-  if (is_reachable) send_again(now);
+  if (is_reachable) {
+    adopt_own(adopting, now);
+    send_again(now);
+  }
   listener_->reachable(now, is_reachable);
 }
 

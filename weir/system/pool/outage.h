@@ -9,9 +9,9 @@
 //
 //   std::make_unique<OutageCoordinator>(std::move(redis), OutagePolicy::kLocal)
 //
-// What was used meanwhile is reported when the coordinator is back: what ended, and the
-// estimates of what still runs. Releases that did not arrive are sent again then. Both are
-// bounded: usage is added up by model and minute, of the current day only.
+// When the coordinator is back it is told what was used meanwhile, and it adopts what still
+// runs: that counts there from then on, in flight too. Releases that did not arrive are sent
+// again. All of it is bounded: usage is added up by model and minute, of the current day only.
 //
 // Thread safety: every function may be called from any thread.
 
@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,10 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
                AcquireCallback answered) override;
   void release(const Grant& grant, const Amounts& used, Instant now,
                ReleaseCallback released) override;
+  void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant now,
+             AcquireCallback answered) override {
+    inner_->adopt(model, estimate, since, now, std::move(answered));
+  }
   void replay(std::string_view model, const Amounts& used, Instant used_at, Instant now,
               StatusCallback replayed) override {
     inner_->replay(model, used, used_at, now, std::move(replayed));
@@ -77,7 +82,7 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
     Grant grant{};  // the coordinator's own; fence 0: none
     Reservation reservation{};
     Instant granted_at{};
-    bool is_reported = false;  // its estimate was replayed
+    std::optional<Amounts> ended{};  // what it used, while the coordinator adopts it
   };
   using Unsent = std::map<std::pair<std::string, Instant>, Amounts>;  // by model and minute
 
@@ -93,7 +98,10 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   void add_unsent(const std::string& model, const Amounts& used, Instant used_at);
   void answer(Instant now, std::string_view model, const Amounts& estimate, Acquired answer,
               const AcquireCallback& answered);
+  // Without the lock.
   void send_again(Instant now);
+  void adopt_own(const std::set<std::uint64_t>& ids, Instant now);
+  void adopted(std::uint64_t id, Instant now, const Acquired& answer);
   void release_inner(const Grant& grant, const Amounts& used, Instant now,
                      const ReleaseCallback& released);
 
@@ -106,6 +114,7 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   std::int64_t instance_count_ = 0;  // 0: never known
   std::map<std::string, ModelLimiter, std::less<>> models_;
   std::map<std::uint64_t, Held> held_;
+  std::set<std::uint64_t> own_;  // of them, those that the coordinator does not know of
   Unsent unsent_usage_;
   std::vector<std::pair<Grant, Amounts>> unsent_releases_;
   std::uint64_t last_id_ = 0;

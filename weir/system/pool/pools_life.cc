@@ -107,6 +107,8 @@ bool Pools::attempt(Job& job, Work& work) {
   }
   if (memory_ && is_strict() && !memory_->try_take(job.type)) {
     limiter.cancel(*reservation, work.now);
+    job.why = memory_->fits(job.type) ? "the memory of its type is in use"
+                                      : "it takes more memory than its type has";
     return false;
   }
   job.reservation = *reservation;

@@ -91,6 +91,8 @@ void Pools::apply(const Settings& settings, Instant now) {
       settings_.ratios.interval > Duration{0} ? work.now + settings_.ratios.interval : kForever;
   shares_.change(settings_.types, *ratios, settings_.ratios);
   apply_ratios(work);
+  // With other estimates the coordinator may answer otherwise.
+  for (std::size_t i = 0; i < models_.size(); ++i) forget_refusals(i);
   drain(work);
   conclude(lock, work);
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,11 @@ struct Exchange {
     return false;
   }
   bool fail(const Error& error) { return fail(problem_of(error.code), error.message); }
+
+  // The one value of a parameter of the query; `value` stays as it is when there is none. False:
+  // the problem is written.
+  bool read_query(std::string_view name, std::string_view& value);
+  bool read_query(std::string_view name, std::int64_t& value);  // 0 or more
 
   // A system's gate has more room than a moment ago: somebody may wait for it.
   void try_waiters() { api.engine().try_waiters(now); }

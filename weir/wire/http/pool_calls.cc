@@ -139,6 +139,24 @@ void release_job(Exchange& exchange) {
                     *settlement);
 }
 
+void renew_job(Exchange& exchange) {
+  HeldJobs* const jobs = pools_of(exchange);
+  if (jobs == nullptr) return;
+  Texts texts;
+  const Result<JobRenewal> renewal = read_job_renewal(exchange.call.body, texts);
+  if (!renewal) {
+    exchange.fail(renewal.error());
+    return;
+  }
+  const Result<Instant> expires_at = jobs->renew(renewal->job, renewal->hold, exchange.now);
+  if (!expires_at) {
+    exchange.fail(expires_at.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_renewal(exchange.answer.body, renewal->job, *expires_at, exchange.now);
+}
+
 void show_pools(Exchange& exchange) {
   HeldJobs* const jobs = pools_of(exchange);
   if (jobs == nullptr) return;

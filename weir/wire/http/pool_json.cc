@@ -16,79 +16,6 @@ namespace {
 namespace pool = system::pool;
 using pool::Dimension;
 
-constexpr Member<pool::JobAsk> kAskMembers[] = {
-    {"type", [](Reader& in, pool::JobAsk& into) { return in.text("type", into.type); }},
-    {"wait",
-     [](Reader& in, pool::JobAsk& into) { return in.duration("wait", into.wait.emplace()); }},
-    {"hold",
-     [](Reader& in, pool::JobAsk& into) { return in.duration("hold", into.hold.emplace()); }},
-};
-
-// A count of what was used. Whoever leaves out the requests made one.
-template <auto Member>
-bool read_used(Reader& in, std::string_view what, JobRelease& into) {
-  std::int64_t number = 0;
-  if (!in.integer(what, number)) return false;
-  if (number < 0 || number > pool::kAmountMax) {
-    return in.wrong(what, fmt::format("{}", number), fmt::format("from 0 to {}", pool::kAmountMax),
-                    "what was used");
-  }
-  if (!into.used) into.used = pool::Used{.requests = 1};
-  (*into.used).*Member = number;
-  return true;
-}
-
-constexpr Member<JobRelease> kReleaseMembers[] = {
-    {"job",
-     [](Reader& in, JobRelease& into) {
-       std::string_view text;
-       if (!in.text("job", text)) return false;
-       const std::optional<HoldId> job = read_hold(text);
-       if (!job) {
-         return in.wrong("job", fmt::format("'{}'", text.substr(0, kHoldTextBytesMax)),
-                         "the name of a job", "the one that the acquire was answered with");
-       }
-       into.job = *job;
-       return true;
-     }},
-    {"requests",
-     [](Reader& in, JobRelease& into) {
-       return read_used<&pool::Used::requests>(in, "requests", into);
-     }},
-    {"input_tokens",
-     [](Reader& in, JobRelease& into) {
-       return read_used<&pool::Used::input_tokens>(in, "input_tokens", into);
-     }},
-    {"output_tokens",
-     [](Reader& in, JobRelease& into) {
-       return read_used<&pool::Used::output_tokens>(in, "output_tokens", into);
-     }},
-    {"cached_tokens",
-     [](Reader& in, JobRelease& into) {
-       return read_used<&pool::Used::cached_tokens>(in, "cached_tokens", into);
-     }},
-    {"failed", [](Reader& in, JobRelease& into) { return in.flag("failed", into.failed); }},
-    {"delegate",
-     [](Reader& in, JobRelease& into) { return in.flag("delegate", into.delegate.emplace()); }},
-};
-
-template <typename Body>
-Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Member<Body>> members) {
-  if (Status status = check_body(body); !status) return std::move(status).error();
-  Body into;
-  Reader in(body, texts);
-  if (!in.object("body", members, into) || !in.end()) return in.error();
-  return into;
-}
-
-void append_optional(std::string& out, const std::optional<std::int64_t>& number) {
-  if (number) {
-    append_int(out, *number);
-  } else {
-    out += "null";
-  }
-}
-
 // {"limit":100,"used":40,"remaining":60}; limit and remaining null: not limited.
 void append_counter(std::string& out, const std::optional<std::int64_t>& limit, std::int64_t used) {
   out += R"({"limit":)";
@@ -264,31 +191,6 @@ void append_resource(std::string& out, std::string_view name, const std::optiona
 
 }  // namespace
 
-Result<pool::JobAsk> read_job_ask(std::string_view body, Texts& texts) {
-  Result<pool::JobAsk> ask = read_body<pool::JobAsk>(body, texts, kAskMembers);
-  if (ask && ask->type.empty()) {
-    return bad_argument(R"(body: type is missing; write the job type, such as {"type":"summary"})");
-  }
-  return ask;
-}
-
-Result<JobRelease> read_job_release(std::string_view body, Texts& texts) {
-  Result<JobRelease> release = read_body<JobRelease>(body, texts, kReleaseMembers);
-  if (!release) return release;
-  if (!release->job) {
-    return bad_argument("body: job is missing; write the one that the acquire was answered with");
-  }
-  if (release->failed && release->delegate) {
-    return bad_argument("body: 'failed' and 'delegate' are both there; write one of them");
-  }
-  if (!release->used && !release->failed) {
-    return bad_argument(
-        "body: it does not say what was used; write 'requests', 'input_tokens', 'output_tokens' "
-        "and 'cached_tokens', or 'failed': true");
-  }
-  return release;
-}
-
 void append_job_start(std::string& out, const pool::HeldStart& held, Instant now) {
   const pool::Start& start = held.start;
   out += R"({"verdict":"allowed","job":")";
@@ -303,6 +205,16 @@ void append_job_start(std::string& out, const pool::HeldStart& held, Instant now
   append_instant(out, start.expires_at);
   out += R"(,"expires_in_ms":)";
   append_int(out, ms_until(start.expires_at, now));
+  out += '}';
+}
+
+void append_renewal(std::string& out, HoldId job, Instant expires_at, Instant now) {
+  out += R"({"state":"active","job":")";
+  append_hold(out, job);
+  out += R"(","expires":)";
+  append_instant(out, expires_at);
+  out += R"(,"expires_in_ms":)";
+  append_int(out, ms_until(expires_at, now));
   out += '}';
 }
 

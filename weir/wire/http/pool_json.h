@@ -29,7 +29,15 @@ struct JobRelease {
 };
 Result<JobRelease> read_job_release(std::string_view body, Texts& texts);
 
+// The body of POST /v1/pool/renew.
+struct JobRenewal {
+  HoldId job{};
+  std::optional<Duration> hold{};
+};
+Result<JobRenewal> read_job_renewal(std::string_view body, Texts& texts);
+
 void append_job_start(std::string& out, const system::pool::HeldStart& held, Instant now);
+void append_renewal(std::string& out, HoldId job, Instant expires_at, Instant now);
 void append_job_refusal(std::string& out, const system::pool::JobRefusal& refusal, Instant now);
 // `state`: `settled`, `failed` or `rejected`.
 void append_settlement(std::string& out, std::string_view state,

@@ -133,6 +133,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/pool/release", Role::kDecide, release_job, "pool_release",
           "End a job with what it used, or let it go on to the next model.", "JobRelease",
           "JobEnd"},
+    Route{"POST", "/v1/pool/renew", Role::kDecide, renew_job, "pool_renew",
+          "Let a job run longer, counted from now.", "JobRenewal", "JobRenewed"},
     Route{"GET", "/v1/pool", Role::kObserve, show_pools, "pool",
           "Show pools, shares, windows, who runs and who waits, here and in the fleet.", "",
           "Pools"},

@@ -74,6 +74,7 @@ void release_tasks(Exchange& exchange);
 void show_sampling(Exchange& exchange);
 void acquire_job(Exchange& exchange);  // pool_calls.cc
 void release_job(Exchange& exchange);
+void renew_job(Exchange& exchange);
 void show_pools(Exchange& exchange);
 void show_allocation(Exchange& exchange);
 void submit_transaction(Exchange& exchange);  // throttle_calls.cc

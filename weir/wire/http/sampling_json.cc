@@ -68,14 +68,6 @@ Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
   return read;
 }
 
-void append_optional(std::string& out, std::optional<std::int64_t> number) {
-  if (number) {
-    append_int(out, *number);
-  } else {
-    out += "null";
-  }
-}
-
 void append_environment(std::string& out, const sampling::EnvironmentReading& environment) {
   out += R"({"environment":)";
   append_quoted(out, environment.name);

@@ -60,6 +60,14 @@ void append_unsigned(std::string& out, std::uint64_t value) {
   out.append(digits.data(), end);
 }
 
+void append_optional(std::string& out, std::optional<std::int64_t> value) {
+  if (value) {
+    append_int(out, *value);
+  } else {
+    out += "null";
+  }
+}
+
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {

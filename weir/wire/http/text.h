@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ namespace weir::wire::http {
 
 void append_int(std::string& out, std::int64_t value);
 void append_unsigned(std::string& out, std::uint64_t value);
+// null: there is none.
+void append_optional(std::string& out, std::optional<std::int64_t> value);
 
 // In quotes, escaped.
 void append_quoted(std::string& out, std::string_view text);

@@ -36,6 +36,8 @@ constexpr std::array kCommands = {
     Command{"WEIR.POOL.RELEASE", 3, -1, Role::kDecide, kOneByOne, run_pool_release,
             "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] [FAILED | REJECTED | DELEGATE]",
             "End a job with what it used, or let it go on to the next model."},
+    Command{"WEIR.POOL.RENEW", 2, 4, Role::kDecide, kOneByOne, run_pool_renew,
+            "job [HOLD duration]", "Let a job run longer, counted from now."},
     Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [name=value ...]",
             "Show what one key of a limit has left."},
     Command{"WEIR.HEAVIEST", 2, 3, Role::kObserve, kOneByOne, run_heaviest, "limit [count]",

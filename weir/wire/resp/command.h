@@ -76,6 +76,7 @@ std::size_t run_reload(Run& run);
 // pool.cc
 std::size_t run_pool_acquire(Run& run);
 std::size_t run_pool_release(Run& run);
+std::size_t run_pool_renew(Run& run);
 // A start or a refusal as a map; the absence of an answer as an error.
 void write_job_answer(const system::pool::JobAnswer& answer, Instant now, Reply& reply);
 

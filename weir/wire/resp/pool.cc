@@ -1,6 +1,7 @@
 // Commands about jobs of the pools.
 //
 //   WEIR.POOL.ACQUIRE summary WAIT 30s
+//   WEIR.POOL.RENEW 00c0ffee00c0ffee-42 HOLD 10m
 //   WEIR.POOL.RELEASE 00c0ffee00c0ffee-42 REQUESTS 1 INPUT 4100 OUTPUT 900
 
 #include <fmt/format.h>
@@ -160,6 +161,30 @@ void write_turn(Run& run, const Result<pool::JobTurn>& turn) {
   }
 }
 
+// Nothing: it is none, and the error is written.
+std::optional<HoldId> job_of(Run& run, std::string_view word) {
+  const std::optional<HoldId> job = read_hold(word);
+  if (!job) {
+    run.reply.write_error(fmt::format(
+        "BADARG '{}' is not a job, which looks like 00c0ffee00c0ffee-42; write the one that "
+        "WEIR.POOL.ACQUIRE named",
+        word.substr(0, kHoldTextBytesMax)));
+  }
+  return job;
+}
+
+Result<std::optional<Duration>> read_renewal(Words words) {
+  if (words.empty()) return std::optional<Duration>();
+  if (words.size() != 2 || !is_word(words[0], "HOLD")) {
+    return bad_argument(
+        fmt::format("BADARG {} is no option; write nothing, or HOLD and a duration such as 10m",
+                    in_quotes(words[0])));
+  }
+  const Result<Duration> span = engine::parse_span("HOLD", words[1]);
+  if (!span) return span.error();
+  return std::optional(*span);
+}
+
 std::string_view word_of(Ending ending) {
   if (ending == Ending::kFailed) return "failed";
   return ending == Ending::kRejected ? "rejected" : "settled";
@@ -195,14 +220,8 @@ std::size_t run_pool_release(Run& run) {
   pool::HeldJobs* const jobs = pools_of(run);
   if (jobs == nullptr) return 1;
   const Words words = run.arguments(0);
-  const std::optional<HoldId> job = read_hold(words[0]);
-  if (!job) {
-    run.reply.write_error(fmt::format(
-        "BADARG '{}' is not a job, which looks like 00c0ffee00c0ffee-42; write the one that "
-        "WEIR.POOL.ACQUIRE named",
-        words[0].substr(0, kHoldTextBytesMax)));
-    return 1;
-  }
+  const std::optional<HoldId> job = job_of(run, words[0]);
+  if (!job) return 1;
   const Result<Release> release = read_release(words.subspan(1));
   if (!release) {
     write_error(release.error(), run.reply);
@@ -227,6 +246,29 @@ std::size_t run_pool_release(Run& run) {
   run.reply.write_bulk(fmt::format("{}", settlement->total_cost));
   run.reply.write_entry("overage_tokens", settlement->overage.tokens);
   run.reply.write_entry("overage_requests", settlement->overage.requests);
+  return 1;
+}
+
+std::size_t run_pool_renew(Run& run) {
+  pool::HeldJobs* const jobs = pools_of(run);
+  if (jobs == nullptr) return 1;
+  const Words words = run.arguments(0);
+  const std::optional<HoldId> job = job_of(run, words[0]);
+  if (!job) return 1;
+  const Result<std::optional<Duration>> hold = read_renewal(words.subspan(1));
+  if (!hold) {
+    write_error(hold.error(), run.reply);
+    return 1;
+  }
+  const Result<Instant> expires_at = jobs->renew(*job, *hold, run.now);
+  if (!expires_at) {
+    write_error(expires_at.error(), run.reply);
+    return 1;
+  }
+  run.reply.begin_map(2);
+  run.reply.write_bulk("state");
+  run.reply.write_bulk("active");
+  run.reply.write_entry("expires_in_ms", ms_until(*expires_at, run.now));
   return 1;
 }
 

@@ -1,17 +1,15 @@
-// Compute: what changes the ledger, what shows it, and a worker's queries.
+// The ledger: what changes it, and what shows it.
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "weir/engine/quantity.h"
 #include "weir/wire/http/compute_json.h"
 #include "weir/wire/http/compute_parts.h"
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/headers.h"
 #include "weir/wire/http/routes.h"
 #include "weir/wire/http/text.h"
 
@@ -32,16 +30,6 @@ std::shared_ptr<LedgerService> ledger_of(Exchange& exchange) {
                   "and restart, or ask the one that has");
   }
   return ledger;
-}
-
-std::shared_ptr<compute::SharedWorker> worker_of(Exchange& exchange) {
-  std::shared_ptr<compute::SharedWorker> worker = exchange.api.host().compute().worker;
-  if (worker == nullptr) {
-    exchange.fail(Problem::kNotFound,
-                  "compute: this weir is no worker; write 'compute: { worker: { ... } }' in "
-                  "weir.yaml and restart, or ask one that is");
-  }
-  return worker;
 }
 
 void answer_fault(Exchange& exchange, compute::Fault fault, std::string_view detail) {
@@ -113,36 +101,9 @@ void change_as(Exchange& exchange, Op op, const std::array<std::string_view, kCo
   });
 }
 
-// The one value of a parameter of the query, if it is given.
-std::optional<Result<std::string_view>> given(const Exchange& exchange, std::string_view name) {
-  if (!exchange.query.has(name)) return std::nullopt;
-  return exchange.query.one(name);
-}
-
-bool read_number(Exchange& exchange, std::string_view name, std::int64_t& value) {
-  const auto text = given(exchange, name);
-  if (!text) return true;
-  if (!*text) return exchange.fail(text->error());
-  const Result<std::int64_t> number =
-      engine::parse_count(std::string("query: ") + std::string(name), **text, 0, kTermMax);
-  if (!number) return exchange.fail(number.error());
-  value = *number;
-  return true;
-}
-
-bool read_word(Exchange& exchange, std::string_view name, std::string_view& value) {
-  const auto text = given(exchange, name);
-  if (!text) return true;
-  if (!*text) return exchange.fail(text->error());
-  value = **text;
-  return true;
-}
-
 }  // namespace
 
 ComputeParts Host::compute() noexcept { return {}; }
-
-// --- the ledger
 
 void lock_tokens(Exchange& exchange) {
   change_as(exchange, Op::kLock,
@@ -299,7 +260,7 @@ void show_clusters(Exchange& exchange) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
   if (ledger == nullptr) return;
   std::int64_t after = 0;
-  if (!read_number(exchange, "after", after)) return;
+  if (!exchange.read_query("after", after)) return;
   ledger->read(exchange.now, [&](const LedgerView& view) {
     std::string& out = exchange.answer.body;
     exchange.answer.content_type = kJsonType;
@@ -355,7 +316,7 @@ void show_allocations(Exchange& exchange) {
     return;
   }
   std::int64_t epoch = -1;
-  if (!read_number(exchange, "epoch", epoch)) return;
+  if (!exchange.read_query("epoch", epoch)) return;
   const auto show = [&](const compute::Ledger& of, compute::Block block, Duration epoch_time) {
     const compute::Allocations found = of.allocations(of.worker_id(*worker).value_or(0), block);
     AllocationsDocument document{
@@ -387,8 +348,8 @@ void show_history(Exchange& exchange) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
   if (ledger == nullptr) return;
   compute::HistoryChoice choice;
-  if (!read_number(exchange, "after", choice.after)) return;
-  if (!read_word(exchange, "wallet", choice.wallet)) return;
+  if (!exchange.read_query("after", choice.after)) return;
+  if (!exchange.read_query("wallet", choice.wallet)) return;
   const auto rows = ledger->history(choice);
   if (!rows) {
     exchange.fail(rows.error());
@@ -396,140 +357,6 @@ void show_history(Exchange& exchange) {
   }
   exchange.answer.content_type = kJsonType;
   append_history(exchange.answer.body, *rows);
-}
-
-// --- a worker
-
-void admit_query(Exchange& exchange) {
-  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
-  if (worker == nullptr) return;
-  Texts texts;
-  const Result<QueryBody> body = read_query(exchange.call.body, texts);
-  if (!body) {
-    exchange.fail(body.error());
-    return;
-  }
-  compute::Admission said;
-  {
-    const std::scoped_lock lock(*worker);
-    said = body->dry_run ? worker->locked().peek(body->portal, exchange.now)
-                         : worker->locked().admit(body->portal, body->cost_micro, exchange.now);
-  }
-  exchange.answer.status = status_of(said.outcome);
-  exchange.answer.content_type = kJsonType;
-  append_admission(exchange.answer.body, said);
-  if (said.outcome != compute::QueryOutcome::kAccepted && said.retry_after) {
-    Decision decision;
-    decision.verdict = Verdict::kDenied;
-    decision.earliest = exchange.now + *said.retry_after;
-    append_retry_after(exchange.answer.headers, decision, exchange.now);
-  }
-}
-
-namespace {
-
-void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view state,
-                   const compute::Ending& ending) {
-  if (!ending.known) {
-    exchange.fail(
-        Problem::kNotFound,
-        fmt::format("query {}: it has ended, or was never accepted here; there is nothing "
-                    "to do",
-                    query));
-    return;
-  }
-  exchange.answer.content_type = kJsonType;
-  append_ending(exchange.answer.body, state, ending);
-  // A slot or a token may be free for whoever waits at the limit.
-  exchange.try_waiters();
-}
-
-}  // namespace
-
-void complete_query(Exchange& exchange) {
-  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
-  if (worker == nullptr) return;
-  Texts texts;
-  const Result<QueryEndBody> body = read_query_end(exchange.call.body, texts);
-  if (!body) {
-    exchange.fail(body.error());
-    return;
-  }
-  compute::Ending ending;
-  {
-    const std::scoped_lock lock(*worker);
-    ending = worker->locked().finish(body->query, body->cost_micro, exchange.now);
-  }
-  if (ending.known && ending.was_queued) {
-    exchange.fail(
-        Problem::kConflict,
-        fmt::format("query {}: it is queued and has not started; cancel it, or wait", body->query));
-    return;
-  }
-  answer_ending(exchange, body->query, "completed", ending);
-}
-
-void cancel_query(Exchange& exchange) {
-  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
-  if (worker == nullptr) return;
-  Texts texts;
-  const Result<QueryEndBody> body = read_query_cancellation(exchange.call.body, texts);
-  if (!body) {
-    exchange.fail(body.error());
-    return;
-  }
-  compute::Ending ending;
-  {
-    const std::scoped_lock lock(*worker);
-    ending = worker->locked().cancel(body->query, exchange.now);
-  }
-  answer_ending(exchange, body->query, "cancelled", ending);
-}
-
-void show_query(Exchange& exchange) {
-  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
-  if (worker == nullptr) return;
-  if (const Result<std::string_view> named = exchange.query.one("query"); !named) {
-    exchange.fail(named.error());
-    return;
-  }
-  std::int64_t query = 0;
-  if (!read_number(exchange, "query", query)) return;
-  std::string_view state = "gone";
-  {
-    const std::scoped_lock lock(*worker);
-    worker->locked().expire(exchange.now);
-    const compute::Worker::QueryState found = worker->locked().state(query);
-    if (found == compute::Worker::QueryState::kQueued) state = "queued";
-    if (found == compute::Worker::QueryState::kRunning) state = "running";
-  }
-  exchange.answer_state(state);
-}
-
-void show_worker(Exchange& exchange) {
-  const ComputeParts parts = exchange.api.host().compute();
-  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
-  if (worker == nullptr) return;
-  std::string_view portal;
-  if (!read_word(exchange, "portal", portal)) return;
-  std::string& out = exchange.answer.body;
-  const std::scoped_lock lock(*worker);
-  if (portal.empty()) {
-    exchange.answer.content_type = kJsonType;
-    append_worker(out, worker->locked().totals(), parts.feed, exchange.now);
-    return;
-  }
-  const auto cluster = worker->locked().cluster_of(portal, exchange.now);
-  if (!cluster) {
-    exchange.fail(
-        Problem::kNotFound,
-        fmt::format("portal '{}': no cluster with units has it; register it, and wait for "
-                    "the next epoch",
-                    portal.substr(0, 64)));
-    return;
-  }
-  exchange.answer.content_type = kJsonType;
-  append_cluster(out, *cluster);
 }
 
 }  // namespace weir::wire::http

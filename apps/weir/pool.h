@@ -1,0 +1,18 @@
+// `weir pool slots`: what the pools of a configuration come to on each instance.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weir::app {
+
+struct PoolOptions {
+  std::string path = "weir.yaml";
+  std::int64_t instances = 1;
+};
+
+// Returns the exit code.
+int run_pool_slots(const PoolOptions& options);
+
+}  // namespace weir::app

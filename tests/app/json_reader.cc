@@ -1,3 +1,0 @@
-// Boost's JSON, header-only: the reader that judges what the program prints.
-
-#include <boost/json/src.hpp>

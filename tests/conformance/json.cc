@@ -1,3 +1,0 @@
-// Boost.JSON, compiled once, here.
-
-#include <boost/json/src.hpp>

@@ -1,0 +1,215 @@
+// Processes that share limits in one Redis, while they, or Redis, die, stop or become slow.
+//
+// Admissions are counted by the clients: never more than burst + rate * time. After each fault
+// every server that runs decides normally again, by an answer of Redis, within two seconds.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/server/shared_support.h"
+#include "tests/server/support.h"
+#include "tests/support/delaying_proxy.h"
+#include "tests/support/process.h"
+#include "weir/testing/redis_server.h"
+
+namespace weir::server {
+namespace {
+
+using testing::RedisServer;
+
+constexpr double kRate = 200;
+constexpr double kBurst = 50;
+constexpr std::string_view kLimits =
+    "limits: [ { name: calls, bucket: { rate: 200/s, burst: 50 }, store: redis } ]\n";
+
+// The promise is for a quiet machine; under a sanitizer the servers are many times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSlower = 10;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr int kSlower = 10;
+#else
+constexpr int kSlower = 1;
+#endif
+#else
+constexpr int kSlower = 1;
+#endif
+constexpr auto kRecovery = 2s * kSlower;
+
+// What a fault test uses of a fleet.
+struct Fleet : ServerTest {
+  void start_fleet(int count, const std::string& redis_url) {
+    for (int i = 0; i < count; ++i) {
+      std::ofstream(file(i)) << "listen: { resp: \"unix:" << socket(i)
+                             << "\" }\nthreads: 1\nredis: { url: \"" << redis_url
+                             << "\", timeout: 500ms }\n"
+                             << kLimits;
+      servers.push_back(launch(i));
+    }
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(in_time([&] { return decides(i); })) << process(i).said();
+    }
+  }
+  std::unique_ptr<Process> launch(int number) {
+    return std::make_unique<Process>(std::vector<std::string>{WEIR_PROGRAM, "serve", file(number)});
+  }
+  Process& process(int number) { return *servers[static_cast<std::size_t>(number)]; }
+  std::string file(int number) const { return dir / ("weir" + std::to_string(number) + ".yaml"); }
+  std::string socket(int number) const { return dir / ("w" + std::to_string(number)); }
+  int size() const { return static_cast<int>(servers.size()); }
+
+  // Whether this server answers by what Redis says.
+  bool decides(int number) {
+    Client client("unix:" + socket(number));
+    if (!client.is_connected()) return false;
+    const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
+    const std::size_t admitted = count_of(got, "allowed");
+    allowed += static_cast<long>(admitted);
+    return admitted == 1 || count_of(got, "denied") == 1;
+  }
+
+  // Clients that ask without pause, until stop_load().
+  void start_load() {
+    begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 2 * size(); ++i) {
+      clients.emplace_back([this, at = socket(i % size())] {
+        while (!is_over) {
+          Client client("unix:" + at);
+          while (!is_over && client.is_connected()) {
+            const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
+            allowed += static_cast<long>(count_of(got, "allowed"));
+            if (got.empty()) break;
+          }
+          std::this_thread::sleep_for(10ms);
+        }
+      });
+    }
+  }
+  void stop_load() {
+    is_over = true;
+    for (std::thread& client : clients) client.join();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_LE(static_cast<double>(allowed), kBurst + kRate * took.count());
+  }
+  bool admits(long more) {
+    const long before = allowed;
+    return in_time([&] { return allowed >= before + more; });
+  }
+
+  // From now until all of these decide.
+  void expect_recovery(const std::vector<int>& numbers) {
+    const auto from = std::chrono::steady_clock::now();
+    for (const int number : numbers) {
+      EXPECT_TRUE(in_time([&] { return decides(number); })) << "server " << number;
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
+    EXPECT_LE(took, kRecovery);
+  }
+
+  RedisServer redis{{.keeps_data = true}};
+  std::vector<std::unique_ptr<Process>> servers;
+  std::vector<std::thread> clients;
+  std::atomic<bool> is_over{false};
+  std::atomic<long> allowed{0};
+  std::chrono::steady_clock::time_point begin;
+};
+
+// The fleet under load, before and after a fault.
+struct FleetOf : Fleet {
+  void run(int count, const std::function<void()>& fault, std::vector<int> left = {}) {
+    start_fleet(count, url.empty() ? redis.url() : url);
+    allowed = 0;
+    start_load();
+    EXPECT_TRUE(admits(100));
+    fault();
+    if (left.empty()) {
+      for (int i = 0; i < count; ++i) left.push_back(i);
+    }
+    expect_recovery(left);
+    EXPECT_TRUE(admits(50));
+    stop_load();
+    for (const int number : left) process(number).signal(SIGTERM);
+    for (const int number : left) EXPECT_EQ(process(number).wait(), 0);
+  }
+
+  std::string url;  // empty: that of Redis
+};
+
+TEST_F(FleetOf, FiveThroughTheDeathOfOne) {
+  run(5,
+      [&] {
+        process(0).signal(SIGKILL);
+        EXPECT_EQ(process(0).wait(), -SIGKILL);
+      },
+      {1, 2, 3, 4});
+}
+
+TEST_F(FleetOf, FiveWhileOneStandsStill) {
+  run(5, [&] {
+    process(0).signal(SIGSTOP);
+    std::this_thread::sleep_for(5s);
+    process(0).signal(SIGCONT);
+  });
+}
+
+TEST_F(FleetOf, FiveWhileRedisStandsStill) {
+  run(5, [&] {
+    redis.pause();
+    std::this_thread::sleep_for(5s);
+    redis.resume();
+  });
+}
+
+TEST_F(FleetOf, FiveThroughARestartOfRedis) {
+  run(5, [&] {
+    redis.kill();
+    std::this_thread::sleep_for(2s);
+    redis.start();
+  });
+}
+
+TEST_F(FleetOf, FiveThroughALossOfAllData) {
+  run(5, [&] {
+    redis.kill();
+    std::this_thread::sleep_for(1s);
+    redis.forget();
+    redis.start();
+  });
+}
+
+TEST_F(FleetOf, FiveOverASlowNetwork) {
+  DelayingProxy proxy(redis.port());
+  url = proxy.url();
+  run(5, [&] {
+    proxy.set_delay(50ms);
+    EXPECT_TRUE(admits(50));
+    proxy.set_delay(0ms);
+  });
+}
+
+// Everything in a row, to two.
+TEST_F(FleetOf, TwoThroughAllOfIt) {
+  run(2, [&] {
+    process(0).signal(SIGKILL);
+    process(0).wait();
+    EXPECT_TRUE(admits(50));
+    redis.kill();
+    redis.start();
+    EXPECT_TRUE(admits(50));
+    servers[0] = launch(0);
+    EXPECT_TRUE(admits(50));
+    redis.pause();
+    std::this_thread::sleep_for(1s);
+    redis.resume();
+    EXPECT_TRUE(admits(50));
+    redis.kill();
+    redis.forget();
+    redis.start();
+  });
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,163 @@
+// A worker: its queries, and what it shows of itself.
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "weir/wire/http/compute_json.h"
+#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/exchange.h"
+#include "weir/wire/http/headers.h"
+#include "weir/wire/http/routes.h"
+
+namespace weir::wire::http {
+namespace {
+
+namespace compute = system::compute;
+
+// nullptr: this is none, and the problem is written.
+std::shared_ptr<compute::SharedWorker> worker_of(Exchange& exchange) {
+  std::shared_ptr<compute::SharedWorker> worker = exchange.api.host().compute().worker;
+  if (worker == nullptr) {
+    exchange.fail(Problem::kNotFound,
+                  "compute: this weir is no worker; write 'compute: { worker: { ... } }' in "
+                  "weir.yaml and restart, or ask one that is");
+  }
+  return worker;
+}
+
+}  // namespace
+
+void admit_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryBody> body = read_query(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Admission said;
+  {
+    const std::scoped_lock lock(*worker);
+    said = body->dry_run ? worker->locked().peek(body->portal, exchange.now)
+                         : worker->locked().admit(body->portal, body->cost_micro, exchange.now);
+  }
+  exchange.answer.status = status_of(said.outcome);
+  exchange.answer.content_type = kJsonType;
+  append_admission(exchange.answer.body, said);
+  if (said.outcome != compute::QueryOutcome::kAccepted && said.retry_after) {
+    Decision decision;
+    decision.verdict = Verdict::kDenied;
+    decision.earliest = exchange.now + *said.retry_after;
+    append_retry_after(exchange.answer.headers, decision, exchange.now);
+  }
+}
+
+namespace {
+
+void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view state,
+                   const compute::Ending& ending) {
+  if (!ending.known) {
+    exchange.fail(
+        Problem::kNotFound,
+        fmt::format("query {}: it has ended, or was never accepted here; there is nothing "
+                    "to do",
+                    query));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_ending(exchange.answer.body, state, ending);
+  // A slot or a token may be free for whoever waits at the limit.
+  exchange.try_waiters();
+}
+
+}  // namespace
+
+void complete_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryEndBody> body = read_query_end(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Ending ending;
+  {
+    const std::scoped_lock lock(*worker);
+    ending = worker->locked().finish(body->query, body->cost_micro, exchange.now);
+  }
+  if (ending.known && ending.was_queued) {
+    exchange.fail(
+        Problem::kConflict,
+        fmt::format("query {}: it is queued and has not started; cancel it, or wait", body->query));
+    return;
+  }
+  answer_ending(exchange, body->query, "completed", ending);
+}
+
+void cancel_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  Texts texts;
+  const Result<QueryEndBody> body = read_query_cancellation(exchange.call.body, texts);
+  if (!body) {
+    exchange.fail(body.error());
+    return;
+  }
+  compute::Ending ending;
+  {
+    const std::scoped_lock lock(*worker);
+    ending = worker->locked().cancel(body->query, exchange.now);
+  }
+  answer_ending(exchange, body->query, "cancelled", ending);
+}
+
+void show_query(Exchange& exchange) {
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  if (const Result<std::string_view> named = exchange.query.one("query"); !named) {
+    exchange.fail(named.error());
+    return;
+  }
+  std::int64_t query = 0;
+  if (!exchange.read_query("query", query)) return;
+  std::string_view state = "gone";
+  {
+    const std::scoped_lock lock(*worker);
+    worker->locked().expire(exchange.now);
+    const compute::Worker::QueryState found = worker->locked().state(query);
+    if (found == compute::Worker::QueryState::kQueued) state = "queued";
+    if (found == compute::Worker::QueryState::kRunning) state = "running";
+  }
+  exchange.answer_state(state);
+}
+
+void show_worker(Exchange& exchange) {
+  const ComputeParts parts = exchange.api.host().compute();
+  const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
+  if (worker == nullptr) return;
+  std::string_view portal;
+  if (!exchange.read_query("portal", portal)) return;
+  std::string& out = exchange.answer.body;
+  const std::scoped_lock lock(*worker);
+  if (portal.empty()) {
+    exchange.answer.content_type = kJsonType;
+    append_worker(out, worker->locked().totals(), parts.feed, exchange.now);
+    return;
+  }
+  const auto cluster = worker->locked().cluster_of(portal, exchange.now);
+  if (!cluster) {
+    exchange.fail(
+        Problem::kNotFound,
+        fmt::format("portal '{}': no cluster with units has it; register it, and wait for "
+                    "the next epoch",
+                    portal.substr(0, 64)));
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_cluster(out, *cluster);
+}
+
+}  // namespace weir::wire::http

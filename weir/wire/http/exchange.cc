@@ -1,0 +1,26 @@
+#include "weir/wire/http/exchange.h"
+
+#include "weir/engine/quantity.h"
+
+namespace weir::wire::http {
+
+bool Exchange::read_query(std::string_view name, std::string_view& value) {
+  if (!query.has(name)) return true;
+  const Result<std::string_view> text = query.one(name);
+  if (!text) return fail(text.error());
+  value = *text;
+  return true;
+}
+
+bool Exchange::read_query(std::string_view name, std::int64_t& value) {
+  if (!query.has(name)) return true;
+  std::string_view text;
+  if (!read_query(name, text)) return false;
+  const Result<std::int64_t> number =
+      engine::parse_count(fmt::format("query: {}", name), text, 0, kTermMax);
+  if (!number) return fail(number.error());
+  value = *number;
+  return true;
+}
+
+}  // namespace weir::wire::http
