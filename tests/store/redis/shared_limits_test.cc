@@ -9,8 +9,6 @@
 
 #include "tests/store/redis/shared_support.h"
 #include "weir/base/clock.h"
-#include "weir/base/hold_text.h"
-#include "weir/store/redis/shared_keys.h"
 
 namespace weir::store::redis {
 namespace {
@@ -211,21 +209,12 @@ TEST(SharedKey, IsHardlyLargerThanAStringOfTheSameKeyValueAndExpiry) {
                           .per = {"client"},
                           .meter = engine::LogSpec{10, 1h},
                           .shared = engine::SharedSpec{}});
-  rules.limits.push_back({.name = "slots",
-                          .per = {"client"},
-                          .meter = engine::SlotsSpec{.limit = 3, .queue = 0, .hold = 1h},
-                          .shared = engine::SharedSpec{}});
   SharedEngine server(redis.url(), rules, clock, patient());
-  ASSERT_EQ(admitted(server, 2), 2);
-  const Result<Decision> third = server.acquire(kCall);
-  ASSERT_TRUE(third && third->allowed());
-  const long hold_bytes = std::ssize(hold_name(third->hold) + "/1");
-  for (const std::string key : {"b:calls", "w:window", "t:ticker", "l:log", "s:slots"}) {
+  ASSERT_EQ(admitted(server, 3), 3);
+  for (const std::string key : {"b:calls", "w:window", "t:ticker", "l:log"}) {
     const std::string name = "weir:1:{weir}:" + key + ":acme";
     const long ours = std::stol(redis.ask("MEMORY USAGE " + name).substr(1));
-    // Slots: three holds as they are named there, each with an instant, and what is in flight.
-    const long bytes = key == "s:slots" ? 3 * (hold_bytes + 8) + 8
-                                        : std::stol(redis.ask("STRLEN " + name).substr(1));
+    const long bytes = std::stol(redis.ask("STRLEN " + name).substr(1));
     const std::string other = "x" + name.substr(1);
     redis.ask("SET " + other + " " + std::string(static_cast<std::size_t>(bytes), 'v') +
               " PX 1000000");
@@ -423,7 +412,7 @@ TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
   // Both holds are remembered, beside the epoch, the servers and the slots; of the slots
   // one is taken.
   ASSERT_TRUE(eventually([&] {
-    return redis.ask("DBSIZE") == ":5" && redis.ask("ZCARD weir:1:{weir}:s:running") == ":2";
+    return redis.ask("DBSIZE") == ":5" && redis.ask("STRLEN weir:1:{weir}:s:running") == ":38";
   }));
   ASSERT_TRUE(eventually([&] {
     here.advance(50ms);

@@ -125,7 +125,7 @@ void SharedLimits::ask_all(std::shared_ptr<Asked> asked, const Epoch& known) {
   if (asked->hold) {
     holds_key = hold_key(prefix_, asked->hold);
     keys.push_back(holds_key);
-    hold = hold_name(asked->hold);
+    hold = hold_bytes(asked->hold);
     hold_ttl_us = fmt::format("{}", whole_us(asked->ttl));
     record = hold_record(asked->items, asked->keys, *asked->rules);
   }

@@ -91,12 +91,9 @@ for i = 1, #KEYS - 1 do
       after[i] = {kind, key, held + units, with_units(runs, stamp_of(d), units), c}
     end
   elseif kind == 's' then
-    local total, ended = read_slots(key)
-    local member = member_of(hold, a)
-    if total and call('ZSCORE', key, member) then
-      ended[#ended + 1] = member
-      after[i] = {kind, key, total - a, ended}
-    end
+    local total, n, ended = read_slots(key)
+    local place, units = find_hold(key, ended, n, ends, hold)
+    if place then after[i] = {kind, key, total - units, n, ended, place} end
   end
 end
 
@@ -113,7 +110,7 @@ for _, m in pairs(after) do
   elseif kind == 'l' then
     put_log(key, m[3], m[4], m[5])
   else
-    drop_ended(key, m[4], m[3])
+    put_slots(key, m[3], holds_in(key, m[5], m[6]), '', holds_in(key, m[6] + 1, m[4]))
   end
 end
 put(KEYS[1], pack('>c1d', ARGV[2], ends), ends)
@@ -128,15 +125,28 @@ local state, ends = unpack('>c1d', record)
 if state ~= 'a' and state ~= 's' and state ~= 'c' then foreign(KEYS[1]) end
 if ends <= now then return {'g', now} end
 if state ~= 'a' then return {state, now} end
-ends = now + tonumber(ARGV[2])
+local till = now + tonumber(ARGV[2])
+local hold = ARGV[3]
+local after = {}
 for i = 2, #KEYS do
-  if type(try('ZSCORE', KEYS[i], '')) == 'table' then foreign(KEYS[i]) end
+  local key = KEYS[i]
+  local total, n, ended = read_slots(key)
+  local from, units = find_hold(key, ended, n, ends, hold)
+  if from then
+    local to = place_after(key, ended, n, till)
+    local before, behind
+    if to > from then
+      before = holds_in(key, ended, from) .. holds_in(key, from + 1, to)
+      behind = holds_in(key, to, n)
+    else
+      before = holds_in(key, ended, to)
+      behind = holds_in(key, to, from) .. holds_in(key, from + 1, n)
+    end
+    after[i] = {total, before, pack('>I7I7', till, units) .. hold, behind}
+  end
 end
-for i = 2, #KEYS do
-  call('ZADD', KEYS[i], 'XX', ends, member_of(ARGV[3], tonumber(ARGV[2 + i])))
-  if call('EXISTS', KEYS[i]) == 1 then outlive(KEYS[i]) end
-end
-put(KEYS[1], pack('>c1d', 'a', ends) .. record:sub(10), ends)
+for i, m in pairs(after) do put_slots(KEYS[i], m[1], m[2], m[3], m[4]) end
+put(KEYS[1], pack('>c1d', 'a', till) .. record:sub(10), till)
 return {'a', now}
 )lua";
 

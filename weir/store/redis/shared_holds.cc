@@ -92,7 +92,7 @@ void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> 
       texts.push_back(fmt::format("{}", part.charged_at_us));
       keys.push_back(part.key);
     }
-    const std::string id = hold_name(ending->hold);
+    const std::string id = hold_bytes(ending->hold);
     const std::string at = now_argument();
     const Epoch known = epoch();
     std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
@@ -114,16 +114,13 @@ void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldCallbac
     const std::string name = hold_key(prefix_, hold);
     const std::string slots = fmt::format("{}s:", prefix_);
     std::vector<std::string_view> keys = {name};
-    std::vector<std::string> units;
-    units.reserve(record->parts.size());
-    const std::string id = hold_name(hold);
+    const std::string id = hold_bytes(hold);
     const std::string at = now_argument();
     const std::string ttl_us = fmt::format("{}", whole_us(ttl));
-    std::vector<std::string_view> arguments = {at, ttl_us, id};
+    const std::array<std::string_view, 3> arguments = {at, ttl_us, id};
     for (const HoldPart& part : record->parts) {
       if (part.charged_at_us < 0 || !part.key.starts_with(slots)) continue;
       keys.push_back(part.key);
-      arguments.push_back(units.emplace_back(fmt::format("{}", part.amount)));
     }
     client().call(renew_, keys, arguments, [callback](const Answer& answer) {
       if (!answer.ok()) return callback(named(answer.failure()));

@@ -85,15 +85,18 @@ std::string limit_key(std::string_view prefix, const engine::SharedItem& item) {
   return key;
 }
 
-std::string hold_name(HoldId hold) {
-  hold.is_shared = false;
-  return hold_text(hold);
+std::string hold_bytes(HoldId hold) {
+  std::string bytes;
+  append_bytes(bytes, hold.owner, 8);
+  append_bytes(bytes, hold.number, 8);
+  return bytes;
 }
 
 std::string hold_key(std::string_view prefix, HoldId hold) {
   std::string key(prefix);
   key += "hold:";
-  key += hold_name(hold);
+  hold.is_shared = false;
+  key += hold_text(hold);
   return key;
 }
 

@@ -33,8 +33,8 @@ constexpr std::size_t kEpochIdBytes = 16;  // of an epoch, before the colon
 std::string key_prefix(std::string_view name);
 void append_escaped(std::string& out, std::string_view text);
 std::string limit_key(std::string_view prefix, const engine::SharedItem& item);
-// The id of a hold, as scripts know it.
-std::string hold_name(HoldId hold);
+// The id of a hold, as scripts know it: owner and number, 8 bytes each, big-endian.
+std::string hold_bytes(HoldId hold);
 std::string hold_key(std::string_view prefix, HoldId hold);
 
 // What a hold was charged at one limit.

@@ -62,17 +62,14 @@ for i = 1, count do
       y = freed_at(value, at, c, held - gone + a - b)
     end
   else
-    local total, ended, units = read_slots(key)
-    if not total then
-      total = 0
-      if lost(c) then total = b end
-    end
+    local total, n, ended = read_slots(key)
+    if not total then total = lost(c) and b or 0 end
     x, y = total, 0
     passes = a == 0 or total + a <= b
     if passes and a > 0 then
-      after[i] = {kind, key, total + a, ended, a}
-    elseif #ended > 0 then
-      after[i] = {'S', key, total, ended}
+      after[i] = {kind, key, total, n, ended, a}
+    elseif ended > 0 then
+      after[i] = {'S', key, total, n, ended}
     end
   end
   reply[2 + 2 * i], reply[3 + 2 * i] = x, y
@@ -94,8 +91,8 @@ if not allowed then
   for i = 1, count do
     local m = after[i]
     if m and m[1] == 'T' then put_ticker(m[2], m[3], m[4], m[5], m[6], m[7], m[8]) end
-    if m and (m[1] == 'S' or m[1] == 's' and #m[4] > 0) then
-      drop_ended(m[2], m[4], m[1] == 's' and m[3] - m[5] or m[3])
+    if m and (m[1] == 'S' or m[1] == 's' and m[5] > 0) then
+      put_slots(m[2], m[3], holds_in(m[2], m[5], m[4]), '', '')
     end
   end
   return reply
@@ -116,11 +113,12 @@ for i = 1, count do
       stamps[i] = stamp_of(m[6])
       put_log(key, m[3], with_units(m[4], stamps[i], m[7]), m[5])
     elseif kind == 's' then
-      drop_ended(key, m[4], m[3])
-      call('ZADD', key, ends, member_of(hold, m[5]))
-      outlive(key)
+      local n, ended, units = m[4], m[5], m[6]
+      local place = place_after(key, ended, n, ends)
+      put_slots(key, m[3] + units, holds_in(key, ended, place), pack('>I7I7', ends, units) .. hold,
+                holds_in(key, place, n))
     else
-      drop_ended(key, m[4], m[3])
+      put_slots(key, m[3], holds_in(key, m[5], m[4]), '', '')
     end
   end
 end

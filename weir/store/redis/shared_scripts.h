@@ -19,7 +19,8 @@
 //   l log     cost    limit   window    grain
 //   s slots   cost    limit   hold
 //
-// Times are microseconds since the Unix epoch. docs/reference/redis.md describes the keys.
+// Times are microseconds since the Unix epoch, the id of a hold is 16 bytes (shared_keys.h).
+// docs/reference/redis.md describes the keys.
 
 #pragma once
 
@@ -56,7 +57,7 @@ std::string_view end_script();
 
 // Lets a hold last longer.
 //   KEYS  the hold, the keys of the slots it has
-//   ARGV  now, time to live, hold id, units of each of the slots
+//   ARGV  now, time to live, hold id
 //   reply  'a', 's', 'c' or 'g', now
 std::string_view renew_script();
 
