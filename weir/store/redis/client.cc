@@ -343,7 +343,13 @@ class SingleClient final : public Client {
       : loop_(loop), core_(std::make_shared<Core>(loop, std::move(options))) {
     loop_.run([this] { core_->open(); });
   }
-  ~SingleClient() override { close(); }
+  // On the loop, where a timer of the core may be about to look whether it is still wanted.
+  ~SingleClient() override {
+    loop_.run([this] {
+      core_->close();
+      core_.reset();
+    });
+  }
 
   void send(Words words, AnswerCallback done, RequestOptions options) override {
     WEIR_ASSERT(!words.empty());

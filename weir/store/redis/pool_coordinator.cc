@@ -17,8 +17,12 @@ class RedisCoordinator final : public Coordinator {
  public:
   RedisCoordinator(Loop& loop, Clock& clock, PoolCoordinatorOptions options)
       : loop_(loop), core_(std::make_shared<PoolCore>(loop, clock, std::move(options))) {}
+  // On the loop, where a timer of the core may be about to look whether it is still wanted.
   ~RedisCoordinator() override {
-    loop_.run([this] { core_->close(); });
+    loop_.run([this] {
+      core_->close();
+      core_.reset();
+    });
   }
 
   void start(Registration registration, CoordinatorListener& listener, Instant,

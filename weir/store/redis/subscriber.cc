@@ -25,6 +25,10 @@ class Core final : public LinkUser {
     is_up_.store(false, std::memory_order_relaxed);
     link_->close();
   }
+  void end() {
+    close();
+    link_.reset();
+  }
   bool is_up() const noexcept { return is_up_.load(std::memory_order_relaxed); }
 
  private:
@@ -63,7 +67,10 @@ class SingleSubscriber final : public Subscriber {
   SingleSubscriber(Loop& loop, SubscriberOptions options) : loop_(loop), core_(std::move(options)) {
     loop_.run([this] { core_.open(loop_); });
   }
-  ~SingleSubscriber() override { close(); }
+  // On the loop, where a timer of the link may be about to look whether it is still wanted.
+  ~SingleSubscriber() override {
+    loop_.run([this] { core_.end(); });
+  }
 
   bool is_up() const override { return core_.is_up(); }
   void close() override {
