@@ -264,10 +264,10 @@ void add_instance(Client& client, int number) {
   const std::int64_t lease_us = us_of(std::chrono::minutes{10});
   const std::string numbers =
       packed(lease_us, 1, us_of(options.minute), us_of(options.day), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
-             0, 0, kLimitMax, kLimitMax, kLimitMax, kLimitMax, kLimitMax, 1);
+             0, 0, kLimitMax, kLimitMax, kLimitMax, kLimitMax, kLimitMax, 1, 0, 0, 0, 0, 0, 0, 0);
   const std::array<std::string_view, 5> arguments = {keys.channel, instance, limits, "", numbers};
   std::promise<bool> done;
-  client.call(pool_scripts().enrol, std::array<std::string_view, 2>{keys.books, keys.leases},
+  client.call(pool_fleet_scripts().enrol, std::array<std::string_view, 2>{keys.books, keys.leases},
               arguments, [&](const Answer& answer) {
                 done.set_value(answer.ok() && read_reply(answer.reply()).code == 0);
               });
