@@ -31,9 +31,9 @@ Status wait_for(Begin begin) {
     std::optional<Status> status;
   };
   const auto shared = std::make_shared<Shared>();
-  begin([shared](Instant, Status status) {
+  begin([shared](Instant, const Status& status) {
     const std::scoped_lock lock(shared->lock);
-    shared->status = std::move(status);
+    shared->status = status;
     shared->told.notify_all();
   });
   std::unique_lock lock(shared->lock);

@@ -234,6 +234,7 @@ std::vector<LeaseCounts> Leases::counts(Instant now) {
     }
   }
   std::vector<LeaseCounts> listed;
+  listed.reserve(counts.size());
   for (auto& [limit, count] : counts) listed.push_back(std::move(count));
   return listed;
 }

@@ -280,7 +280,7 @@ void Link::break_off(FailureKind kind, std::string_view what) {
   fail({kind, fmt::format("{}: {}", where_, what)});
 }
 
-void Link::fail(Failure failure) {
+void Link::fail(const Failure& failure) {
   drop();
   const std::uint64_t turn = turn_;
   // The first attempt after a loss is made at once: mostly the other side is there again.

@@ -80,7 +80,7 @@ class Link : public std::enable_shared_from_this<Link> {
   bool take_greeting(const redisReply& reply);
   bool take_hello(const redisReply& reply);
   void watch();
-  void fail(Failure failure);
+  void fail(const Failure& failure);
   void drop();
 
   Loop& loop_;

@@ -54,7 +54,7 @@ class RedisCoordinator final : public Coordinator {
   void replay(std::string_view model, const Amounts& used, Instant used_at, Instant,
               StatusCallback replayed) override {
     post([model = std::string(model), used, used_at, replayed = std::move(replayed)](
-             PoolCore& core) mutable { core.replay(model, used, used_at, std::move(replayed)); });
+             PoolCore& core) { core.replay(model, used, used_at, replayed); });
   }
   void update(Registration registration, Instant, StatusCallback updated) override {
     post([registration = std::move(registration), updated = std::move(updated)](

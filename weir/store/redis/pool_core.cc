@@ -194,13 +194,13 @@ void PoolCore::release(const Grant& grant, const Amounts& used, ReleaseCallback 
 }
 
 void PoolCore::replay(const std::string& model, const Amounts& used, Instant used_at,
-                      StatusCallback replayed) {
+                      const StatusCallback& replayed) {
   PoolModel* const found = is_running_ ? find(model) : nullptr;
   if (found == nullptr) {
     return replayed(
         now(), Error{ErrorCode::kNotFound, fmt::format("there is no model {}", in_quotes(model))});
   }
-  found->replay(used, used_at, std::move(replayed));
+  found->replay(used, used_at, replayed);
 }
 
 void PoolCore::update(const Registration& registration, StatusCallback updated) {

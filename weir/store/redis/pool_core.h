@@ -59,7 +59,7 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void release(const system::pool::Grant& grant, const system::pool::Amounts& used,
                system::pool::ReleaseCallback released);
   void replay(const std::string& model, const system::pool::Amounts& used, Instant used_at,
-              system::pool::StatusCallback replayed);
+              const system::pool::StatusCallback& replayed);
   void update(const system::pool::Registration& registration, system::pool::StatusCallback updated);
   void report(system::pool::ReportCallback reported);
 

@@ -99,7 +99,7 @@ class PoolModel {
   // Of a job that runs already.
   void adopt(const Amounts& estimate, Instant since, system::pool::AcquireCallback answered);
   // Kept and numbered as releases are, so that it is counted once.
-  void replay(const Amounts& used, Instant used_at, system::pool::StatusCallback replayed);
+  void replay(const Amounts& used, Instant used_at, const system::pool::StatusCallback& replayed);
   void unregister(std::function<void(Status)> done);
   // Answers what waits here with kStopped.
   void close();

@@ -105,7 +105,7 @@ void PoolModel::tell_later() {
   });
 }
 
-void PoolModel::replay(const Amounts& used, Instant used_at, StatusCallback replayed) {
+void PoolModel::replay(const Amounts& used, Instant used_at, const StatusCallback& replayed) {
   if (phase_ == Phase::kClosed || settling_.size() >= kReleasesKeptMax) {
     return replayed(host_.now(), Error{ErrorCode::kUnavailable,
                                        fmt::format("model {}: what was used cannot be kept for "

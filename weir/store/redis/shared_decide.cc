@@ -94,13 +94,13 @@ void SharedLimits::decide_in_redis(const SharedAsk& ask, engine::SharedCallback 
       });
   asked_.fetch_add(1, std::memory_order_relaxed);
   if (is_plain) {
-    ask_buckets(std::move(asked), known);
+    ask_buckets(asked, known);
   } else {
-    ask_all(std::move(asked), known);
+    ask_all(asked, known);
   }
 }
 
-void SharedLimits::ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known) {
+void SharedLimits::ask_buckets(const std::shared_ptr<Asked>& asked, const Epoch& known) {
   boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
   keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
   const Blobs blobs(asked->items, asked->now);
@@ -115,7 +115,7 @@ void SharedLimits::ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known)
   });
 }
 
-void SharedLimits::ask_all(std::shared_ptr<Asked> asked, const Epoch& known) {
+void SharedLimits::ask_all(const std::shared_ptr<Asked>& asked, const Epoch& known) {
   boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
   keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
   std::string hold;

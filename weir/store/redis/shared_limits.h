@@ -115,8 +115,8 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void learn_epoch(std::string_view epoch);
   ClientOptions client_options() const;
   void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
-  void ask_buckets(std::shared_ptr<Asked> asked, const Epoch& known);
-  void ask_all(std::shared_ptr<Asked> asked, const Epoch& known);
+  void ask_buckets(const std::shared_ptr<Asked>& asked, const Epoch& known);
+  void ask_all(const std::shared_ptr<Asked>& asked, const Epoch& known);
   void on_decided(Asked& asked, const Answer& answer);
   // The answer to a decision that had timed out.
   void on_late(const Asked& asked, const Reply& reply);

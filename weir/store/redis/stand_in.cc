@@ -60,7 +60,7 @@ boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span
     if (found == meters_.end() && meters_.size() < kStandInKeysMax) {
       Meter fresh{share_of(*item.shape, servers)};
       fresh.words = engine::initial_words(fresh.shape, now);
-      found = meters_.emplace(item.key, std::move(fresh)).first;
+      found = meters_.emplace(item.key, fresh).first;
     }
     Meter* const meter = found == meters_.end() ? nullptr : &found->second;
     meters.push_back(meter);
