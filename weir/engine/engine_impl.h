@@ -163,7 +163,7 @@ struct Engine::Impl {
   // Says that ask() is to be called, or that there is no store.
   void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;
   struct Asking;
-  void ask(std::shared_ptr<Asking> asking, Instant now);
+  void ask(const std::shared_ptr<Asking>& asking, Instant now);
   bool charge_local(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
   // Whether a refused request is tried again later, because it may wait that long.
   bool try_later(const std::shared_ptr<Asking>& asking, Decision& decision, Instant now);

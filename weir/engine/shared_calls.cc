@@ -136,16 +136,15 @@ bool Engine::Impl::charge_local(const std::shared_ptr<Asking>& shared_asking,
   return false;
 }
 
-void Engine::Impl::ask(std::shared_ptr<Asking> asking, Instant now) {
+void Engine::Impl::ask(const std::shared_ptr<Asking>& asking, Instant now) {
   const Request& request = asking->request.view();
   if (!charge_local(asking, request, now)) return;
   SharedStore* const store = shared_store.load(std::memory_order_acquire);
   boost::container::small_vector<SharedItem, 4> items;
   for (const PlanItem& item : asking->plan.limits()) {
     if (!item.limit->is_shared) continue;
-    items.push_back(
-        {item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost, item.weight,
-         item.print});
+    items.push_back({item.limit->rule, key_of(*asking->active, *item.limit, request), item.cost,
+                     item.weight, item.print});
   }
   if (items.empty() || store == nullptr) {
     // The rules have changed since: nothing is shared any more, or nobody is there to ask.
@@ -261,7 +260,7 @@ bool Engine::Impl::try_later(const std::shared_ptr<Asking>& asking, Decision& de
   }
   store->later(again - now, [this, asking](Instant then) {
     shared_waiters.fetch_sub(1, std::memory_order_relaxed);
-    ask(asking, then);
+    ask(std::shared_ptr(asking), then);  // whatever becomes of this function meanwhile
   });
   return true;
 }
@@ -278,7 +277,7 @@ void Engine::ask(const Request& request, const AcquireOptions& options, Instant 
   asking->options = options;
   asking->deadline = deadline;
   asking->callback = std::move(callback);
-  impl_->ask(std::move(asking), now);
+  impl_->ask(asking, now);
 }
 
 void Engine::ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept {
@@ -286,7 +285,7 @@ void Engine::ask_peek(const Request& request, Instant now, WaitCallback callback
   auto asking = std::allocate_shared<Impl::Asking>(Recycled<Impl::Asking>(), request);
   asking->is_peek = true;
   asking->callback = std::move(callback);
-  impl_->ask(std::move(asking), now);
+  impl_->ask(asking, now);
 }
 
 // The store first: if it cannot be asked, the caller may try again, and nothing has changed
