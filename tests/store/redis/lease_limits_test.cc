@@ -62,12 +62,15 @@ int admitted(SharedEngine& server, int asked) {
   return count;
 }
 
-// As many as are drawn ahead: asks until something is held.
-void warm_up(SharedEngine& server) {
-  ASSERT_TRUE(eventually([&] {
+// Asks until something is drawn ahead. Returns how many were admitted.
+int warm_up(SharedEngine& server) {
+  int count = 0;
+  EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(admitted(server, 1), 1);
+    ++count;
     return counts_of(server).held >= 4;
   }));
+  return count;
 }
 
 class EveryKind : public ::testing::TestWithParam<engine::MeterSpec> {};
@@ -200,8 +203,10 @@ TEST(LeasedLimits, AreLeftAsTheyWereByAStrictOneThatRefuses) {
   SharedEngine first(redis.url(), rules, clock, patient());
   EXPECT_EQ(admitted(first, 50), 10);
   SharedEngine second(redis.url(), hundred_a_day(), clock, patient());
-  const int held = static_cast<int>(counts_of(first).held);
-  EXPECT_EQ(admitted(second, 200), 90 - held);
+  const int rest = admitted(second, 200);
+  // A draw of the first may still be on its way back.
+  EXPECT_TRUE(eventually([&] { return rest + counts_of(first).held == 90; }))
+      << rest << " and " << counts_of(first).held;
 }
 
 TEST(LeasedLimits, AreAskedInRedisForAHoldThatAnyServerEnds) {
@@ -209,17 +214,19 @@ TEST(LeasedLimits, AreAskedInRedisForAHoldThatAnyServerEnds) {
   testing::ManualClock clock(kStart);
   SharedEngine first(redis.url(), hundred_a_day(), clock, patient());
   SharedEngine second(redis.url(), hundred_a_day(), clock, patient());
-  warm_up(first);
-  const auto used = static_cast<std::int64_t>(counts_of(first).drawn) - counts_of(first).held;
+  const int used = warm_up(first);
   const engine::Cost rest[] = {{"requests", 100 - used}};
-  const Result<Decision> held = first.acquire({.attributes = kAcme, .costs = rest}, {.hold = 60s});
-  ASSERT_TRUE(held) << held.error().message;
-  ASSERT_TRUE(held->allowed());  // what was held here has gone back first
+  Result<Decision> held = Decision{};
+  // What is held here goes back first; a draw may still be on its way.
+  ASSERT_TRUE(eventually([&] {
+    held = first.acquire({.attributes = kAcme, .costs = rest}, {.hold = 60s});
+    return held && held->allowed();
+  }));
   EXPECT_TRUE(held->hold.is_shared);
   EXPECT_EQ(admitted(second, 1), 0);
   EXPECT_EQ(*second.cancel(held->hold), engine::HoldState::kCancelled);
   clock.advance(1s);  // a refusal is told again for a while
-  EXPECT_EQ(admitted(second, 200), 100 - static_cast<int>(used));
+  EXPECT_EQ(admitted(second, 200), 100 - used);
 }
 
 TEST(LeasedLimits, GoOnDuringAnOutageUntilTheLeaseEnds) {
