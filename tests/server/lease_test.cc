@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/server/http_client.h"
+#include "tests/server/shared_support.h"
 #include "tests/server/support.h"
 #include "tests/support/process.h"
 #include "weir/testing/redis_server.h"
@@ -22,26 +23,6 @@ using testing::RedisServer;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr std::string_view kAsk = "WEIR.ACQUIRE client=acme\r\n";
-
-std::size_t count_of(std::string_view text, std::string_view part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
-
-// Waits until `holds()`, for as long as a slow machine may take.
-template <typename Condition>
-bool in_time(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 struct LeasingServers : ServerTest {
   void start_two(const std::string& limits) {

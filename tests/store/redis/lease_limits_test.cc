@@ -37,16 +37,6 @@ RuleSetSpec hundred_a_day(std::int64_t most = 40, Outage outage = Outage::kDeny,
 const engine::Attribute kAcme[] = {{"client", "acme"}};
 const engine::Request kCall{.attributes = kAcme};
 
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
-
 LeaseCounts counts_of(SharedEngine& server) {
   const std::vector<LeaseCounts> counts = server.limits().lease_counts();
   return counts.empty() ? LeaseCounts{} : counts.front();

@@ -40,16 +40,6 @@ const engine::Attribute kAcme[] = {{"client", "acme"}};
 const engine::Request kCall{.attributes = kAcme};
 const engine::Request kAny{};
 
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
-
 int admitted(SharedEngine& server, int asked) {
   int count = 0;
   for (int i = 0; i < asked; ++i) {
