@@ -184,4 +184,9 @@ int fail(std::string_view command, const Reply& reply) {
   return reply.text.starts_with("BADARG ") ? kExitUsage : kExitFailed;
 }
 
+int wrong_usage(std::string_view command, std::string_view message) {
+  fmt::print(stderr, "weir {}: {}\n", command, message);
+  return kExitUsage;
+}
+
 }  // namespace weir::app

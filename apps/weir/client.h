@@ -83,5 +83,7 @@ class Client {
 int fail(std::string_view command, const Error& error);
 // The same for an error that the server replied.
 int fail(std::string_view command, const Reply& reply);
+// The same for arguments that must be written otherwise.
+int wrong_usage(std::string_view command, std::string_view message);
 
 }  // namespace weir::app

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/weir/client.h"
 #include "apps/weir/exit.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
@@ -46,11 +47,6 @@ struct Lock {
   Amount total = 0;
   Amount per_epoch = 0;
 };
-
-int wrong(const std::string& message) {
-  std::cerr << "weir compute: " << message << '\n';
-  return kExitUsage;
-}
 
 void add_lock_flags(CLI::App& command, LockFlags& flags) {
   command.add_option("--amount", flags.amount, "Tokens that are locked, such as 10000 or 0.5")
@@ -118,7 +114,7 @@ Result<Lock> lock_of(const LockFlags& flags) {
 
 int run_units(const LockFlags& flags) {
   const Result<Lock> lock = lock_of(flags);
-  if (!lock) return wrong(lock.error().message);
+  if (!lock) return wrong_usage("compute", lock.error().message);
   fmt::print("tokens {}\nblocks {}\nseconds {}\nboost {}.{:04}\nunits {}\nunits_per_epoch {}\n",
              compute::tokens_text(lock->amount), lock->blocks, lock->seconds,
              lock->boost_bp / compute::kBasisPoints, lock->boost_bp % compute::kBasisPoints,
@@ -165,9 +161,9 @@ Result<std::optional<compute::Shares>> shares_of(const AllocateFlags& flags) {
 
 int run_allocate(const AllocateFlags& flags) {
   const Result<Lock> lock = lock_of(flags.lock);
-  if (!lock) return wrong(lock.error().message);
+  if (!lock) return wrong_usage("compute", lock.error().message);
   const auto shares = shares_of(flags);
-  if (!shares) return wrong(shares.error().message);
+  if (!shares) return wrong_usage("compute", shares.error().message);
   std::vector<compute::WorkerId> active;
   for (std::int64_t id = 1; id <= flags.workers; ++id) active.push_back(id);
   const Duration epoch_time{flags.lock.epoch * lock->block_time_s * kSecondNs};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/weir/client.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/contract/processing_units.h"
@@ -38,22 +39,17 @@ bool read_tile(const std::string& text, contract::Tile& tile) {
   return height.ec == std::errc{} && height.ptr == end;
 }
 
-int wrong(const std::string& message) {
-  std::cerr << "weir pu: " << message << '\n';
-  return 2;
-}
-
 int run(Flags& flags) {
   contract::Work& work = flags.work;
   const auto api = contract::api_named(flags.api);
   if (!api) {
-    return wrong(fmt::format("--api is {}, but it must be one of {}", in_quotes(flags.api),
-                             contract::api_names()));
+    return wrong_usage("pu", fmt::format("--api is {}, but it must be one of {}",
+                                         in_quotes(flags.api), contract::api_names()));
   }
   const auto output = contract::output_named(flags.output);
   if (!output) {
-    return wrong(fmt::format("--output is {}, but it must be one of {}", in_quotes(flags.output),
-                             contract::output_names()));
+    return wrong_usage("pu", fmt::format("--output is {}, but it must be one of {}",
+                                         in_quotes(flags.output), contract::output_names()));
   }
   work.api = *api;
   work.output = *output;
@@ -62,24 +58,24 @@ int run(Flags& flags) {
   for (const std::string& size : flags.sizes) {
     contract::Tile tile;
     if (!read_tile(size, tile)) {
-      return wrong(
-          fmt::format("--size is {}, but it must be a width and a height in pixels; write "
-                      "one such as '512x512'",
-                      in_quotes(size)));
+      return wrong_usage(
+          "pu", fmt::format("--size is {}, but it must be a width and a height in pixels; write "
+                            "one such as '512x512'",
+                            in_quotes(size)));
     }
     work.tiles.push_back(tile);
   }
   const auto area = contract::parse_decimal("--area-km2", flags.area_km2);
-  if (!area) return wrong(area.error().message);
+  if (!area) return wrong_usage("pu", area.error().message);
   const auto months = contract::parse_decimal("--months", flags.months);
-  if (!months) return wrong(months.error().message);
+  if (!months) return wrong_usage("pu", months.error().message);
   work.area_km2 = *area;
   work.months = *months;
 
   const auto cost = contract::processing_units(work);
-  if (!cost) return wrong(cost.error().message);
+  if (!cost) return wrong_usage("pu", cost.error().message);
   const auto debited = contract::micro_of("the cost", *cost);
-  if (!debited) return wrong(debited.error().message);
+  if (!debited) return wrong_usage("pu", debited.error().message);
   std::cout << fmt::format("processing_units {}/{}\ndebited {}\n", cost->num, cost->den,
                            engine::amount_text(*debited, engine::UnitScale::kMicro));
   return 0;

@@ -22,10 +22,6 @@ constexpr std::string_view kDocument = R"({"data":[
                                     {"capacity":70,"samplingPeriod":"PT1H"}],
    "type":{"name":"REQUESTS"}}]})";
 
-ReadFile saying(std::string text) {
-  return [text = std::move(text)](const std::string&) { return Result<std::string>(text); };
-}
-
 std::string account(const std::string& rest) {
   return "contracts:\n  - { name: acme, " + rest + " }\n";
 }

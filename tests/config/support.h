@@ -26,6 +26,11 @@ inline Config config_of(std::string_view text, const ReadFile& read_file = {}) {
   return config ? std::move(*config) : Config{};
 }
 
+// Every file says this.
+inline ReadFile saying(std::string text) {
+  return [text = std::move(text)](const std::string&) { return Result<std::string>(text); };
+}
+
 // The only limit of a file, given without its name.
 inline engine::LimitSpec limit_of(const std::string& rest, const std::string& before = "") {
   const Config config = config_of(before + "limits:\n  - { name: a, " + rest + " }\n");

@@ -12,9 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-ReadFile saying(const std::string& text) {
-  return [text](const std::string&) { return Result<std::string>(text); };
-}
 std::string with(const std::string& sync, const std::string& account = "") {
   return "contracts:\n  - { name: acme, user_id: u1" + account + ", sync: { " + sync + " } }\n";
 }

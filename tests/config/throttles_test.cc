@@ -16,10 +16,6 @@ using ::testing::StartsWith;
 constexpr std::string_view kTwoCalls = R"({"buckets":[{"name":"Calls","burstPeriod":2000,
   "throttleGroups":[{"milliOpsPerSec":1,"operations":["ContractCall"]}]}]})";
 
-ReadFile saying(std::string text) {
-  return [text = std::move(text)](const std::string&) { return Result<std::string>(text); };
-}
-
 Config throttled(const std::string& rest = "", const std::string& after = "") {
   return config_of("throttles: { file: t.json" + rest + " }\n" + after,
                    saying(std::string(kTwoCalls)));

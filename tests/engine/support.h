@@ -20,21 +20,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/print.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
-
-namespace weir {
-
-inline std::ostream& operator<<(std::ostream& out, Instant at) {
-  return at == kForever ? out << "forever" : out << at.ns << " ns";
-}
-
-inline std::ostream& operator<<(std::ostream& out, Verdict verdict) {
-  return out << to_string(verdict);
-}
-
-}  // namespace weir
 
 namespace weir::engine {
 

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <vector>
 
+#include "tests/support/print.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/meter/bucket.h"
@@ -16,16 +17,6 @@
 #include "weir/meter/step.h"
 #include "weir/meter/ticker.h"
 #include "weir/meter/window.h"
-
-namespace weir {
-
-inline std::ostream& operator<<(std::ostream& out, Instant at) { return out << at.ns << " ns"; }
-
-inline std::ostream& operator<<(std::ostream& out, Verdict verdict) {
-  return out << to_string(verdict);
-}
-
-}  // namespace weir
 
 namespace weir::meter {
 

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr Instant kNow{1'800'000'000'000'000'000};
+constexpr Instant kRecorded{1'800'000'000'000'000'000};
 
 struct Read {
   Status status;
@@ -32,7 +32,7 @@ Decision denied() {
   decision.outcome_count = 1;
   decision.outcome_rows[0].limit = "per client";
   decision.shortfall = 3;
-  decision.earliest = kNow + 5s;
+  decision.earliest = kRecorded + 5s;
   return decision;
 }
 
@@ -43,16 +43,16 @@ TEST(Recording, ReadsBackWhatWasWritten) {
       {"client", "acme"}, {"odd = name%", every_byte}, {"empty", ""}};
   const engine::Cost costs[] = {{"tokens", 1200}, {"none", 0}};
   std::string out;
-  append_decision(out, {attributes, costs}, {1s, 2s, 3s, "tokens"}, kNow, denied());
+  append_decision(out, {attributes, costs}, {1s, 2s, 3s, "tokens"}, kRecorded, denied());
 
   const Read got = read(out);
   ASSERT_TRUE(got.status) << got.status.error().message;
   Recorded expected;
-  expected.now = kNow;
+  expected.now = kRecorded;
   expected.verdict = Verdict::kDenied;
   expected.limit = "per client";
   expected.shortfall = 3;
-  expected.earliest = kNow + 5s;
+  expected.earliest = kRecorded + 5s;
   expected.attributes = {{"client", "acme"}, {"odd = name%", every_byte}, {"empty", ""}};
   expected.costs = {{"tokens", 1200}, {"none", 0}};
   expected.hold = 1s;
@@ -68,11 +68,11 @@ TEST(Recording, WritesTheLinesOfItsReferencePage) {
   Decision decision = denied();
   decision.outcome_rows[0].limit = "per-client";
   decision.shortfall = 1;
-  decision.earliest = kNow + 500ms;
+  decision.earliest = kRecorded + 500ms;
   std::string out;
-  append_decision(out, {who, {}}, {}, kNow, decision);
-  append_ad_hoc(out, {"user123", 2'000'000'000, 16, 1}, kNow, true);
-  append_dropped(out, kNow + 1s, 250);
+  append_decision(out, {who, {}}, {}, kRecorded, decision);
+  append_ad_hoc(out, {"user123", 2'000'000'000, 16, 1}, kRecorded, true);
+  append_dropped(out, kRecorded + 1s, 250);
   EXPECT_EQ(out,
             "d 1800000000000000000 denied l=per-client s=1 e=1800000000500000000 a:client=acme\n"
             "t 1800000000000000000 allowed k=user123 n=2000000000 b=16 q=1\n"

@@ -17,6 +17,10 @@ namespace weir {
 
 using Duration = std::chrono::nanoseconds;
 
+constexpr std::int64_t kNsPerUs = 1000;
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+
 struct Instant {
   std::int64_t ns = 0;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "weir/base/time.h"
 #include "weir/config/draft.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/compute/gate.h"
@@ -18,8 +19,6 @@ namespace compute = system::compute;
 using compute::FeedSettings;
 using compute::LedgerSettings;
 using compute::WorkerSettings;
-
-constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 struct ComputeDraft {
   ComputeSettings compute{};
@@ -53,14 +52,14 @@ bool read_seconds(std::string_view what, const TreeNode& value, std::string_view
     context.mistake(value.place, span.error().message);
     return false;
   }
-  if (span->count() % kSecondNs != 0) {
+  if (span->count() % kNsPerSecond != 0) {
     context.mistake(value.place,
                     fmt::format("{} is {}, but it must be whole seconds; write such as "
                                 "'12s'",
                                 what, in_quotes(text)));
     return false;
   }
-  out = span->count() / kSecondNs;
+  out = span->count() / kNsPerSecond;
   return true;
 }
 
@@ -92,8 +91,8 @@ void read_first_epoch(const Entry& entry, Context& context, LedgerSettings& ledg
 
 void read_genesis_time(const Entry& entry, Context& context, LedgerSettings& ledger) {
   std::int64_t seconds = 0;
-  read_count(entry, context, 0, kInstantNsMax / kSecondNs, seconds);
-  ledger.genesis = Instant{seconds * kSecondNs};
+  read_count(entry, context, 0, kInstantNsMax / kNsPerSecond, seconds);
+  ledger.genesis = Instant{seconds * kNsPerSecond};
 }
 
 constexpr std::string_view kBlockSources[] = {"time", "pushed"};
@@ -200,8 +199,8 @@ void read_url(const Entry& entry, Context& context, ComputeWorkerSettings& worke
 constexpr std::string_view kOrders[] = {"rate_first", "queue_first"};
 constexpr std::string_view kQueueings[] = {"fair", "first_in"};
 constexpr std::string_view kRefunds[] = {"reservation", "portal"};
-constexpr std::string_view kModes[] = {"epoch", "immediate"};
-constexpr std::string_view kOutages[] = {"deny", "keep"};
+constexpr std::string_view kFeedModes[] = {"epoch", "immediate"};
+constexpr std::string_view kFeedOutages[] = {"deny", "keep"};
 
 constexpr Key<ComputeWorkerSettings> kWorkerKeys[] = {
     {"name", text_at<&ComputeWorkerSettings::name>, "worker-1",
@@ -236,9 +235,9 @@ constexpr Key<ComputeWorkerSettings> kWorkerKeys[] = {
      "A query that nobody ends is over after this time. Default `5m`."},
     {"overloaded_hint", admission_time_at<&WorkerSettings::overloaded_hint>, "1s",
      "When to come again where all is full. Default `1s`."},
-    {"mode", feed_choice_at<&FeedSettings::mode, kModes>, "epoch",
+    {"mode", feed_choice_at<&FeedSettings::mode, kFeedModes>, "epoch",
      "Allocations change once per `epoch`, as published, or `immediate`. Default `epoch`."},
-    {"outage", feed_choice_at<&FeedSettings::outage, kOutages>, "deny",
+    {"outage", feed_choice_at<&FeedSettings::outage, kFeedOutages>, "deny",
      "Allocations older than `max_age`: `deny`, or `keep` them as published. Default `deny`."},
     {"poll", feed_time_at<&FeedSettings::poll>, "30s",
      "How often the ledger is asked. Default `30s`."},
@@ -296,7 +295,7 @@ constexpr Key<ComputeDraft> kComputeKeys[] = {
 };
 
 // So that requests may carry what the gate reads.
-void declare(Place place, Context& context, engine::RuleSetSpec& spec) {
+void declare_compute(Place place, Context& context, engine::RuleSetSpec& spec) {
   const std::string portal(compute::kPortalAttribute);
   if (std::find(spec.attributes.begin(), spec.attributes.end(), portal) == spec.attributes.end()) {
     spec.attributes.push_back(portal);
@@ -319,7 +318,7 @@ void read_compute(const Entry& entry, Context& context, Draft& draft) {
     section.compute.worker.emplace();
   }
   compute = std::move(section.compute);
-  if (compute.worker) declare(entry.place, inner, draft.config.limits_spec);
+  if (compute.worker) declare_compute(entry.place, inner, draft.config.limits_spec);
   if (context.mistakes.count() > before || !compute.worker) return;
   ComputeWorkerSettings& worker = *compute.worker;
   if (!compute.ledger && worker.ledger.empty() && worker.file.empty()) {
@@ -355,7 +354,7 @@ Status keep_compute(const Config& running, Config& next) {
     // A file without the section declares nothing for it.
     Mistakes ignored;
     Context context{ignored, "compute"};
-    declare({}, context, next.limits_spec);
+    declare_compute({}, context, next.limits_spec);
     limits.push_back({.name = std::string(kComputeLimit), .meter = running.compute->worker->gate});
   }
   Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);

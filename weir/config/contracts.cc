@@ -255,12 +255,6 @@ void make(Place place, Context& context, ContractSettings& settings) {
   settings.gate = std::make_shared<contract::AccountGate>(settings.account);
 }
 
-std::string where_of(const TreeNode& item, std::size_t number) {
-  const Entry* name = item.find("name");
-  if (name == nullptr || name->value.text.empty()) return fmt::format("contract {}", number);
-  return fmt::format("contract {}", in_quotes(name->value.text));
-}
-
 // Nothing in it counts if a mistake is reported.
 ContractSettings read_account(const TreeNode& item, Context& context, const ReadFile& read_file) {
   AccountDraft account{read_file};
@@ -330,7 +324,7 @@ void read_contracts(const Entry& entry, Context& context, Draft& draft) {
   const std::size_t before = context.mistakes.count();
   contract::Accounts accounts;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    Context of_account{context.mistakes, where_of(items[i], i + 1)};
+    Context of_account{context.mistakes, named_item("contract", items[i], i + 1)};
     ContractSettings settings = read_account(items[i], of_account, draft.read_file);
     if (settings.account != nullptr) {
       if (const Status added = accounts.add(settings.account, settings.user_id); !added) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weir/config/config.h"
+#include "weir/config/keys.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::config {
@@ -87,7 +88,6 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
   }
   if (limit.shadow) parts.emplace_back("shadow");
   if (limit.shared) {
-    constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
     parts.push_back(fmt::format("in Redis, outage {}",
                                 kOutages[static_cast<std::size_t>(limit.shared->outage)]));
     if (limit.shared->lease) {

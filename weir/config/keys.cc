@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::config {
@@ -159,6 +160,12 @@ void check_keys(const TreeNode& map, std::span<const std::string_view> known, Co
                       fmt::format("key '{}' is written twice; write it once", entry.key));
     }
   }
+}
+
+std::string named_item(std::string_view what, const TreeNode& item, std::size_t number) {
+  const Entry* name = item.find("name");
+  if (name == nullptr || name->value.text.empty()) return fmt::format("{} {}", what, number);
+  return fmt::format("{} {}", what, in_quotes(name->value.text));
 }
 
 }  // namespace weir::config

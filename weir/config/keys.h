@@ -111,7 +111,13 @@ void choice_at(const Entry& entry, Context& context, Target& target) {
   if (place >= 0) target.*Member = static_cast<Choice>(place);
 }
 
+// Of limits and pools that are shared, in the order of engine::Outage and OutagePolicy.
+constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
+
 // --- maps
+
+// Where a mistake lies: `limit 'calls'`, or `limit 3` as long as it has no name.
+std::string named_item(std::string_view what, const TreeNode& item, std::size_t number);
 
 // Reports keys that are unknown, with the one that was meant, or repeated.
 void check_keys(const TreeNode& map, std::span<const std::string_view> known, Context& context);

@@ -165,12 +165,6 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
      "be empty. Left out: Redis is asked each time."},
 };
 
-std::string where_of(const TreeNode& item, std::size_t number) {
-  const Entry* name = item.find("name");
-  if (name == nullptr || name->value.text.empty()) return fmt::format("limit {}", number);
-  return fmt::format("limit {}", in_quotes(name->value.text));
-}
-
 void read_limit(const TreeNode& item, Context& context, LimitDraft& limit) {
   if (item.kind != TreeNode::Kind::kMap) {
     context.mistake(item.place, fmt::format("it is {}, but it must be a map; write '{{ name: a, "
@@ -201,7 +195,7 @@ void read_limits(const Entry& entry, Context& context, Draft& draft) {
   }
   std::set<std::string> names;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    Context inner{context.mistakes, where_of(items[i], i + 1)};
+    Context inner{context.mistakes, named_item("limit", items[i], i + 1)};
     LimitDraft limit{draft.config.limits_spec.units, draft.config.contracts};
     const std::size_t before = context.mistakes.count();
     read_limit(items[i], inner, limit);

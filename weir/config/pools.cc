@@ -41,9 +41,8 @@ constexpr Key<pool::MemorySettings> kMemoryKeys[] = {
 };
 
 constexpr std::string_view kAnnouncements[] = {"brief", "full"};
-constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
 
-constexpr Key<PoolRedisSettings> kRedisKeys[] = {
+constexpr Key<PoolRedisSettings> kPoolRedisKeys[] = {
     {"prefix", text_at<&PoolRedisSettings::prefix, PoolRedisSettings>, "weir",
      "Of every key; instances with the same one share their limits. Default `weir`."},
     {"instance", text_at<&PoolRedisSettings::instance, PoolRedisSettings>, "worker-1",
@@ -113,13 +112,13 @@ void read_coordinator(const Entry& entry, Context& context, PoolDraft& draft) {
   }
 }
 
-void read_redis(const Entry& entry, Context& context, PoolDraft& draft) {
+void read_pool_redis(const Entry& entry, Context& context, PoolDraft& draft) {
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ heartbeat: 5s }", context)) return;
   Context inner{context.mistakes, "pools: redis"};
   PoolRedisSettings unused;
   PoolRedisSettings& settings = draft.pools.redis ? *draft.pools.redis : unused;
   const std::size_t before = context.mistakes.count();
-  read_map<PoolRedisSettings>(entry.value, kRedisKeys, inner, settings);
+  read_map<PoolRedisSettings>(entry.value, kPoolRedisKeys, inner, settings);
   if (context.mistakes.count() > before) return;
   if (!draft.pools.redis) {
     context.mistake(entry.place,
@@ -189,7 +188,7 @@ constexpr Key<PoolDraft> kPoolKeys[] = {
     {"coordinator", read_coordinator, "local",
      "Where instances share the limits: `local`, this process alone, or the address of a Redis, "
      "such as `redis://localhost:6379`. Default `local`."},
-    {"redis", read_redis, "map", "How the instances share them there."},
+    {"redis", read_pool_redis, "map", "How the instances share them there."},
 };
 
 }  // namespace
@@ -223,7 +222,7 @@ void list_pool_keys(std::vector<KeyHelp>& out) {
   list_pool_model_keys(out);
   list_keys<RatioSettings>("pools: ratios", kRatioKeys, out);
   list_keys<pool::MemorySettings>("pools: memory", kMemoryKeys, out);
-  list_keys<PoolRedisSettings>("pools: redis", kRedisKeys, out);
+  list_keys<PoolRedisSettings>("pools: redis", kPoolRedisKeys, out);
 }
 
 }  // namespace weir::config

@@ -65,7 +65,6 @@ constexpr Key<engine::LeaseSpec> kLeaseKeys[] = {
 };
 
 constexpr std::string_view kStores[] = {"memory", "redis"};
-constexpr std::string_view kOutages[] = {"deny", "allow", "local"};
 
 // What is wrong with sharing this limit; empty: nothing.
 std::string objection(const engine::Rule& rule) {

@@ -153,7 +153,7 @@ constexpr Key<ThrottlesDraft> kThrottleKeys[] = {
 };
 
 // So that requests may carry what the gate reads, and limits may count its units.
-void declare(Place place, Context& context, engine::RuleSetSpec& spec) {
+void declare_throttles(Place place, Context& context, engine::RuleSetSpec& spec) {
   for (const std::string_view name : system::throttle::kGateAttributes) {
     if (std::find(spec.attributes.begin(), spec.attributes.end(), name) == spec.attributes.end()) {
       spec.attributes.emplace_back(name);
@@ -204,7 +204,7 @@ void make(Place place, Context& context, ThrottleSettings& throttles) {
 void read_throttles(const Entry& entry, Context& context, Draft& draft) {
   draft.throttles_place = entry.place;
   Context inner{context.mistakes, "throttles"};
-  declare(entry.place, inner, draft.config.limits_spec);
+  declare_throttles(entry.place, inner, draft.config.limits_spec);
   ThrottleSettings& throttles = draft.config.throttles.emplace();
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ file: ./throttles.json, nodes: 31 }", context)) {
     return;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "weir/base/digit.h"
 #include "weir/base/in_quotes.h"
 #include "weir/base/integer.h"
 
@@ -39,7 +40,6 @@ struct Decimal {
   int places = 0;             // without trailing zeros; kPlacesMax + 1 stands for more
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 constexpr std::int64_t power_of_ten(int exponent) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "weir/base/time.h"
+
 namespace weir::meter {
 namespace {
 
@@ -65,7 +67,6 @@ Result<LogShape> make_log(std::int64_t limit, Duration window) {
   auto grain_ns = static_cast<std::int64_t>(ceil_div(window.count(), kRunsMax - 2));
   // In whole microseconds, if it is as long as one: a store whose clock is no finer stamps
   // the same.
-  constexpr std::int64_t kNsPerUs = 1000;
   if (grain_ns >= kNsPerUs) {
     grain_ns = static_cast<std::int64_t>(ceil_div(grain_ns, kNsPerUs)) * kNsPerUs;
   }

@@ -6,7 +6,7 @@
 namespace weir::system::contract {
 namespace {
 
-using Left = std::vector<std::optional<std::int64_t>>;
+using LeftOrNone = std::vector<std::optional<std::int64_t>>;
 
 std::int64_t left_in(const Book& book, std::size_t policy, Instant now) {
   return left_micro(book.policies()[policy], book.standing({0, 0}, now)[policy].level_fs);
@@ -47,7 +47,7 @@ TEST_F(BookWithAnEarlyEnd, LosesNoDebitThatIsFinal) {
   ASSERT_EQ(book.commit(replace_second(), std::nullopt, kStart + 2s), HoldState::kSettled);
   book.change({units_per(100, 100s), requests_per(100, 10s)}, kStart + 5s);
   EXPECT_EQ(left_in(book, 0, kStart + 5s), 4 * kMicro);
-  book.refresh(Left{std::nullopt, 90 * kMicro}, kStart + 5s);
+  book.refresh(LeftOrNone{std::nullopt, 90 * kMicro}, kStart + 5s);
   EXPECT_EQ(left_in(book, 0, kStart + 5s), 4 * kMicro) << "of a policy that was not reported";
 }
 
@@ -56,7 +56,7 @@ TEST_F(BookWithAnEarlyEnd, KeepsADebitThatWasCommittedBeforeItsStart) {
   book.change({units_per(100, 100s), requests_per(100, 10s)}, kStart + 5s);
   EXPECT_EQ(book.offer(units(10), kStart + 5s).start, kStart + 20s);
   // A service that reports afterwards has counted it: its work is done.
-  book.refresh(Left{3 * kMicro, std::nullopt}, kStart + 6s);
+  book.refresh(LeftOrNone{3 * kMicro, std::nullopt}, kStart + 6s);
   EXPECT_EQ(left_in(book, 0, kStart + 10s), -3 * kMicro) << "3 + 4 s, less the first";
 }
 
@@ -65,18 +65,18 @@ TEST_F(BookWithAnEarlyEnd, KeepsADebitThatWasCommittedBeforeItsStart) {
 TEST(BookReport, DoesNotDebitAgainWhatHadStartedWhenTheServiceWasAsked) {
   Book book({units_per(100, 10s)}, 100ms, kStart);
   reserve(book, units(40), kStart);
-  book.refresh(Left{60 * kMicro}, kStart + 100ms, kStart + 100ms);
+  book.refresh(LeftOrNone{60 * kMicro}, kStart + 100ms, kStart + 100ms);
   EXPECT_EQ(left_in(book, 0, kStart + 100ms), 20 * kMicro) << "it may start as late as that";
-  book.refresh(Left{60 * kMicro}, kStart + 101ms, kStart + 101ms);
+  book.refresh(LeftOrNone{60 * kMicro}, kStart + 101ms, kStart + 101ms);
   EXPECT_EQ(left_in(book, 0, kStart + 101ms), 60 * kMicro);
-  book.refresh(Left{60 * kMicro}, kStart + 200ms);
+  book.refresh(LeftOrNone{60 * kMicro}, kStart + 200ms);
   EXPECT_EQ(left_in(book, 0, kStart + 200ms), 20 * kMicro) << "nobody says when it was asked";
 }
 
 TEST(BookReport, GivesNothingBackThatItsServiceMayHaveRefilled) {
   Book book({units_per(100, 10s)}, 0s, kStart);
   const std::uint64_t running = reserve(book, units(40), kStart);
-  book.refresh(Left{80 * kMicro}, kStart + 5s, kStart + 5s);
+  book.refresh(LeftOrNone{80 * kMicro}, kStart + 5s, kStart + 5s);
   ASSERT_EQ(book.commit(running, units(0), kStart + 5s), HoldState::kSettled);
   EXPECT_EQ(left_in(book, 0, kStart + 5s), 80 * kMicro);
 }
@@ -84,7 +84,7 @@ TEST(BookReport, GivesNothingBackThatItsServiceMayHaveRefilled) {
 TEST(BookReport, TakesAnOverageOfWhatWasCounted) {
   Book book({units_per(100, 10s)}, 0s, kStart);
   const std::uint64_t running = reserve(book, units(40), kStart);
-  book.refresh(Left{60 * kMicro}, kStart + 1s, kStart + 1s);
+  book.refresh(LeftOrNone{60 * kMicro}, kStart + 1s, kStart + 1s);
   ASSERT_EQ(book.commit(running, units(45), kStart + 1s), HoldState::kSettled);
   EXPECT_EQ(left_in(book, 0, kStart + 1s), 55 * kMicro);
 }
@@ -92,7 +92,7 @@ TEST(BookReport, TakesAnOverageOfWhatWasCounted) {
 TEST(BookReport, KnowsWhatWasCountedUnderPoliciesInAnotherOrder) {
   Book book({units_per(100, 10s), requests_per(5, 10s)}, 0s, kStart);
   const std::uint64_t running = reserve(book, units(40), kStart);
-  book.refresh(Left{60 * kMicro, std::nullopt}, kStart + 1s, kStart + 1s);
+  book.refresh(LeftOrNone{60 * kMicro, std::nullopt}, kStart + 1s, kStart + 1s);
   book.change({requests_per(5, 10s), units_per(100, 10s)}, kStart + 1s);
   EXPECT_EQ(left_in(book, 1, kStart + 1s), 60 * kMicro);
   ASSERT_EQ(book.release(running, kStart + 1s), HoldState::kCancelled);
@@ -104,7 +104,7 @@ TEST(BookReport, ThatNamesNoPolicyTeachesNothing) {
   Book book({requests_per(5, 10s)}, 0s, kStart);
   book.hold_off(30s, kStart);
   const std::uint64_t before = book.changes();
-  book.refresh(Left{std::nullopt}, kStart + 1s, kStart + 1s);
+  book.refresh(LeftOrNone{std::nullopt}, kStart + 1s, kStart + 1s);
   EXPECT_EQ(book.offer({}, kStart + 1s).start, kStart + 30s);
   EXPECT_EQ(book.changes(), before);
 }

@@ -13,11 +13,6 @@ using engine::SlotsSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
-RuleSetSpec tokens() {
-  return {.limits = {{.name = "tokens", .unit = "tokens", .meter = WindowSpec{1000, 1min}}},
-          .units = {{"tokens"}}};
-}
-
 RuleSetSpec one_slot(std::int64_t queue) {
   return {.limits = {{.name = "slots", .meter = SlotsSpec{1, queue}}}};
 }

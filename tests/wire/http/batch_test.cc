@@ -12,11 +12,6 @@ using engine::RuleSetSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
-RuleSetSpec tokens() {
-  return {.limits = {{.name = "tokens", .unit = "tokens", .meter = WindowSpec{1000, 1min}}},
-          .units = {{"tokens"}}};
-}
-
 boost::json::array decisions_of(const Answer& answer) {
   EXPECT_EQ(answer.status, 200u);
   return parsed(answer.body).as_object()["decisions"].as_array();

@@ -12,11 +12,6 @@ using engine::RuleSetSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
-RuleSetSpec tokens() {
-  return {.limits = {{.name = "tokens", .unit = "tokens", .meter = WindowSpec{1000, 1min}}},
-          .units = {{"tokens"}}};
-}
-
 class HoldCalls : public ::testing::Test {
  protected:
   // The body of a call about the hold, with more members after it.

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 constexpr std::array<std::string_view, 2> kKnown = {"limit", "key"};
 
-std::string error_of(std::string_view text) {
+std::string query_error(std::string_view text) {
   const Result<Query> query = Query::read(text, kKnown);
   return query ? "none" : query.error().message;
 }
@@ -47,7 +47,7 @@ TEST(Query, WantsOneValueExactlyOnce) {
 }
 
 TEST(Query, NamesAnUnknownParameterAndTheKnownOnes) {
-  EXPECT_EQ(error_of("limt=a"),
+  EXPECT_EQ(query_error("limt=a"),
             "query: parameter 'limt' is unknown; known are limit, key; correct the name, or leave "
             "it out");
 }
@@ -55,23 +55,25 @@ TEST(Query, NamesAnUnknownParameterAndTheKnownOnes) {
 TEST(Query, RefusesBrokenEscapes) {
   for (const std::string_view text :
        {"key=%", "key=%4", "key=%4g", "key=%g4", "key=a%2", "%zz=1"}) {
-    EXPECT_THAT(error_of(text), HasSubstr("hexadecimal")) << text;
+    EXPECT_THAT(query_error(text), HasSubstr("hexadecimal")) << text;
   }
 }
 
 TEST(Query, RefusesRawBytesThatMayNotStandThere) {
-  EXPECT_THAT(error_of("key=a b"), HasSubstr("write it as %20"));
-  EXPECT_THAT(error_of("key=\xc3\xbc"), HasSubstr("write it as %C3"));
-  EXPECT_THAT(error_of("key=\x7f"), HasSubstr("write it as %7F"));
+  EXPECT_THAT(query_error("key=a b"), HasSubstr("write it as %20"));
+  EXPECT_THAT(query_error("key=\xc3\xbc"), HasSubstr("write it as %C3"));
+  EXPECT_THAT(query_error("key=\x7f"), HasSubstr("write it as %7F"));
 }
 
-TEST(Query, RefusesAParameterWithoutAValue) { EXPECT_THAT(error_of("key"), HasSubstr("no '='")); }
+TEST(Query, RefusesAParameterWithoutAValue) {
+  EXPECT_THAT(query_error("key"), HasSubstr("no '='"));
+}
 
 TEST(Query, HoldsSixteenParametersAndNoMore) {
   std::string text;
   for (std::size_t i = 0; i < kQueryPairsMax; ++i) text += "key=a&";
-  EXPECT_EQ(error_of(text), "none");
-  EXPECT_THAT(error_of(text + "key=a"), HasSubstr("more than 16"));
+  EXPECT_EQ(query_error(text), "none");
+  EXPECT_THAT(query_error(text + "key=a"), HasSubstr("more than 16"));
 }
 
 TEST(Target, IsSplitAtTheFirstQuestionMark) {

@@ -26,6 +26,13 @@ using namespace std::chrono_literals;
 
 constexpr Instant kTestStart{1'800'000'000'000'000'000};  // 2027-01-15T08:00:00Z
 
+inline engine::RuleSetSpec tokens() {
+  return {.limits = {{.name = "tokens",
+                      .unit = "tokens",
+                      .meter = engine::WindowSpec{1000, std::chrono::minutes{1}}}},
+          .units = {{"tokens"}}};
+}
+
 // A bucket of two, refilled at three in a second, for each client.
 inline engine::RuleSetSpec three_per_second() {
   return {

@@ -24,8 +24,6 @@
 
 namespace weir::store::redis {
 
-constexpr std::int64_t kNsPerUs = 1000;
-
 // By the Redis server's clock. 2^53 us, the last in Lua, is beyond what an Instant holds.
 inline Instant instant_of_us(std::int64_t us) { return Instant{saturate(Wide{us} * kNsPerUs)}; }
 inline std::int64_t us_of(Duration span) { return span.count() / kNsPerUs; }

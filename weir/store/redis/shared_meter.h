@@ -28,7 +28,6 @@
 namespace weir::store::redis {
 
 constexpr std::int64_t kSharedTermMax = std::int64_t{1} << 52;  // of what scripts add up
-constexpr std::int64_t kNsPerUs = 1000;
 
 // A time to live in whole microseconds, at least one.
 std::int64_t whole_us(Duration ttl);

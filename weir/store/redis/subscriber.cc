@@ -13,9 +13,9 @@ std::string_view text_at(const redisReply& reply, std::size_t index) {
   return {reply.element[index]->str, reply.element[index]->len};
 }
 
-class Core final : public LinkUser {
+class SubscriberCore final : public LinkUser {
  public:
-  explicit Core(SubscriberOptions options) : options_(std::move(options)) {}
+  explicit SubscriberCore(SubscriberOptions options) : options_(std::move(options)) {}
 
   void open(Loop& loop) {
     link_ = std::make_shared<Link>(loop, static_cast<const LinkOptions&>(options_), *this);
@@ -79,7 +79,7 @@ class SingleSubscriber final : public Subscriber {
 
  private:
   Loop& loop_;
-  Core core_;
+  SubscriberCore core_;
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ constexpr FileKind kLedgerFile{"ledger.db", 0x57656c67 /* "Welg" */, 1,
                                "what was locked is not known, so bring back a copy of the file, or "
                                "move it away to begin another ledger"};
 
-constexpr const char* kTables = R"(
+constexpr const char* kLedgerTables = R"(
   CREATE TABLE genesis (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE history (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, block INTEGER NOT NULL,
@@ -144,7 +144,7 @@ Result<std::unique_ptr<LedgerStore>> LedgerStore::open_directory(
   const Genesis genesis = genesis_of(settings);
   const Instant begun = settings.genesis.value_or(now);
   const auto fill = [&](Database& database) {
-    Status status = database.run(kTables);
+    Status status = database.run(kLedgerTables);
     if (status) status = write_genesis(database, genesis);
     if (status) status = write_fact(database, "genesis", begun.ns);
     return status;

@@ -14,7 +14,7 @@ namespace weir::store::sqlite {
 namespace {
 
 // A row is one record; they are replayed by place.
-constexpr const char* kTables = R"(
+constexpr const char* kJournalTables = R"(
   CREATE TABLE records (place INTEGER PRIMARY KEY,
                         key_low INTEGER NOT NULL, key_high INTEGER NOT NULL,
                         parent_low INTEGER NOT NULL, parent_high INTEGER NOT NULL,
@@ -23,9 +23,10 @@ constexpr const char* kTables = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   INSERT INTO facts VALUES ('last_reservation', 0);
 )";
-constexpr FileKind kFormat{"sampling.db", 0x57656973, 1,  // "Weis"
-                           "what was granted is not known, so move the file away, or start with "
-                           "--start-empty, which does it"};
+constexpr FileKind kJournalFile{
+    "sampling.db", 0x57656973, 1,  // "Weis"
+    "what was granted is not known, so move the file away, or start with "
+    "--start-empty, which does it"};
 
 constexpr auto kRetry = std::chrono::milliseconds{200};
 constexpr Duration kPurgeEvery = std::chrono::seconds{10};  // of the time they are useless
@@ -39,14 +40,14 @@ std::uint64_t unsigned_of(std::int64_t word) { return std::bit_cast<std::uint64_
 Result<std::unique_ptr<SamplingJournal>> SamplingJournal::open(const Directory& directory,
                                                                StartEmpty start_empty) {
   if (start_empty == StartEmpty::kYes) {
-    Status moved = directory.move_aside(kFormat.name);
+    Status moved = directory.move_aside(kJournalFile.name);
     if (!moved) return std::move(moved).error();
   }
   Result<Database> database =
-      open_file(directory, kFormat, [](Database& made) { return made.run(kTables); });
+      open_file(directory, kJournalFile, [](Database& made) { return made.run(kJournalTables); });
   if (!database) return std::move(database).error();
   return std::unique_ptr<SamplingJournal>(
-      new SamplingJournal(std::move(*database), directory.file(kFormat.name).string()));
+      new SamplingJournal(std::move(*database), directory.file(kJournalFile.name).string()));
 }
 
 SamplingJournal::SamplingJournal(Database database, std::string file)
@@ -60,7 +61,7 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
   const std::scoped_lock lock(file_lock_);
   const Result<std::int64_t> last =
       database_.integer("SELECT value FROM facts WHERE name = 'last_reservation'");
-  if (!last) return unusable(kFormat, file_, last.error());
+  if (!last) return unusable(kJournalFile, file_, last.error());
   last_reservation_ = unsigned_of(*last);
   if (Status status = sampling.restore({.reservation = last_reservation_}, now); !status) {
     return std::move(status).error();
@@ -68,14 +69,14 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
   Result<Statement> query = database_.prepare(
       "SELECT key_low, key_high, parent_low, parent_high, at, parent_at, units, reservation, place "
       "FROM records ORDER BY place");
-  if (!query) return unusable(kFormat, file_, query.error());
+  if (!query) return unusable(kJournalFile, file_, query.error());
   purged_.place = 0;
   restored_place_ = 0;
   restored_at_ns_ = now.ns;
   std::uint64_t count = 0;
   for (;;) {
     const Result<bool> row = query->step();
-    if (!row) return unusable(kFormat, file_, row.error());
+    if (!row) return unusable(kJournalFile, file_, row.error());
     if (!*row) return count;
     const Record record{.key = {unsigned_of(query->integer(0)), unsigned_of(query->integer(1))},
                         .parent = {unsigned_of(query->integer(2)), unsigned_of(query->integer(3))},
@@ -87,7 +88,7 @@ Result<std::uint64_t> SamplingJournal::restore(system::sampling::Sampling& sampl
                           record.parent_at.ns >= 0 && record.parent_at.ns <= kInstantNsMax &&
                           record.units >= -kTermMax && record.units <= kTermMax;
     if (!is_sound)
-      return unusable(kFormat, file_, fmt::format("record {} is not sound", count + 1));
+      return unusable(kJournalFile, file_, fmt::format("record {} is not sound", count + 1));
     if (Status status = sampling.restore(record, now); !status) return std::move(status).error();
     last_reservation_ = std::max(last_reservation_, record.reservation);
     restored_place_ = query->integer(8);

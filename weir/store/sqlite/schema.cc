@@ -15,7 +15,7 @@ constexpr FileKind kMetersFile{kDatabaseName, 0x57656972 /* "Weir" */, kSchemaVe
 
 constexpr std::string_view kPartPrefix = "part:";
 
-constexpr const char* kTables = R"(
+constexpr const char* kMeterTables = R"(
   CREATE TABLE facts (name TEXT PRIMARY KEY, blob BLOB NOT NULL) WITHOUT ROWID;
   CREATE TABLE meter_base (range INTEGER PRIMARY KEY, blob BLOB NOT NULL);
   CREATE TABLE hold_base (place INTEGER PRIMARY KEY, blob BLOB NOT NULL);
@@ -54,7 +54,7 @@ Error unusable(const std::string& file, const Error& error) {
 
 Result<Database> open_database(const Directory& directory) {
   return open_file(directory, kMetersFile, [](Database& database) {
-    Status status = database.run(kTables);
+    Status status = database.run(kMeterTables);
     const Facts facts{engine::random_secret(), engine::random_secret()[0], 0, 1};
     if (status) status = write(database, facts);
     if (status) status = write(database, Eras{});

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/time.h"
+
 namespace weir::system::compute {
-namespace {
-
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-}  // namespace
-
 Block BlockClock::block(Instant now) const noexcept {
   if (settings_.source == BlockSource::kPushed) {
     return std::max(settings_.genesis_block, pushed_);
@@ -17,7 +13,7 @@ Block BlockClock::block(Instant now) const noexcept {
   if (now < settings_.genesis) return settings_.genesis_block;
   // Seconds of a block are at most a day, and instants below 2^62 ns: no product overflows.
   const std::int64_t elapsed = (now - settings_.genesis).count();
-  const std::int64_t since = elapsed / (settings_.block_time_s * kSecondNs);
+  const std::int64_t since = elapsed / (settings_.block_time_s * kNsPerSecond);
   return std::min(settings_.genesis_block + since, kBlockMax);
 }
 
@@ -49,7 +45,7 @@ void BlockClock::forget_pushes(std::int64_t length) {
 void BlockClock::resume(Block block) noexcept { pushed_ = std::max(pushed_, block); }
 
 Duration BlockClock::epoch_time(std::int64_t length) const noexcept {
-  const Duration nominal{length * settings_.block_time_s * kSecondNs};
+  const Duration nominal{length * settings_.block_time_s * kNsPerSecond};
   if (pushes_.empty()) return nominal;
   const Push& last = pushes_.back();
   // After the latest push that is an epoch back or more.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "weir/base/digit.h"
 #include "weir/base/in_quotes.h"
 #include "weir/system/contract/resource.h"
 
@@ -25,8 +26,6 @@ constexpr Wide power_of_ten(int exponent) {
   for (int i = 0; i < exponent; ++i) power *= 10;
   return power;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Digits as one number times ten to a power.
 struct Digits {

@@ -5,23 +5,22 @@
 #include <algorithm>
 #include <array>
 
+#include "weir/base/digit.h"
 #include "weir/base/in_quotes.h"
+#include "weir/base/time.h"
 
 namespace weir::system::contract {
 namespace {
-
-constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 struct Part {
   char letter;
   std::int64_t ns;
 };
-constexpr Part kDays{'D', 86'400 * kSecondNs};
+constexpr Part kDays{'D', 86'400 * kNsPerSecond};
 constexpr std::array<Part, 3> kTimes = {
-    {{'H', 3'600 * kSecondNs}, {'M', 60 * kSecondNs}, {'S', kSecondNs}}};
+    {{'H', 3'600 * kNsPerSecond}, {'M', 60 * kNsPerSecond}, {'S', kNsPerSecond}}};
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 Error wrong(std::string_view text, std::string_view expected) {
   return bad_argument(fmt::format("period is {}, but it must be {}", in_quotes(text), expected));
@@ -114,10 +113,10 @@ std::string period_text(Duration period) {
   const std::int64_t ns = period.count();
   if (ns == 0) return "PT0S";
   std::string text = "PT";
-  const std::int64_t seconds = ns / kSecondNs;
+  const std::int64_t seconds = ns / kNsPerSecond;
   if (seconds >= 3600) text += fmt::format("{}H", seconds / 3600);
   if (seconds / 60 % 60 != 0) text += fmt::format("{}M", seconds / 60 % 60);
-  const std::int64_t place_ns = ns % kSecondNs;
+  const std::int64_t place_ns = ns % kNsPerSecond;
   if (seconds % 60 == 0 && place_ns == 0) return text;
   text += fmt::format("{}", seconds % 60);
   if (place_ns != 0) {

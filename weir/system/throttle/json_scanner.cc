@@ -4,48 +4,14 @@
 
 #include <algorithm>
 
+#include "weir/base/digit.h"
 #include "weir/base/in_quotes.h"
+#include "weir/base/utf8.h"
 
 namespace weir::system::throttle {
 namespace {
 
 constexpr std::size_t kShownBytesMax = 24;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto byte = [&](std::uint32_t value) { out += static_cast<char>(value); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 0x3f));
-    byte(0x80 | (code & 0x3f));
-  } else {
-    byte(0xf0 | code >> 18);
-    byte(0x80 | (code >> 12 & 0x3f));
-    byte(0x80 | (code >> 6 & 0x3f));
-    byte(0x80 | (code & 0x3f));
-  }
-}
-
-// Bytes of the UTF-8 character that begins `text`; 0: it is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool outside = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
-  return overlong || outside ? 0 : length;
-}
 
 }  // namespace
 
@@ -219,10 +185,10 @@ bool JsonScanner::read_escape(std::string& out) {
 }
 
 bool JsonScanner::read_character(std::string& out) {
-  const std::size_t length = utf8_length(text_.substr(at_));
-  if (length == 0) return fail("a string is not UTF-8; save the file as UTF-8", at_);
-  out.append(text_, at_, length);
-  at_ += length;
+  const Utf8Sequence sequence = utf8_at(text_.substr(at_));
+  if (!sequence.valid) return fail("a string is not UTF-8; save the file as UTF-8", at_);
+  out.append(text_, at_, sequence.size);
+  at_ += sequence.size;
   return true;
 }
 

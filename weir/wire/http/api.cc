@@ -17,9 +17,9 @@
 namespace weir::wire::http {
 namespace {
 
-constexpr std::size_t kShownBytesMax = 128;  // of a client's text in a message
+constexpr std::size_t kShownPathBytesMax = 128;  // of a client's text in a message
 
-std::string shown(std::string_view text) { return std::string(text.substr(0, kShownBytesMax)); }
+std::string shown(std::string_view text) { return std::string(text.substr(0, kShownPathBytesMax)); }
 
 bool is_json(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";

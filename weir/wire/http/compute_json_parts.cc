@@ -13,12 +13,6 @@ bool read_owned(Reader& in, const What& what, std::string& value) {
   return true;
 }
 
-bool read_natural(Reader& in, const What& what, std::int64_t& value) {
-  if (!in.integer(what, value)) return false;
-  if (value >= 0) return true;
-  return in.wrong(what, fmt::format("{}", value), "0 or more", "such a number");
-}
-
 void append_left_out(std::string& out, const system::compute::LeftOut& row) {
   out += R"({"cluster":)";
   append_quoted(out, row.cluster);

@@ -12,7 +12,6 @@
 namespace weir::wire::http {
 
 bool read_owned(Reader& in, const What& what, std::string& value);
-bool read_natural(Reader& in, const What& what, std::int64_t& value);
 
 void append_left_out(std::string& out, const system::compute::LeftOut& row);
 

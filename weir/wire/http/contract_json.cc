@@ -60,7 +60,7 @@ bool read_deadline(Reader& in, AskBody& into) {
   return true;
 }
 
-constexpr Member<AskBody> kAskMembers[] = {
+constexpr Member<AskBody> kContractAskMembers[] = {
     {"requests", [](Reader& in, AskBody& into) { return read_requests(in, into.costs); }},
     {"processing_units",
      [](Reader& in, AskBody& into) { return read_processing_units(in, into.costs); }},
@@ -219,7 +219,7 @@ contract::Costs GivenCosts::over(const contract::Costs& otherwise) const noexcep
 
 Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
   AskBody into;
-  if (Status status = read_body<AskBody>(body, kAskMembers, texts, into); !status) {
+  if (Status status = read_body<AskBody>(body, kContractAskMembers, texts, into); !status) {
     return std::move(status).error();
   }
   into.ask.costs = into.costs.over({});
@@ -228,7 +228,7 @@ Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
 
 Result<contract::Costs> read_consumption(std::string_view body, Texts& texts) {
   AskBody into;
-  const auto members = std::span(kAskMembers).first(kConsumeMembers);
+  const auto members = std::span(kContractAskMembers).first(kConsumeMembers);
   if (Status status = read_body<AskBody>(body, members, texts, into); !status) {
     return std::move(status).error();
   }

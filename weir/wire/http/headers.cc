@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "weir/base/time.h"
 #include "weir/engine/meter.h"
 #include "weir/wire/http/text.h"
 
@@ -17,9 +18,7 @@ namespace {
 using engine::MeterShape;
 using engine::Rule;
 
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-std::int64_t ceil_seconds(Wide span_ns) { return saturate(ceil_div(span_ns, kSecondNs)); }
+std::int64_t ceil_seconds(Wide span_ns) { return saturate(ceil_div(span_ns, kNsPerSecond)); }
 
 void append_capped(std::string& out, std::int64_t value) {
   append_int(out, std::clamp<std::int64_t>(value, 0, kHeaderIntegerMax));

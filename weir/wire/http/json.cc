@@ -6,6 +6,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "weir/base/digit.h"
+#include "weir/base/utf8.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/text.h"
 
@@ -13,27 +15,6 @@ namespace weir::wire::http {
 namespace {
 
 constexpr std::size_t kShownBytesMax = 64;  // of a client's text in a message
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-void append_utf8(std::string& out, unsigned code) {
-  const auto byte = [&](unsigned value) { out += static_cast<char>(value); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 0x3f));
-    byte(0x80 | (code & 0x3f));
-  } else {
-    byte(0xf0 | code >> 18);
-    byte(0x80 | (code >> 12 & 0x3f));
-    byte(0x80 | (code >> 6 & 0x3f));
-    byte(0x80 | (code & 0x3f));
-  }
-}
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace pool = system::pool;
 
-constexpr Member<pool::JobAsk> kAskMembers[] = {
+constexpr Member<pool::JobAsk> kJobAskMembers[] = {
     {"type", [](Reader& in, pool::JobAsk& into) { return in.text("type", into.type); }},
     {"wait",
      [](Reader& in, pool::JobAsk& into) { return in.duration("wait", into.wait.emplace()); }},
@@ -89,7 +89,7 @@ Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Memb
 }  // namespace
 
 Result<pool::JobAsk> read_job_ask(std::string_view body, Texts& texts) {
-  Result<pool::JobAsk> ask = read_body<pool::JobAsk>(body, texts, kAskMembers);
+  Result<pool::JobAsk> ask = read_body<pool::JobAsk>(body, texts, kJobAskMembers);
   if (ask && ask->type.empty()) {
     return bad_argument(R"(body: type is missing; write the job type, such as {"type":"summary"})");
   }

@@ -164,6 +164,24 @@ engine::UnitScale Scales::of_limit(std::string_view limit) const {
   return rule == nullptr ? engine::UnitScale::kWhole : rules->scale(rule->unit);
 }
 
+bool read_between(Reader& in, const What& what, std::int64_t least, std::int64_t most,
+                  std::int64_t& value) {
+  std::int64_t read = 0;
+  if (!in.integer(what, read)) return false;
+  if (read < least || read > most) {
+    return in.wrong(what, fmt::format("{}", read), fmt::format("from {} to {}", least, most),
+                    "a number in that range");
+  }
+  value = read;
+  return true;
+}
+
+bool read_natural(Reader& in, const What& what, std::int64_t& value) {
+  if (!in.integer(what, value)) return false;
+  if (value >= 0) return true;
+  return in.wrong(what, fmt::format("{}", value), "0 or more", "such a number");
+}
+
 bool read_amount(Reader& in, const What& what, engine::UnitScale scale, std::int64_t& value) {
   if (scale == engine::UnitScale::kWhole) return in.integer(what, value);
   std::string_view text;

@@ -45,6 +45,10 @@ class Scales {
 // A whole number, or a decimal in millionths: 0.64 is 640,000.
 bool read_amount(Reader& in, const What& what, engine::UnitScale scale, std::int64_t& value);
 
+bool read_between(Reader& in, const What& what, std::int64_t least, std::int64_t most,
+                  std::int64_t& value);
+bool read_natural(Reader& in, const What& what, std::int64_t& value);
+
 using Costs = boost::container::small_vector<engine::Cost, 4>;
 
 // One request with its options; those of zero or nothing were not given.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "weir/base/integer.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/text.h"
@@ -12,17 +10,6 @@ namespace weir::wire::http {
 namespace {
 
 namespace sampling = system::sampling;
-
-bool read_natural(Reader& in, const What& what, std::int64_t most, std::int64_t& value) {
-  std::int64_t read = 0;
-  if (!in.integer(what, read)) return false;
-  if (read < 0 || read > most) {
-    return in.wrong(what, fmt::format("{}", read), fmt::format("from 0 to {}", most),
-                    "a number in that range");
-  }
-  value = read;
-  return true;
-}
 
 constexpr Member<GrantBody> kGrantMembers[] = {
     {"hotkey", [](Reader& in, GrantBody& into) { return in.text("hotkey", into.who.hotkey); }},
@@ -33,21 +20,20 @@ constexpr Member<GrantBody> kGrantMembers[] = {
     {"uid", [](Reader& in, GrantBody& into) { return in.integer("uid", into.who.id.emplace()); }},
     {"want",
      [](Reader& in, GrantBody& into) {
-       return read_natural(in, "want", sampling::kWantMax, into.want);
+       return read_between(in, "want", 0, sampling::kWantMax, into.want);
      }},
     {"dry_run", [](Reader& in, GrantBody& into) { return in.flag("dry_run", into.dry_run); }},
 };
 
 bool read_number(Reader& in, TaskReservationBody& into) {
-  return read_natural(in, "reservation", std::numeric_limits<std::int64_t>::max(),
-                      into.reservation);
+  return read_natural(in, "reservation", into.reservation);
 }
 
 constexpr Member<TaskReservationBody> kCommitMembers[] = {
     {"reservation", read_number},
     {"created",
      [](Reader& in, TaskReservationBody& into) {
-       return read_natural(in, "created", sampling::kWantMax, into.created.emplace());
+       return read_between(in, "created", 0, sampling::kWantMax, into.created.emplace());
      }},
 };
 

@@ -17,22 +17,6 @@ using throttle::Transaction;
 
 // --- reading
 
-bool read_between(Reader& in, const What& what, std::int64_t least, std::int64_t most,
-                  std::int64_t& value) {
-  std::int64_t read = 0;
-  if (!in.integer(what, read)) return false;
-  if (read < least || read > most) {
-    return in.wrong(what, fmt::format("{}", read), fmt::format("from {} to {}", least, most),
-                    "a number in that range");
-  }
-  value = read;
-  return true;
-}
-
-bool read_natural(Reader& in, const What& what, std::int64_t& value) {
-  return read_between(in, what, 0, std::numeric_limits<std::int64_t>::max(), value);
-}
-
 bool read_natural(Reader& in, const What& what, std::int32_t& value, std::int64_t least = 0) {
   std::int64_t wide = value;
   const bool ok = read_between(in, what, least, std::numeric_limits<std::int32_t>::max(), wide);

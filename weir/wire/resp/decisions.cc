@@ -7,6 +7,7 @@
 #include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
 #include "weir/base/recycled.h"
+#include "weir/base/time.h"
 #include "weir/engine/owned_request.h"
 #include "weir/engine/quantity.h"
 #include "weir/engine/shared.h"
@@ -15,7 +16,6 @@
 namespace weir::wire::resp::internal {
 namespace {
 
-constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::size_t kAnswersAtOnce = 16;
 constexpr std::int64_t kHeaviestMax = 100;  // keys in one reply
 constexpr std::int64_t kHeaviestUsual = 10;

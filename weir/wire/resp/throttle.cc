@@ -6,11 +6,11 @@
 #include <charconv>
 #include <string>
 
+#include "weir/base/time.h"
+
 namespace weir::wire::resp {
 namespace {
 
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::int64_t kMsPerSecond = 1'000;
 constexpr std::size_t kEchoBytesMax = 64;  // of a bad argument, in the message about it
 

@@ -1,0 +1,9 @@
+// Digits of ASCII, whatever the locale.
+
+#pragma once
+
+namespace weir {
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+}  // namespace weir
