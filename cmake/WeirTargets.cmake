@@ -19,6 +19,14 @@ if(WEIR_PRECOMPILE)
   endif()
 endif()
 
+# Compiles the files of a target in batches: most of a file's time goes to the headers it reads. So
+# names must differ within a folder, also those in unnamed namespaces.
+function(weir_together target files)
+  if(WEIR_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
+
 # weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...] [BUSY])
 #
 # One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. DEPS
@@ -32,6 +40,7 @@ function(weir_library name)
     set(scope PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weir_options>)
+    weir_together(${target} 8)
     set(precompiled weir_precompiled)
     if(WEIR_SANITIZE AND ARG_BUSY)
       target_compile_options(${target} PRIVATE -O1)
@@ -58,12 +67,13 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [ALONE] [CONCURRENCY])
+# weir_test(NAME SOURCES ... DEPS ... [ALONE] [APART] [CONCURRENCY])
 #
 # One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
-# those that measure time and so run beside no other test.
+# those that measure time and so run beside no other test, APART those whose files use the same names
+# and so are compiled one by one.
 function(weir_test name)
-  cmake_parse_arguments(ARG "ALONE;CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;APART;CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
@@ -72,6 +82,9 @@ function(weir_test name)
   if(WEIR_PRECOMPILE)
     target_link_libraries(${name} PRIVATE fmt::fmt Boost::headers)
     target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
+  endif()
+  if(NOT ARG_APART)
+    weir_together(${name} 4)
   endif()
   if(ARG_CONCURRENCY)
     set(label concurrency)
