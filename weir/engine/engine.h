@@ -99,6 +99,8 @@ struct Inspection {
   std::int64_t capacity = 0;
   bool overridden = false;  // has parameters of its own
   std::size_t waiters = 0;
+  // Of a shared limit with a lease: units drawn ahead that this engine holds beside `remaining`.
+  std::optional<std::int64_t> leased{};
 };
 
 // How often a limit decided, since the engine was made. A request that is admitted counts
@@ -210,6 +212,12 @@ class Engine {
                   std::function<void(Result<HoldState>)> callback) noexcept;
   void ask_renew(HoldId hold, Duration ttl, Instant now,
                  std::function<void(Result<HoldState>)> callback) noexcept;
+  // inspect() and reset() of a limit that may be shared; of one that is not, `callback` is
+  // called before this returns.
+  void ask_inspect(std::string_view limit, std::span<const std::string_view> key, Instant now,
+                   std::function<void(Result<Inspection>)> callback) noexcept;
+  void ask_reset(std::string_view limit, std::span<const std::string_view> key, Instant now,
+                 std::function<void(Status)> callback) noexcept;
   // Cancels a hold, shared or not, that nobody has a use for; how that ends is not told.
   void abandon(HoldId hold, Instant now) noexcept;
   // Where shared limits are kept; it must outlive every call. None: requests that meet one

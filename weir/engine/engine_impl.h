@@ -118,6 +118,9 @@ struct Engine::Impl {
   };
   static Result<KeyedLimit> find_key(const Active& active, std::string_view limit,
                                      std::span<const std::string_view> key);
+  // The same of a limit whose keys are in the table.
+  static Result<KeyedLimit> find_own_key(const Active& active, std::string_view limit,
+                                         std::span<const std::string_view> key);
   // Gives the key's slot the shape of `row`, and the override flag or not.
   Status change_row(const KeyedLimit& keyed, RowId row, bool overridden_now, Instant now);
 
@@ -253,6 +256,9 @@ constexpr std::uint32_t kOtherTally = 1;
 constexpr std::uint32_t kTalliesMax = 65'536;
 
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
+
+// The error for a shared limit without a store.
+Error no_store(std::string_view limit);
 
 // The error for an instant outside what meters accept.
 Error unacceptable_instant(Instant now);

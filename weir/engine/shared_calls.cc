@@ -19,12 +19,6 @@ constexpr Duration kHeldWhileAsking = std::chrono::minutes{1};
 // When a full limit of slots frees is not known, so a request that waits for one looks again.
 constexpr Duration kLookAgain = std::chrono::milliseconds{20};
 
-Error no_store(std::string_view limit) {
-  return {ErrorCode::kUnavailable,
-          fmt::format("limit '{}': it is shared, but there is no store to ask; give the engine one",
-                      limit)};
-}
-
 std::string_view first_shared(const Plan& plan) {
   for (const PlanItem& item : plan.limits()) {
     if (item.limit->is_shared) return item.limit->name;
@@ -57,6 +51,12 @@ Duration shortest_hold(const Plan& plan) {
 }
 
 }  // namespace
+
+Error no_store(std::string_view limit) {
+  return {ErrorCode::kUnavailable,
+          fmt::format("limit '{}': it is shared, but there is no store to ask; give the engine one",
+                      limit)};
+}
 
 // One request on its way to the store and back.
 struct Engine::Impl::Asking {

@@ -72,6 +72,7 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       buckets_("buckets", buckets_script()),
       end_("end", end_script()),
       renew_("renew", renew_script()),
+      reset_("reset", reset_script()),
       beat_("beat", kBeat),
       draw_("draw", draw_script()),
       give_back_("give_back", give_back_script()),
@@ -98,8 +99,8 @@ ClientOptions SharedLimits::client_options() const {
   options.address = options_.address;
   options.timeout = options_.timeout;
   options.retry_most = kRetryMost;
-  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,
-                     &renew_,  &beat_,       &draw_,    &give_back_};
+  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,      &renew_,
+                     &reset_,  &beat_,       &draw_,    &give_back_};
   return options;
 }
 

@@ -173,6 +173,27 @@ void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
   reply.write_simple(to_string(*state));
 }
 
+void write_status(const Status& status, Reply& reply) {
+  if (!status) return write_error(status.error(), reply);
+  reply.write_simple("OK");
+}
+
+void write_inspection(const Result<engine::Inspection>& found, Reply& reply) {
+  if (!found) return write_error(found.error(), reply);
+  reply.begin_map(found->leased ? 5 : 4);
+  reply.write_bulk("remaining");
+  reply.write_integer(found->remaining);
+  reply.write_bulk("capacity");
+  reply.write_integer(found->capacity);
+  reply.write_bulk("overridden");
+  reply.write_boolean(found->overridden);
+  reply.write_bulk("waiters");
+  reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  if (!found->leased) return;
+  reply.write_bulk("leased");
+  reply.write_integer(*found->leased);
+}
+
 // Replies with the state of a shared hold once the store has told it.
 engine::HoldCallback reply_later(Run& run) {
   return [deliver = run.session.deliver(),
@@ -356,20 +377,16 @@ std::size_t run_inspect(Run& run) {
     write_error(key.error(), run.reply);
     return 1;
   }
-  const Result<engine::Inspection> found = engine.inspect(arguments[0], *key, run.now);
-  if (!found) {
-    write_error(found.error(), run.reply);
+  if (!engine.rules()->is_shared(arguments[0])) {
+    write_inspection(engine.inspect(arguments[0], *key, run.now), run.reply);
     return 1;
   }
-  run.reply.begin_map(4);
-  run.reply.write_bulk("remaining");
-  run.reply.write_integer(found->remaining);
-  run.reply.write_bulk("capacity");
-  run.reply.write_integer(found->capacity);
-  run.reply.write_bulk("overridden");
-  run.reply.write_boolean(found->overridden);
-  run.reply.write_bulk("waiters");
-  run.reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  engine.ask_inspect(
+      arguments[0], *key, run.now,
+      [deliver = run.session.deliver(),
+       place = run.session.defer(run.reply)](const Result<engine::Inspection>& found) {
+        deliver(place, [found](Instant, Reply& reply) { write_inspection(found, reply); }, {});
+      });
   return 1;
 }
 
@@ -403,22 +420,23 @@ std::size_t run_reset(Run& run) {
   engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
   const auto key = read_key(arguments, *engine.rules());
-  const Status status = key ? engine.reset(arguments[0], *key, run.now) : Status{key.error()};
-  if (!status) {
-    write_error(status.error(), run.reply);
+  if (!key) {
+    write_error(key.error(), run.reply);
+  } else if (engine.rules()->is_shared(arguments[0])) {
+    engine.ask_reset(
+        arguments[0], *key, run.now,
+        [deliver = run.session.deliver(),
+         place = run.session.defer(run.reply)](const Status& status) {
+          deliver(place, [status](Instant, Reply& reply) { write_status(status, reply); }, {});
+        });
   } else {
-    run.reply.write_simple("OK");
+    write_status(engine.reset(arguments[0], *key, run.now), run.reply);
   }
   return 1;
 }
 
 std::size_t run_reload(Run& run) {
-  const Status status = run.session.service().host->reload();
-  if (!status) {
-    write_error(status.error(), run.reply);
-  } else {
-    run.reply.write_simple("OK");
-  }
+  write_status(run.session.service().host->reload(), run.reply);
   return 1;
 }
 
