@@ -198,9 +198,9 @@ class Engine {
   // Asks again where decide(), acquire(), peek() or wait() said kElsewhere: limits of this
   // engine are charged first, then the store is asked, and `callback` is given the decision,
   // maybe before this returns. A request that local limits refuse is not asked of the store.
-  // Neither `up_to` nor `book_within` is offered there. With a deadline after `now` the
-  // store is asked again when the request may fit, up to that instant; who came first is
-  // not kept there.
+  // `book_within` is not offered there, nor `up_to` together with a deadline. With a deadline
+  // after `now` the store is asked again when the request may fit, up to that instant; within
+  // this engine, first come first served at each key of a shared limit.
   void ask(const Request& request, const AcquireOptions& options, Instant now, Instant deadline,
            WaitCallback callback) noexcept;
   void ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept;

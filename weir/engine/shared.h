@@ -60,7 +60,8 @@ struct SharedAsk {
   std::span<const SharedItem> items;     // in the order of the rules
   HoldId hold{};                         // to be kept with the charges; none: no hold
   Duration ttl{};
-  bool is_peek = false;  // charge nothing
+  bool is_peek = false;     // charge nothing
+  bool is_partial = false;  // if refused, less will be asked for: what is left must be exact
   Instant now{};         // of this process
 };
 

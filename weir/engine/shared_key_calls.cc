@@ -25,13 +25,13 @@ void Engine::ask_inspect(std::string_view limit, std::span<const std::string_vie
   SharedStore* const store = impl_->shared_store.load(std::memory_order_acquire);
   if (store == nullptr) return callback(no_store(limit));
   store->inspect(item_of(*keyed->limit, keyed->print, key), rules->rules, now,
-                 [rules, capacity = keyed->limit->capacity,
+                 [this, rules, capacity = keyed->limit->capacity, print = keyed->print,
                   callback = std::move(callback)](Result<SharedLevel> level) {
                    if (!level) return callback(std::move(level).error());
                    callback(Inspection{.remaining = level->remaining,
                                        .capacity = capacity,
                                        .overridden = false,
-                                       .waiters = 0,
+                                       .waiters = impl_->shared_waiting_at(print),
                                        .leased = level->leased});
                  });
 }
@@ -47,7 +47,12 @@ void Engine::ask_reset(std::string_view limit, std::span<const std::string_view>
   if (keyed->limit->is_slots) return callback(Done{});
   SharedStore* const store = impl_->shared_store.load(std::memory_order_acquire);
   if (store == nullptr) return callback(no_store(limit));
-  store->reset(item_of(*keyed->limit, keyed->print, key), rules->rules, now, std::move(callback));
+  store->reset(item_of(*keyed->limit, keyed->print, key), rules->rules, now,
+               [this, print = keyed->print, callback = std::move(callback)](Status status) {
+                 const bool is_reset = status.ok();
+                 callback(std::move(status));
+                 if (is_reset) impl_->try_shared_waiters(print);
+               });
 }
 
 }  // namespace weir::engine

@@ -89,19 +89,22 @@ void ask_elsewhere(Run& run, const engine::Request& request, const engine::Acqui
                    Duration wait) {
   const Service& service = run.session.service();
   engine::WaitCallback callback =
-      [deliver = run.session.deliver(),
-       place = run.session.defer(run.reply)](const Result<Decision>& answer) {
+      [deliver = run.session.deliver(), place = run.session.defer(run.reply),
+       with_grant = !options.up_to.empty()](const Result<Decision>& answer) {
         const auto kept =
             std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
         deliver(
-            place, [kept](Instant now, Reply& reply) { write_answer(*kept, now, false, reply); },
+            place,
+            [kept, with_grant](Instant now, Reply& reply) {
+              write_answer(*kept, now, with_grant, reply);
+            },
             answer ? answer->hold : HoldId{});
       };
   if (service.sink != nullptr) {
     callback = [sink = service.sink, now = run.now, options, wait,
                 owned = std::make_shared<engine::OwnedRequest>(request),
                 callback = std::move(callback)](const Result<Decision>& answer) {
-      sink->record({&owned->view(), 1}, {options.hold, wait, {}, {}}, now, {&answer, 1});
+      sink->record({&owned->view(), 1}, {options.hold, wait, {}, options.up_to}, now, {&answer, 1});
       callback(answer);
     };
   }
