@@ -61,6 +61,12 @@ std::string_view end_script();
 //   reply  now, the epoch if it is not as last seen, else ''
 std::string_view reset_script();
 
+// Says that this server is alive, and looks whether data was lost.
+//   KEYS  epoch, the servers
+//   ARGV  now, id of the server, the epoch as last seen, a fresh epoch, how long it counts as alive
+//   reply  how many are alive, the epoch if there is one and it is not as last seen, else ''
+std::string_view beat_script();
+
 // Lets a hold last longer.
 //   KEYS  the hold, the keys of the slots it has
 //   ARGV  now, time to live, hold id
