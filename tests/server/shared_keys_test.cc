@@ -107,5 +107,34 @@ TEST_F(SharedKeys, AreNotToldWhileRedisIsAway) {
   EXPECT_EQ(http(post("/v1/reset", R"({"limit":"calls","key":["acme"]})")).status, 503);
 }
 
+TEST_F(SharedKeys, AreGrantedAsFarAsTheyGo) {
+  start_with(kTen);
+  EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=4 UPTO requests", "calls\r\n:6\r\n"),
+              HasSubstr("granted\r\n:4\r\n"));
+  EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=9 UPTO requests", "calls\r\n:0\r\n"),
+              HasSubstr("granted\r\n:6\r\n"));
+  const std::string_view ask =
+      R"({"attributes":{"client":"%"},"costs":{"requests":12},"up_to":"requests"})";
+  const auto of = [&](std::string_view client) {
+    std::string text(ask);
+    return text.replace(text.find('%'), 1, client);
+  };
+  EXPECT_THAT(http(post("/v1/acquire", of("other"))).body, HasSubstr(R"("granted":10)"));
+  EXPECT_EQ(http(post("/v1/acquire", of("other"))).status, 429);
+  EXPECT_THAT(http(post("/v1/batch", R"({"requests":[)" + of("third") + "]}")).body,
+              HasSubstr(R"("granted":10)"));
+}
+
+TEST_F(SharedKeys, MayBeWaitedForWhenTheServerStops) {
+  start_with("limits: [ { name: one, slots: { limit: 1, queue: 9, hold: 1h }, store: redis } ]\n");
+  ASSERT_EQ(http(post("/v1/acquire", "{}")).status, 200);
+  Client first(server->addresses()[0]);
+  Client second(server->addresses()[0]);
+  for (Client* client : {&first, &second}) client->send("WEIR.ACQUIRE WAIT 1h\r\n");
+  ASSERT_TRUE(in_time([&] { return server->engine().waiters() == 2; }));
+  EXPECT_THAT(http(get("/v1/meters?limit=one")).body, HasSubstr(R"("waiters":2)"));
+  EXPECT_TRUE(server->stop(Duration{0}));
+}
+
 }  // namespace
 }  // namespace weir::server

@@ -7,7 +7,6 @@
 // asked.
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
