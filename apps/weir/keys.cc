@@ -38,16 +38,20 @@ std::string json_key(const KeyOptions& options) {
 
 void print_key(const KeyOptions& options, const Reply& found) {
   const bool overridden = found.integer_of("overridden") != 0;
+  const bool is_leased = found.find("leased") != nullptr;
   if (options.json) {
-    fmt::print(R"({}{},"remaining":{},"capacity":{},"overridden":{},"waiters":{}}})"
+    fmt::print(R"({}{},"remaining":{},"capacity":{},"overridden":{},"waiters":{}{}}})"
                "\n",
                json_start(options), json_key(options), found.integer_of("remaining"),
-               found.integer_of("capacity"), overridden, found.integer_of("waiters"));
+               found.integer_of("capacity"), overridden, found.integer_of("waiters"),
+               is_leased ? fmt::format(R"(,"leased":{})", found.integer_of("leased")) : "");
     return;
   }
-  fmt::print("{} of {} left, {} waiting{}\n", found.integer_of("remaining"),
-             found.integer_of("capacity"), found.integer_of("waiters"),
-             overridden ? "; has parameters of its own" : "");
+  fmt::print(
+      "{} of {} left, {} waiting{}{}\n", found.integer_of("remaining"),
+      found.integer_of("capacity"), found.integer_of("waiters"),
+      overridden ? "; has parameters of its own" : "",
+      is_leased ? fmt::format("; this server holds {} more", found.integer_of("leased")) : "");
 }
 
 void print_heaviest(const KeyOptions& options, const Reply& found) {

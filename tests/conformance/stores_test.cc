@@ -149,6 +149,7 @@ void expect_equal(const Result<Decision>& memory, const Result<Decision>& shared
   ASSERT_EQ(memory->earliest, shared->earliest);
   ASSERT_EQ(memory->binding_index, shared->binding_index);
   ASSERT_EQ(memory->shortfall, shared->shortfall);
+  ASSERT_EQ(memory->granted, shared->granted);
   ASSERT_EQ(static_cast<bool>(memory->hold), static_cast<bool>(shared->hold));
   ASSERT_EQ(memory->outcome_count, shared->outcome_count);
   for (std::size_t i = 0; i < memory->outcome_count; ++i) {
@@ -198,7 +199,7 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
     const std::optional<Duration> aimed = targets.next(random, clock.now());
     clock.advance(aimed ? *aimed : random.step());
     const engine::Attribute who[] = {{"client", random.one_of({"a b", "c"})}};
-    const engine::Cost costs[] = {{"tokens", random.draw(0, 4)}};
+    const engine::Cost costs[] = {{"tokens", random.draw(0, 9) == 0 ? 50 : random.draw(0, 4)}};
     const engine::Request request{.attributes = who, .costs = costs};
     const std::int64_t what = random.draw(0, 9);
     if (what < 5 || holds.empty()) {
@@ -206,6 +207,7 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
       if (random.subject().has_holds && random.draw(0, 2) == 0) {
         options.hold = random.micros(1, 3'000'000);
       }
+      if (costs[0].amount > 0 && random.draw(0, 3) == 0) options.up_to = "tokens";
       const Result<Decision> a = memory->acquire(request, options, clock.now());
       const Result<Decision> b = shared.acquire(request, options);
       // Where a limit of this process refuses, the store is not asked.

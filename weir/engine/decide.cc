@@ -59,6 +59,8 @@ bool is_plain(const AcquireOptions& options) {
   return options.up_to.empty() && options.book_within.count() == 0 && options.hold.count() == 0;
 }
 
+}  // namespace
+
 std::optional<Error> check_options(const AcquireOptions& options, const Request& request) {
   if (options.hold.count() < 0 || options.hold.count() > kTermMax / 2) {
     return bad_argument(fmt::format(
@@ -87,8 +89,6 @@ std::int64_t wanted(const Request& request, std::string_view unit) {
   }
   return 0;
 }
-
-}  // namespace
 
 Error unacceptable_instant(Instant now) {
   return bad_argument(fmt::format(

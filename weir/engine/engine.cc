@@ -292,6 +292,8 @@ std::vector<HeavyKey> Engine::heaviest(std::string_view limit, std::size_t count
 std::size_t Engine::keys() const noexcept { return impl_->table.size(); }
 std::size_t Engine::table_bytes() const noexcept { return impl_->table.bytes(); }
 std::size_t Engine::holds() const noexcept { return impl_->holds.active(); }
-std::size_t Engine::waiters() const noexcept { return impl_->room.size(); }
+std::size_t Engine::waiters() const noexcept {
+  return impl_->room.size() + impl_->shared_waiters.load(std::memory_order_relaxed);
+}
 
 }  // namespace weir::engine

@@ -99,6 +99,8 @@ struct Inspection {
   std::int64_t capacity = 0;
   bool overridden = false;  // has parameters of its own
   std::size_t waiters = 0;
+  // Of a shared limit with a lease: units drawn ahead that this engine holds beside `remaining`.
+  std::optional<std::int64_t> leased{};
 };
 
 // How often a limit decided, since the engine was made. A request that is admitted counts
@@ -196,9 +198,9 @@ class Engine {
   // Asks again where decide(), acquire(), peek() or wait() said kElsewhere: limits of this
   // engine are charged first, then the store is asked, and `callback` is given the decision,
   // maybe before this returns. A request that local limits refuse is not asked of the store.
-  // Neither `up_to` nor `book_within` is offered there. With a deadline after `now` the
-  // store is asked again when the request may fit, up to that instant; who came first is
-  // not kept there.
+  // `book_within` is not offered there, nor `up_to` together with a deadline. With a deadline
+  // after `now` the store is asked again when the request may fit, up to that instant; within
+  // this engine, first come first served at each key of a shared limit.
   void ask(const Request& request, const AcquireOptions& options, Instant now, Instant deadline,
            WaitCallback callback) noexcept;
   void ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept;
@@ -210,6 +212,12 @@ class Engine {
                   std::function<void(Result<HoldState>)> callback) noexcept;
   void ask_renew(HoldId hold, Duration ttl, Instant now,
                  std::function<void(Result<HoldState>)> callback) noexcept;
+  // inspect() and reset() of a limit that may be shared; of one that is not, `callback` is
+  // called before this returns.
+  void ask_inspect(std::string_view limit, std::span<const std::string_view> key, Instant now,
+                   std::function<void(Result<Inspection>)> callback) noexcept;
+  void ask_reset(std::string_view limit, std::span<const std::string_view> key, Instant now,
+                 std::function<void(Status)> callback) noexcept;
   // Cancels a hold, shared or not, that nobody has a use for; how that ends is not told.
   void abandon(HoldId hold, Instant now) noexcept;
   // Where shared limits are kept; it must outlive every call. None: requests that meet one

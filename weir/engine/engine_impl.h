@@ -64,6 +64,8 @@ struct Prepared::Impl {
 
 inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
 
+enum class AskStage : std::uint8_t;  // asking.h
+
 struct Engine::Impl {
   explicit Impl(const EngineOptions& given);
   ~Impl();
@@ -118,6 +120,9 @@ struct Engine::Impl {
   };
   static Result<KeyedLimit> find_key(const Active& active, std::string_view limit,
                                      std::span<const std::string_view> key);
+  // The same of a limit whose keys are in the table.
+  static Result<KeyedLimit> find_own_key(const Active& active, std::string_view limit,
+                                         std::span<const std::string_view> key);
   // Gives the key's slot the shape of `row`, and the override flag or not.
   Status change_row(const KeyedLimit& keyed, RowId row, bool overridden_now, Instant now);
 
@@ -164,13 +169,35 @@ struct Engine::Impl {
   void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;
   struct Asking;
   void ask(const std::shared_ptr<Asking>& asking, Instant now);
-  bool charge_local(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
-  // Whether a refused request is tried again later, because it may wait that long.
-  bool try_later(const std::shared_ptr<Asking>& asking, Decision& decision, Instant now);
+  void ask_store(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
+  static void set_want(Asking& asking, std::int64_t want);
+  static bool lower_want(Asking& asking, const SharedAnswer& said);
+  bool charge_local(Asking& asking, const Request& request, Instant now);
   void answer_shared(const std::shared_ptr<Asking>& asking, Result<SharedAnswer> said, Instant now);
   void end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  void finish(const std::shared_ptr<Asking>& asking, const Result<Decision>& answer);
   void end_shared(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now,
                   HoldCallback callback);
+
+  // --- waiting for limits that are kept elsewhere (shared_waiting.cc)
+  // Gives a request that may wait its ticket.
+  void enter(const std::shared_ptr<Asking>& asking);
+  // Whether it waits because somebody older does. If it may not wait so long, what it is behind
+  // is noted instead.
+  bool waits_behind(const std::shared_ptr<Asking>& asking, Instant now);
+  // Whether a refused request is tried again later, because it may wait that long.
+  bool try_later(const std::shared_ptr<Asking>& asking, Decision& decision, Instant now);
+  // Gives up its places; whoever is next there is tried.
+  void leave(Asking& asking);
+  // Takes a place, if there is one left. Requires shared_room.lock, as do the next three.
+  bool take_shared_place(Waiter& waiter, const PlanItem& item);
+  void stay(Asking& asking, Waiter& waiter, AskStage stage, Instant until, Instant now);
+  void set_alarm(Instant now);
+  void wake(std::uint64_t ticket);
+  void ring(Instant alarm, Instant now);
+  bool waits_somebody(const Plan& plan);
+  std::size_t shared_waiting_at(Print print);
+  void try_shared_waiters(Print print);
 
   // --- holds (hold_calls.cc)
   // What is wrong with the actual costs of a hold, if something is.
@@ -244,6 +271,10 @@ struct Engine::Impl {
 
   std::atomic<std::size_t> sweep_shard{0};
   std::atomic<SharedStore*> shared_store{nullptr};
+  // Those who wait for the store. Their timers are the room's, with one alarm for all.
+  WaitRoom shared_room;
+  std::map<std::uint64_t, std::shared_ptr<Asking>> asking_by_ticket;  // guarded by its lock
+  Instant shared_alarm = kForever;                                    // guarded by its lock
   std::atomic<std::size_t> shared_waiters{0};
 };
 
@@ -253,6 +284,14 @@ constexpr std::uint32_t kOtherTally = 1;
 constexpr std::uint32_t kTalliesMax = 65'536;
 
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
+
+// What is wrong with options, if something is.
+std::optional<Error> check_options(const AcquireOptions& options, const Request& request);
+// The cost in a unit; 0 if there is none.
+std::int64_t wanted(const Request& request, std::string_view unit);
+
+// The error for a shared limit without a store.
+Error no_store(std::string_view limit);
 
 // The error for an instant outside what meters accept.
 Error unacceptable_instant(Instant now);

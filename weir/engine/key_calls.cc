@@ -15,12 +15,6 @@ Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active, st
       return bad_argument(
           fmt::format("limit '{}': it is a gate without keys; ask the system it belongs to", name));
     }
-    if (limit.is_shared) {
-      return bad_argument(fmt::format(
-          "limit '{}': it is shared, so its keys are not here; peek a request, or look into the "
-          "store",
-          name));
-    }
     if (key.size() != limit.rule->per.size()) {
       std::string attributes;
       for (const std::size_t place : limit.rule->per) {
@@ -35,6 +29,17 @@ Result<Engine::Impl::KeyedLimit> Engine::Impl::find_key(const Active& active, st
   }
   return Error{ErrorCode::kNotFound,
                fmt::format("limit '{}': there is no such limit; write the name of one", name)};
+}
+
+Result<Engine::Impl::KeyedLimit> Engine::Impl::find_own_key(const Active& active,
+                                                            std::string_view name,
+                                                            std::span<const std::string_view> key) {
+  Result<KeyedLimit> keyed = find_key(active, name, key);
+  if (!keyed || !keyed->limit->is_shared) return keyed;
+  return bad_argument(fmt::format(
+      "limit '{}': it is shared, so its keys are not here: they can be inspected and reset by "
+      "calls that answer later, but have no parameters of their own",
+      name));
 }
 
 Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overridden_now,
@@ -74,7 +79,7 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
   if (!is_acceptable(now)) return unacceptable_instant(now);
   {
     const std::scoped_lock lock(impl_->rules_lock);
-    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*impl_->active, limit, key);
     if (!keyed) return std::move(keyed).error();
     Result<MeterShape> shape = make_shape(meter);
     if (!shape) {
@@ -120,7 +125,7 @@ Status Engine::clear_override(std::string_view limit, std::span<const std::strin
   if (!is_acceptable(now)) return unacceptable_instant(now);
   {
     const std::scoped_lock lock(impl_->rules_lock);
-    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*impl_->active, limit, key);
     if (!keyed) return std::move(keyed).error();
     if (impl_->overridden.erase({keyed->print.low, keyed->print.high}) == 0) {
       return Error{ErrorCode::kNotFound,
@@ -138,7 +143,7 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   if (!is_acceptable(now)) return unacceptable_instant(now);
   impl_->expire_holds(now);
   const std::shared_ptr<const Active> rules = impl_->current_shared();
-  Result<Impl::KeyedLimit> keyed = Impl::find_key(*rules, limit, key);
+  Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*rules, limit, key);
   if (!keyed) return std::move(keyed).error();
 
   Inspection found;
@@ -170,7 +175,7 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
   {
     // The rules stay in force meanwhile.
     const std::scoped_lock rules_lock(impl_->rules_lock);
-    Result<Impl::KeyedLimit> keyed = Impl::find_key(*impl_->active, limit, key);
+    Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*impl_->active, limit, key);
     if (!keyed) return std::move(keyed).error();
     changed = keyed->print;
     Shard& shard = impl_->table.shard_of(changed);

@@ -18,6 +18,7 @@ bool Engine::Impl::decide_leased(const Plan& plan, Instant now, Decision& decisi
     if (!item.limit->is_leased || item.limit->shadow) return false;
     items[i] = {item.limit->rule, item.print, item.cost};
   }
+  if (waits_somebody(plan)) return false;
   if (!store->decide_leased({items.data(), plan.count}, now, {outcomes.data(), plan.count})) {
     return false;
   }

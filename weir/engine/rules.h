@@ -73,6 +73,11 @@ class RuleSet {
 
   // The named limit, or nullptr.
   const Rule* find(std::string_view name) const noexcept;
+  // Whether the named limit is kept outside this process.
+  bool is_shared(std::string_view name) const noexcept {
+    const Rule* const rule = find(name);
+    return rule != nullptr && rule->shared.has_value();
+  }
 
  private:
   friend class Compiler;

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,8 @@ struct SharedAsk {
   std::span<const SharedItem> items;     // in the order of the rules
   HoldId hold{};                         // to be kept with the charges; none: no hold
   Duration ttl{};
-  bool is_peek = false;  // charge nothing
+  bool is_peek = false;     // charge nothing
+  bool is_partial = false;  // if refused, less will be asked for: what is left must be exact
   Instant now{};         // of this process
 };
 
@@ -76,6 +78,14 @@ struct SharedAnswer {
   bool is_held = false;                                       // the store keeps the hold
 };
 
+// What the store has of one key.
+struct SharedLevel {
+  std::int64_t remaining = 0;            // negative in debt
+  std::optional<std::int64_t> leased{};  // drawn ahead by this process; of a limit with a lease
+};
+
+using LevelCallback = std::function<void(Result<SharedLevel>)>;
+using StatusCallback = std::function<void(Status)>;
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;
 using HoldCallback = std::function<void(Result<HoldState>)>;
 
@@ -101,6 +111,13 @@ class SharedStore {
   virtual void end(HoldId hold, HoldState as, std::span<const Cost> actual,
                    std::shared_ptr<const RuleSet> rules, Instant now, HoldCallback callback) = 0;
   virtual void renew(HoldId hold, Duration ttl, Instant now, HoldCallback callback) = 0;
+
+  // What is left of one key, and forgetting what it has used. `item` has no cost, and is read
+  // before this returns.
+  virtual void inspect(const SharedItem& item, const std::shared_ptr<const RuleSet>& rules,
+                       Instant now, LevelCallback callback) = 0;
+  virtual void reset(const SharedItem& item, const std::shared_ptr<const RuleSet>& rules,
+                     Instant now, StatusCallback callback) = 0;
 
   // Calls `work` with the time after `span`; never, if the store ends before.
   virtual void later(Duration span, std::function<void(Instant now)> work) = 0;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "weir/base/recycled.h"
-#include "weir/engine/engine_impl.h"
+#include "weir/engine/asking.h"
 
 namespace weir::engine {
 namespace {
@@ -16,14 +16,9 @@ namespace {
 // would stay, as if the work had been done.
 constexpr Duration kHeldWhileAsking = std::chrono::minutes{1};
 
-// When a full limit of slots frees is not known, so a request that waits for one looks again.
-constexpr Duration kLookAgain = std::chrono::milliseconds{20};
-
-Error no_store(std::string_view limit) {
-  return {ErrorCode::kUnavailable,
-          fmt::format("limit '{}': it is shared, but there is no store to ask; give the engine one",
-                      limit)};
-}
+// Of a request that takes as much as there is: each time it asks for what was there the time
+// before. After so many it asks for one unit.
+constexpr int kLoweredTimesMax = 8;
 
 std::string_view first_shared(const Plan& plan) {
   for (const PlanItem& item : plan.limits()) {
@@ -58,23 +53,21 @@ Duration shortest_hold(const Plan& plan) {
 
 }  // namespace
 
-// One request on its way to the store and back.
-struct Engine::Impl::Asking {
-  explicit Asking(const Request& asked) : request(asked) {}
+Error no_store(std::string_view limit) {
+  return {ErrorCode::kUnavailable,
+          fmt::format("limit '{}': it is shared, but there is no store to ask; give the engine one",
+                      limit)};
+}
 
-  OwnedRequest request;
-  AcquireOptions options;
-  Instant deadline{};
-  bool is_peek = false;
-  WaitCallback callback;
-
-  std::shared_ptr<const Active> active;
-  Plan plan;                              // all limits
-  Result<Decision> local{std::in_place};  // what those of this engine said
-  HoldId held{};                          // their charges
-  bool wants_hold = false;
-  Duration ttl{};
-};
+Request Engine::Impl::Asking::lowered(boost::container::small_vector<Cost, 8>& costs) const {
+  const Request& asked = request.view();
+  if (options.up_to.empty()) return asked;
+  costs.assign(asked.costs.begin(), asked.costs.end());
+  for (Cost& cost : costs) {
+    if (cost.unit == options.up_to) cost.amount = want;
+  }
+  return {asked.attributes, costs};
+}
 
 void Engine::Impl::point_elsewhere(const Plan& plan, Result<Decision>& answer) const {
   if (shared_store.load(std::memory_order_acquire) == nullptr) {
@@ -85,60 +78,65 @@ void Engine::Impl::point_elsewhere(const Plan& plan, Result<Decision>& answer) c
   answer->outcome_count = 0;
 }
 
-// Charges the limits of this engine. False: the answer has been given.
-bool Engine::Impl::charge_local(const std::shared_ptr<Asking>& shared_asking,
-                                const Request& request, Instant now) {
-  Asking& asking = *shared_asking;
+void Engine::Impl::set_want(Asking& asking, std::int64_t want) {
+  asking.want = want;
+  for (std::size_t i = 0; i < asking.plan.count; ++i) {
+    PlanItem& item = asking.plan.items[i];
+    // Not more than it was planned with, so the product fits.
+    if (item.limit->unit == asking.options.up_to) item.cost = want * item.weight;
+  }
+}
+
+// Charges the limits of this engine. False: newer rules are in force, plan again.
+bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant now) {
+  const bool is_peek = asking.is_peek || asking.behind != 0;
+  const Mode mode = is_peek ? Mode::kPeek : asking.deadline > now ? Mode::kTry : Mode::kAhead;
   Plan local_plan;
-  const Mode mode = asking.is_peek          ? Mode::kPeek
-                    : asking.deadline > now ? Mode::kTry
-                                            : Mode::kAhead;
-  for (;;) {
-    asking.active = current_shared();
-    if (auto error = make_plan(*asking.active, request, asking.plan)) {
-      asking.callback(std::move(*error));
-      return false;
-    }
-    local_plan.generation = asking.plan.generation;
-    local_plan.count = 0;
-    local_plan.has_gates = asking.plan.has_gates;
-    local_plan.has_slots = false;
-    local_plan.has_shared = false;
-    local_plan.is_direct = false;
-    for (const PlanItem& item : asking.plan.limits()) {
-      if (item.limit->is_shared) continue;
-      local_plan.items[local_plan.count++] = item;
-      local_plan.has_slots |= item.limit->is_slots;
-    }
-    asking.wants_hold =
-        !asking.is_peek && (asking.options.hold.count() > 0 || asking.plan.has_slots);
-    asking.ttl = asking.options.hold.count() > 0 ? asking.options.hold : shortest_hold(asking.plan);
-    asking.local.renew();
-    asking.held = {};
-    if (local_plan.count == 0 && !asking.wants_hold) return true;
-    const AcquireOptions held{.hold = asking.is_peek      ? Duration{}
-                                      : asking.wants_hold ? asking.ttl
-                                                          : kHeldWhileAsking};
-    if (!decide(local_plan, request, held, mode, now, asking.local)) {
-      continue;
-    }
-    break;
+  local_plan.generation = asking.plan.generation;
+  local_plan.has_gates = asking.plan.has_gates;
+  for (const PlanItem& item : asking.plan.limits()) {
+    if (item.limit->is_shared) continue;
+    local_plan.items[local_plan.count++] = item;
+    local_plan.has_slots |= item.limit->is_slots;
   }
-  if (!asking.local) {
-    asking.callback(asking.local);
-    return false;
-  }
+  asking.wants_hold = !is_peek && (asking.options.hold.count() > 0 || asking.plan.has_slots);
+  asking.ttl = asking.options.hold.count() > 0 ? asking.options.hold : shortest_hold(asking.plan);
+  asking.local.renew();
+  asking.held = {};
+  if (local_plan.count == 0 && !asking.wants_hold) return true;
+  const AcquireOptions held{.hold = is_peek             ? Duration{}
+                                    : asking.wants_hold ? asking.ttl
+                                                        : kHeldWhileAsking,
+                            .up_to = asking.options.up_to};
+  if (!decide(local_plan, request, held, mode, now, asking.local)) return false;
+  if (!asking.local) return true;
   asking.held = std::exchange(asking.local->hold, {});
-  if (asking.local->allowed()) return true;
-  if (!asking.is_peek && try_later(shared_asking, *asking.local, now)) return false;
-  if (!asking.is_peek) count(*asking.local);
-  asking.callback(asking.local);
-  return false;
+  if (asking.held && !asking.options.up_to.empty()) set_want(asking, asking.local->granted);
+  return true;
 }
 
 void Engine::Impl::ask(const std::shared_ptr<Asking>& asking, Instant now) {
-  const Request& request = asking->request.view();
-  if (!charge_local(asking, request, now)) return;
+  boost::container::small_vector<Cost, 8> costs;
+  const Request request = asking->lowered(costs);
+  do {
+    asking->active = current_shared();
+    if (auto error = make_plan(*asking->active, request, asking->plan)) {
+      return finish(asking, std::move(*error));
+    }
+    if (waits_behind(asking, now)) return;
+  } while (!charge_local(*asking, request, now));
+  if (!asking->local) return finish(asking, asking->local);
+  if (!asking->local->allowed()) {
+    const bool may_wait = !asking->is_peek && asking->behind == 0;
+    if (may_wait && try_later(asking, *asking->local, now)) return;
+    if (!asking->is_peek) count(*asking->local);
+    return finish(asking, asking->local);
+  }
+  ask_store(asking, request, now);
+}
+
+void Engine::Impl::ask_store(const std::shared_ptr<Asking>& asking, const Request& request,
+                             Instant now) {
   SharedStore* const store = shared_store.load(std::memory_order_acquire);
   boost::container::small_vector<SharedItem, 4> items;
   for (const PlanItem& item : asking->plan.limits()) {
@@ -157,7 +155,8 @@ void Engine::Impl::ask(const std::shared_ptr<Asking>& asking, Instant now) {
                       .items = items,
                       .hold = hold,
                       .ttl = asking->ttl,
-                      .is_peek = asking->is_peek,
+                      .is_peek = asking->is_peek || asking->behind != 0,
+                      .is_partial = !asking->options.up_to.empty(),
                       .now = now};
   store->decide(ask, [this, asking, now](Result<SharedAnswer> said) {
     answer_shared(asking, std::move(said), now);
@@ -174,7 +173,7 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
                                  Instant now) {
   if (!said) {
     end_local(asking->held, HoldState::kCancelled, {}, now);
-    return asking->callback(std::move(said).error());
+    return finish(asking, std::move(said).error());
   }
   Result<Decision> answer(std::in_place);
   Decision& decision = *answer;
@@ -193,7 +192,11 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
       row = asking->local->outcome_rows[local_place++];
       continue;
     }
-    const SharedOutcome& outcome = said->outcomes[shared_place++];
+    SharedOutcome& outcome = said->outcomes[shared_place++];
+    const bool is_behind = (asking->behind >> i & 1) != 0;
+    if (is_behind && outcome.check.allowed()) {
+      outcome.check = {Verdict::kDenied, said->now, item.cost};
+    }
     row = {.limit = item.limit->name,
            .verdict = outcome.check.verdict,
            .shadow = item.limit->shadow,
@@ -202,6 +205,7 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
            .remaining = std::max<std::int64_t>(0, outcome.before),
            .capacity = item.limit->capacity,
            .earliest = outcome.check.allowed() ? now : here(outcome.check.earliest)};
+    if (is_behind) row.earliest = later_of(row.earliest, asking->behind_until);
     if (!item.limit->shadow) {
       ruling.add(i, {row.verdict, row.earliest, outcome.check.shortfall});
     }
@@ -226,13 +230,20 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
     } else {
       end_local(asking->held, HoldState::kSettled, {}, now);  // the charges stay
     }
+    if (!asking->options.up_to.empty()) decision.granted = asking->want;
     count(decision);
-    return asking->callback(answer);
+    return finish(asking, answer);
   }
-  if (asking->is_peek) return asking->callback(answer);
+  if (asking->is_peek) return finish(asking, answer);
+  if (asking->behind != 0) {
+    if (asking->is_overloaded) decision.verdict = Verdict::kOverloaded;
+    count(decision);
+    return finish(asking, answer);
+  }
 
   // What local limits gave is given back.
   end_local(asking->held, HoldState::kCancelled, {}, now);
+  if (lower_want(*asking, *said)) return ask(asking, now);
   for (std::size_t i = 0; i < asking->plan.count; ++i) {
     Outcome& row = decision.outcome_rows[i];
     if (!asking->plan.items[i].limit->is_shared && row.verdict == Verdict::kAllowed) {
@@ -241,42 +252,46 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
   }
   if (try_later(asking, decision, now)) return;
   count(decision);
-  asking->callback(answer);
+  finish(asking, answer);
 }
 
-bool Engine::Impl::try_later(const std::shared_ptr<Asking>& asking, Decision& decision,
-                             Instant now) {
-  SharedStore* const store = shared_store.load(std::memory_order_acquire);
-  const Instant again =
-      decision.earliest == kForever ? now + kLookAgain : later_of(decision.earliest, now);
-  if (decision.verdict != Verdict::kDenied || asking->deadline <= now || again > asking->deadline ||
-      store == nullptr) {
-    return false;
+// Whether less may be there than was asked for, of a request that takes what there is.
+bool Engine::Impl::lower_want(Asking& asking, const SharedAnswer& said) {
+  if (asking.options.up_to.empty()) return false;
+  std::int64_t grant = asking.want;
+  std::size_t place = 0;
+  for (const PlanItem& item : asking.plan.limits()) {
+    if (!item.limit->is_shared) continue;
+    const SharedOutcome& outcome = said.outcomes[place++];
+    // One that has room for all of it may not know how much there is.
+    const bool is_short = !outcome.check.allowed() && !item.limit->shadow && item.weight > 0;
+    if (!is_short || item.limit->unit != asking.options.up_to) continue;
+    grant = std::min(grant, std::max<std::int64_t>(0, outcome.before) / item.weight);
   }
-  if (shared_waiters.fetch_add(1, std::memory_order_relaxed) >= options.waiters_max) {
-    shared_waiters.fetch_sub(1, std::memory_order_relaxed);
-    decision.verdict = Verdict::kOverloaded;
-    return false;
-  }
-  store->later(again - now, [this, asking](Instant then) {
-    shared_waiters.fetch_sub(1, std::memory_order_relaxed);
-    ask(std::shared_ptr(asking), then);  // whatever becomes of this function meanwhile
-  });
+  if (grant >= asking.want || asking.want == 1) return false;
+  asking.lowered_times += 1;
+  asking.want = asking.lowered_times < kLoweredTimesMax ? std::max<std::int64_t>(1, grant) : 1;
   return true;
 }
 
 void Engine::ask(const Request& request, const AcquireOptions& options, Instant now,
                  Instant deadline, WaitCallback callback) noexcept {
   if (!is_acceptable(now)) return callback(unacceptable_instant(now));
-  if (!options.up_to.empty() || options.book_within.count() > 0) {
+  if (auto error = check_options(options, request)) return callback(std::move(*error));
+  if (options.book_within.count() > 0) {
     return callback(bad_argument(
-        "request: it meets a shared limit, of which neither 'up_to' nor 'book_within' can be "
-        "asked; leave them out"));
+        "request: it meets a shared limit, which cannot be booked ahead; leave 'book_within' out"));
+  }
+  if (!options.up_to.empty() && deadline > now) {
+    return callback(bad_argument(
+        "request: it would wait for as much as there is; leave out 'up_to', or the deadline"));
   }
   auto asking = std::allocate_shared<Impl::Asking>(Recycled<Impl::Asking>(), request);
   asking->options = options;
   asking->deadline = deadline;
   asking->callback = std::move(callback);
+  if (!options.up_to.empty()) asking->want = wanted(request, options.up_to);
+  if (deadline > now) impl_->enter(asking);
   impl_->ask(asking, now);
 }
 

@@ -57,6 +57,24 @@ TEST(RedisOutage, GivesALateReplyToWhoeverLeftACallback) {
   EXPECT_EQ(answers.size(), 1);
 }
 
+TEST(RedisOutage, SaysToWhoeverLeftACallbackThatALateRequestWasRefused) {
+  RedisServer redis;
+  Loop loop;
+  const auto client = client_of(loop, redis.url());
+  ask(*client, {"CONFIG", "SET", "maxmemory", "1"});
+  redis.pause();
+  Answers answers;
+  Answers late;
+  client->call(kAdd, std::vector<std::string_view>{"n"}, std::vector<std::string_view>{"5"},
+               answers.take(), {.timeout = 10ms, .late = late.take()});
+  EXPECT_EQ(answers.wait().front().kind, FailureKind::kTimedOut);
+  redis.resume();
+  const Said said = late.wait().front();
+  EXPECT_EQ(said.kind, FailureKind::kOutOfMemory);
+  EXPECT_FALSE(said.may_have_run);
+  EXPECT_EQ(answers.size(), 1);
+}
+
 TEST(RedisOutage, TimesEachRequestOutByItsOwnTimeout) {
   RedisServer redis;
   Loop loop;

@@ -105,6 +105,23 @@ TEST_F(RedisPoolOutage, SettlesLateWhatCouldNotBeSettledInTime) {
   }));
 }
 
+TEST_F(RedisPoolOutage, SettlesAgainWhatWasRefusedLate) {
+  Instance one(options(), registration_of(kTenRequests));
+  const Grant first = one.granted("gpt", {0, 1});
+  Instance two(hasty(), registration_of(kTenRequests));
+  Acquired acquired = two.acquire("gpt", {0, 5});
+  while (!std::holds_alternative<Grant>(acquired)) acquired = two.acquire("gpt", {0, 5});
+  redis_.ask("CONFIG SET maxmemory 1");
+  redis_.pause();
+  EXPECT_EQ(two.release(std::get<Grant>(acquired), {0, 2}), Released::kUnreachable);
+  redis_.resume();  // and answers OOM, long after the timeout
+  redis_.ask("CONFIG SET maxmemory 0");
+  EXPECT_TRUE(becomes([&] {
+    const auto books = one.books();
+    return books.used.minute.requests == 3 && books.in_flight == 1;
+  }));
+}
+
 TEST_F(RedisPoolOutage, SettlesOnceWhatItReleasedWhileRedisWasGone) {
   Instance one(options(), registration_of(kTenRequests));
   const Grant first = one.granted("gpt", {0, 4});

@@ -9,6 +9,7 @@
 
 #include "tests/store/redis/shared_support.h"
 #include "weir/base/clock.h"
+#include "weir/store/redis/shared_keys.h"
 
 namespace weir::store::redis {
 namespace {
@@ -439,6 +440,49 @@ TEST(SharedOutage, AFirstStartIsNoLoss) {
   SharedEngine second(redis.url(), ten_an_hour(), clock, patient());
   EXPECT_EQ(admitted(second, 10), 9);
   EXPECT_EQ(second.limits().counts().losses, 0u);
+}
+
+// Whether the epoch in Redis says when data was lost.
+bool says_lost(const RedisServer& redis) {
+  const std::string bytes = redis.ask("STRLEN weir:1:{weir}:epoch");
+  return std::stoul(bytes.substr(1)) > kEpochIdBytes + 2;
+}
+
+TEST(SharedLoss, IsToldByAServerThatNobodyAsksBeforeANewOneIsAsked) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_EQ(admitted(first, 1), 1);
+  ASSERT_FALSE(says_lost(redis));
+  redis.ask("FLUSHALL");
+  ASSERT_TRUE(eventually([&] { return says_lost(redis); }));
+  SharedEngine newcomer(redis.url(), ten_an_hour(), clock, patient());
+  EXPECT_EQ(admitted(newcomer, 1), 0);
+  clock.advance(1h);
+  EXPECT_EQ(admitted(newcomer, 12), 10);
+}
+
+TEST(SharedLoss, IsKnownToAServerThatHasNeverDecided) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  auto first = std::make_unique<SharedEngine>(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_EQ(admitted(*first, 1), 1);
+  SharedEngine idle(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_TRUE(eventually([&] { return idle.limits().counts().servers == 2; }));
+  first.reset();
+  redis.ask("FLUSHALL");
+  ASSERT_TRUE(eventually([&] { return idle.limits().counts().losses == 1; }));
+  EXPECT_TRUE(says_lost(redis));
+}
+
+TEST(SharedLoss, IsNotSeenInARedisThatNobodyHasUsed) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine idle(redis.url(), ten_an_hour(), clock, patient());
+  SharedEngine other(redis.url(), ten_an_hour(), clock, patient());
+  ASSERT_TRUE(eventually([&] { return idle.limits().counts().servers == 2; }));
+  EXPECT_EQ(redis.ask("EXISTS weir:1:{weir}:epoch"), ":0");
+  EXPECT_EQ(admitted(other, 12), 10);
 }
 
 }  // namespace

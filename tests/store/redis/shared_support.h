@@ -101,6 +101,18 @@ class SharedEngine {
     return waited.get();
   }
 
+  Result<engine::Inspection> inspect(std::string_view limit,
+                                     std::vector<std::string_view> key = {}) {
+    Waited<engine::Inspection> waited;
+    engine_->ask_inspect(limit, key, clock_.now(), waited.callback());
+    return waited.get();
+  }
+  Status reset(std::string_view limit, std::vector<std::string_view> key = {}) {
+    Waited<Done> waited;
+    engine_->ask_reset(limit, key, clock_.now(), waited.callback());
+    return waited.get();
+  }
+
   engine::Engine& engine() { return *engine_; }
   SharedLimits& limits() { return *limits_; }
 

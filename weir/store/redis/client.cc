@@ -256,10 +256,11 @@ bool Core::on_reply(const redisReply& reply) {
     }
     return true;
   }
-  if (!request->done) return true;
+  if (!request->done && !request->late) return true;
   const std::string_view text(reply.str, reply.len);
   const FailureKind kind = kind_of_error(text);
-  if (kind == FailureKind::kNoScript && request->script != nullptr && !request->is_second_try) {
+  if (kind == FailureKind::kNoScript && request->script != nullptr && !request->is_second_try &&
+      request->done) {
     is_reloading_ = true;
     request->is_second_try = true;
     request->is_sent = false;
@@ -271,7 +272,13 @@ bool Core::on_reply(const redisReply& reply) {
     message.append(fmt::format(", to the script '{}'", request->script->name()));
   }
   // A script that failed may have written before it did; other errors precede any effect.
-  fail(*request, kind, std::move(message), kind == FailureKind::kScript);
+  const bool may_have_run = kind == FailureKind::kScript;
+  if (request->done) {
+    fail(*request, kind, std::move(message), may_have_run);
+  } else {
+    const Failure failure{kind, std::move(message), may_have_run};
+    std::exchange(request->late, nullptr)(Answer(failure));
+  }
   return true;
 }
 

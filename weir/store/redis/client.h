@@ -73,7 +73,9 @@ using AnswerCallback = std::function<void(const Answer&)>;
 
 struct RequestOptions {
   std::optional<Duration> timeout{};
-  AnswerCallback late{};  // given the reply if it comes after the timeout; never a failure
+  // Given the reply if it comes after the timeout: a failure only if it is an error, so that
+  // whoever has to do it again knows that it was not done.
+  AnswerCallback late{};
 };
 
 struct ClientCounts {

@@ -48,6 +48,9 @@ class Lease {
     used_ = std::min(terms_.most, used_ + units);
   }
 
+  // What was used until now says nothing about what is worth holding.
+  void forget_use() noexcept { used_ = used_before_ = 0; }
+
   // Puts back what was taken and not used, beside `under_way` units that a draw may still
   // bring. Returns what does not fit, or is too late.
   std::int64_t put_back(Instant now, std::int64_t units, std::int64_t under_way) noexcept;

@@ -29,7 +29,7 @@ if kind == 'b' then
     if (us == 0 and rest == 0) or over < 0 or (over == 0 and over_parts <= d) then
       chosen = i
       if us > 0 or rest > 0 then
-        put_bucket(key, full, over_parts)
+        put_bucket(key, full, over_parts, c)
         x, y = full, over_parts
       end
       break
@@ -91,41 +91,10 @@ return {chosen, now, epoch_after == seen and '' or epoch_after, x, y, stamp}
 constexpr std::string_view kGiveBack = R"lua(
 local epoch = read(KEYS[1])
 if not epoch or epoch:sub(1, 16) ~= ARGV[2] then return 0 end
-local key = KEYS[2]
+lost_at = loss_in(epoch)
 local kind, _, a, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[3])
-local stamp = tonumber(ARGV[4])
-local value = read(key)
-if not value then return 1 end
-if kind == 'b' then
-  local at, parts = read_bucket(key, c, d, e)
-  at = at - a
-  parts = parts - b
-  if parts < 0 then at, parts = at - 1, parts + e end
-  if at >= now then put_bucket(key, at, parts) else call('DEL', key) end
-elseif kind == 't' then
-  local tokens, last = read_ticker(key, b, c, d, e == 1)
-  tokens, last = tick(tokens, last, b, c, d)
-  put_ticker(key, max(tokens, min(tokens + a, b)), last, b, c, d, e == 1)
-elseif kind == 'w' or kind == 'c' then
-  local bounds = kind == 'c' and {c, d, e, f}
-  local begin, n = read_window(key, b, c, bounds)
-  if begin == stamp and window(now, c, bounds) <= stamp then
-    if n <= a then call('DEL', key) else put_window(key, begin, n - a, c, bounds) end
-  end
-else
-  local _, held = read_log(key, b, c)
-  local at, gone = forgotten(value, c)
-  local runs = value:sub(at)
-  for from = 1, #runs, RUN do
-    local run, n = unpack('>I7I7', runs, from)
-    if run == stamp then
-      local given = min(a, n)
-      local left = n > given and pack('>I7I7', run, n - given) or ''
-      put_log(key, held - gone - given, runs:sub(1, from - 1) .. left .. runs:sub(from + RUN), c)
-      break
-    end
-  end
-end
+local after = given_back(kind, KEYS[2], tonumber(ARGV[4]), a, b, c, d, e, f)
+if after then write(after) end
 return 1
 )lua";
 

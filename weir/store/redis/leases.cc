@@ -183,6 +183,27 @@ void Leases::surrender(engine::Print print, Instant now) {
   run(work, now);
 }
 
+std::int64_t Leases::withdraw(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found == shard.entries.end()) return 0;
+  found->second.give_up(found->second.lease.expire(now));
+  return found->second.lease.empty();
+}
+
+void Leases::start_anew(engine::Print print, std::int64_t units) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found == shard.entries.end()) return;
+  Entry& entry = found->second;
+  entry.give_up(units);
+  entry.lease.forget_use();
+  entry.heard = {};
+  entry.quiet_until = {};
+}
+
 void Leases::end(Instant now) {
   is_ending_ = true;
   for (Shard& shard : shards_) {

@@ -73,6 +73,10 @@ class Leases {
   std::int64_t held(engine::Print print, Instant now);
   // Gives everything back that is held for a key.
   void surrender(engine::Print print, Instant now);
+  // Takes everything out that is held for a key, and says how much that was. put_back() undoes
+  // it; start_anew() lets it go for good, with all that was heard of the key.
+  std::int64_t withdraw(engine::Print print, Instant now);
+  void start_anew(engine::Print print, std::int64_t units);
   // At the end: gives everything back, and from now on what a draw under way brings too.
   void end(Instant now);
 

@@ -33,7 +33,7 @@ bool refuses(const SharedItem& item, const SharedOutcome& outcome) {
 
 // A request on its way: first its leases, then the limits without, then the answer.
 struct SharedLimits::Mixed {
-  SharedAsk ask() const { return {rules, strict, {}, {}, false, now}; }
+  SharedAsk ask() const { return {.rules = rules, .items = strict, .now = now}; }
   bool is_refused() const {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (is_leased(items[i]) && refuses(items[i], said[i].outcome)) return true;
@@ -58,8 +58,9 @@ bool SharedLimits::decide_leased(std::span<const engine::LeasedItem> items, Inst
 void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback callback) {
   start_ticking();
   if (ask.is_peek) return peek_mixed(ask, std::move(callback));
-  if (ask.hold) {
-    // Holds are kept in Redis, for any server to end. What is held here goes back before.
+  if (ask.hold || ask.is_partial) {
+    // Holds are kept in Redis, for any server to end; and what is left there, leases know only
+    // from when they last asked. What is held here goes back before.
     for (const SharedItem& item : ask.items) {
       if (is_leased(item)) leases_.surrender(item.print, ask.now);
     }

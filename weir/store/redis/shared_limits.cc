@@ -20,16 +20,6 @@ constexpr Duration kBeatEvery = std::chrono::seconds{1};
 constexpr Duration kRetryMost = std::chrono::milliseconds{500};  // between attempts to connect
 constexpr std::int64_t kAliveUs = 5'000'000;  // after its last beat a server is gone
 
-// KEYS the servers; ARGV id, how long it counts as alive. Returns how many are.
-constexpr std::string_view kBeat = R"lua(
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now)
-redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
-redis.call('PEXPIRE', KEYS[1], 60000)
-return redis.call('ZCARD', KEYS[1])
-)lua";
-
 std::string random_id() {
   std::random_device random;
   const auto draw = [&] { return static_cast<std::uint64_t>(random()) & 0xffff'ffff; };
@@ -72,7 +62,8 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       buckets_("buckets", buckets_script()),
       end_("end", end_script()),
       renew_("renew", renew_script()),
-      beat_("beat", kBeat),
+      reset_("reset", reset_script()),
+      beat_("beat", beat_script()),
       draw_("draw", draw_script()),
       give_back_("give_back", give_back_script()),
       breaker_(options_.breaker),
@@ -98,8 +89,8 @@ ClientOptions SharedLimits::client_options() const {
   options.address = options_.address;
   options.timeout = options_.timeout;
   options.retry_most = kRetryMost;
-  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,
-                     &renew_,  &beat_,       &draw_,    &give_back_};
+  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,      &renew_,
+                     &reset_,  &beat_,       &draw_,    &give_back_};
   return options;
 }
 
@@ -200,8 +191,10 @@ void SharedLimits::beat() {
   if (heart_ == nullptr) return;  // this ends
   heart_->start(kBeatEvery, [this] { beat(); });
   const std::string alive = fmt::format("{}", kAliveUs);
-  const std::array<std::string_view, 1> keys = {servers_key_};
-  const std::array<std::string_view, 2> arguments = {id_, alive};
+  const Epoch known = epoch();
+  const std::string at = now_argument();
+  const std::array<std::string_view, 2> keys = {epoch_key_, servers_key_};
+  const std::array<std::string_view, 5> arguments = {at, id_, known.seen, known.fresh, alive};
   clients_[0]->call(beat_, keys, arguments,
                     [this](const Answer& answer) {
                       if (!answer.ok()) {
@@ -209,7 +202,10 @@ void SharedLimits::beat() {
                         return;
                       }
                       note_success();
-                      if (const auto count = answer.reply().integer(); count && *count >= 1) {
+                      const auto count = answer.reply().at(0).integer();
+                      const auto heard = answer.reply().at(1).text();
+                      if (heard) learn_epoch(*heard);
+                      if (count && *count >= 1) {
                         servers_.store(static_cast<std::uint64_t>(*count),
                                        std::memory_order_relaxed);
                       }

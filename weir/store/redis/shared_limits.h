@@ -36,6 +36,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,6 +86,10 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
            engine::HoldCallback callback) override;
   void renew(HoldId hold, Duration ttl, Instant now, engine::HoldCallback callback) override;
+  void inspect(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
+               Instant now, engine::LevelCallback callback) override;
+  void reset(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
+             Instant now, engine::StatusCallback callback) override;
   void later(Duration span, std::function<void(Instant)> work) override;
 
   // From now on, or no more, what is asked on the thread of `loop` is sent and answered there,
@@ -129,6 +134,10 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
                                          bool is_peek, const std::string& why);
   std::string why_not_asked() const;
 
+  // Why one key cannot be looked at; nothing: it can (shared_key_calls.cc).
+  std::optional<Error> why_out_of_reach(Instant now);
+  Error failed(const Failure& failure);
+
   void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void finish_leases(const std::shared_ptr<Mixed>& mixed);
@@ -158,6 +167,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   const Script buckets_;
   const Script end_;
   const Script renew_;
+  const Script reset_;
   const Script beat_;
   const Script draw_;
   const Script give_back_;

@@ -42,8 +42,18 @@ end
 -- When data was lost, if that was less than `span` ago: a meter that has no key counts as
 -- fully used at that instant.
 local lost_at
+local function loss_in(epoch)
+  local at = tonumber(epoch:sub(18))
+  return at ~= 0 and at or nil
+end
 local function lost(span)
   return lost_at and lost_at + span > now
+end
+
+-- So a key that says otherwise stays until a missing one means the initial state again.
+local function kept(till, span)
+  if lost(span) then return max(till, lost_at + span) end
+  return till
 end
 
 local function read_bucket(key, fill_us, fill_parts, num)
@@ -65,11 +75,13 @@ local function read_bucket(key, fill_us, fill_parts, num)
   return at, parts
 end
 
-local function put_bucket(key, at, parts)
-  if parts == 0 then
-    put(key, pack('>BI7', 98, at), at)
+local function put_bucket(key, at, parts, fill_us)
+  if parts > 0 then
+    put(key, pack('>BI7I7', 98, at, parts), kept(at + 1, fill_us + 1))
+  elseif at > now or lost(fill_us + 1) then
+    put(key, pack('>BI7', 98, at), kept(at, fill_us + 1))
   else
-    put(key, pack('>BI7I7', 98, at, parts), at + 1)
+    call('DEL', key)
   end
 end
 
@@ -96,13 +108,14 @@ end
 
 local function put_ticker(key, tokens, last, limit, interval, per_tick, empty)
   local till = last + ceil((limit - tokens) / per_tick) * interval
+  local fill = ceil(limit / per_tick) * interval
   if empty then
     till = till + 86400000000
-  elseif tokens >= limit then
+  elseif tokens >= limit and not lost(fill) then
     call('DEL', key)
     return
   end
-  put(key, pack('>Bdd', 116, tokens, last), till)
+  put(key, pack('>Bdd', 116, tokens, last), kept(till, fill))
 end
 
 -- The window that holds `at`: from the bounds of the calendar, or by its length.
@@ -142,7 +155,11 @@ local function put_window(key, begin, count, length, bounds)
   else
     till = begin + length
   end
-  put(key, pack('>BI7I7', 119, begin, count), till)
+  if count > 0 or lost_at and begin <= lost_at and lost_at < till then
+    put(key, pack('>BI7I7', 119, begin, count), till)
+  else
+    call('DEL', key)
+  end
 end
 
 -- A log is its units and then its runs, 14 bytes each, oldest first.
@@ -187,11 +204,14 @@ end
 
 local function put_log(key, held, runs, span)
   if runs == '' then
-    call('DEL', key)
-    return
+    if not lost(span) then
+      call('DEL', key)
+      return
+    end
+    runs = pack('>I7I7', now, 0)
   end
   local newest = unpack('>I7', runs, #runs - RUN + 1)
-  put(key, pack('>BI7', 108, held) .. runs, newest + span)
+  put(key, pack('>BI7', 108, held) .. runs, kept(newest + span, span))
 end
 
 local function stamp_of(grain)
@@ -220,6 +240,57 @@ local function with_units(runs, stamp, units)
     return runs:sub(1, at - 1) .. pack('>I7I7', max(later, stamp), n + units) .. runs:sub(at + RUN)
   end
   return runs:sub(1, at - 1) .. pack('>I7I7', stamp, units) .. runs:sub(at)
+end
+
+-- A meter after `a` (of a bucket a, b) has come back that was charged under `stamp`, as write()
+-- takes it; nothing if it stays as it is. The numbers are those of a blob. What is missing
+-- has nothing to get back.
+local function given_back(kind, key, stamp, a, b, c, d, e, f)
+  if call('EXISTS', key) == 0 then return end
+  if kind == 'b' then
+    local at, parts = read_bucket(key, c, d, e)
+    at = at - a
+    parts = parts - b
+    if parts < 0 then at, parts = at - 1, parts + e end
+    if at < now then at, parts = now, 0 end
+    return {kind, key, at, parts, c}
+  elseif kind == 't' then
+    local tokens, last = read_ticker(key, b, c, d, e == 1)
+    tokens, last = tick(tokens, last, b, c, d)
+    return {kind, key, max(tokens, min(tokens + a, b)), last, b, c, d, e == 1}
+  elseif kind == 'l' then
+    local value, held = read_log(key, b, c)
+    local at, gone = forgotten(value, c)
+    local runs = value:sub(at)
+    for from = 1, #runs, RUN do
+      local run, n = unpack('>I7I7', runs, from)
+      if run == stamp then
+        local given = min(a, n)
+        local left = n > given and pack('>I7I7', run, n - given) or ''
+        return {kind, key, held - gone - given,
+                runs:sub(1, from - 1) .. left .. runs:sub(from + RUN), c}
+      end
+    end
+  else
+    local bounds = kind == 'c' and {c, d, e, f}
+    local begin, n = read_window(key, b, c, bounds)
+    if begin == stamp and window(now, c, bounds) <= stamp then
+      return {'w', key, begin, max(0, n - a), c, bounds}
+    end
+  end
+end
+
+local function write(m)
+  local kind, key = m[1], m[2]
+  if kind == 'b' then
+    put_bucket(key, m[3], m[4], m[5])
+  elseif kind == 't' then
+    put_ticker(key, m[3], m[4], m[5], m[6], m[7], m[8])
+  elseif kind == 'w' then
+    put_window(key, m[3], m[4], m[5], m[6])
+  else
+    put_log(key, m[3], m[4], m[5])
+  end
 end
 
 -- Slots are what is in flight and then the holds, 30 bytes each, by the instant they end: the
@@ -301,8 +372,7 @@ elseif epoch ~= seen then
     epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
   end
 end
-lost_at = tonumber(epoch_after:sub(18))
-if lost_at == 0 then lost_at = nil end
+lost_at = loss_in(epoch_after)
 )lua";
 
 }  // namespace

@@ -32,7 +32,7 @@ for i = 1, count do
     end
     local over = at - c - now
     passes = (a == 0 and b == 0) or over < 0 or (over == 0 and parts <= d)
-    if passes and (a > 0 or b > 0) then after[i] = {kind, key, at, parts} end
+    if passes and (a > 0 or b > 0) then after[i] = {kind, key, at, parts, c} end
   elseif kind == 't' then
     local tokens, last, fresh = read_ticker(key, b, c, d, e == 1)
     x, y = tokens, last
@@ -103,7 +103,7 @@ for i = 1, count do
   if m then
     local kind, key = m[1], m[2]
     if kind == 'b' then
-      put_bucket(key, m[3], m[4])
+      put_bucket(key, m[3], m[4], m[5])
     elseif kind == 't' or kind == 'T' then
       put_ticker(key, m[3], m[4], m[5], m[6], m[7], m[8])
     elseif kind == 'w' then

@@ -55,6 +55,18 @@ std::string_view buckets_script();
 //   reply  how the hold stands: 's', 'c', or 'g' if it is gone; now
 std::string_view end_script();
 
+// Forgets what one key has used. Not for slots.
+//   KEYS  epoch, the key
+//   ARGV  now, nothing, the epoch as last seen, a fresh epoch, a blob of no cost
+//   reply  now, the epoch if it is not as last seen, else ''
+std::string_view reset_script();
+
+// Says that this server is alive, and looks whether data was lost.
+//   KEYS  epoch, the servers
+//   ARGV  now, id of the server, the epoch as last seen, a fresh epoch, how long it counts as alive
+//   reply  how many are alive, the epoch if there is one and it is not as last seen, else ''
+std::string_view beat_script();
+
 // Lets a hold last longer.
 //   KEYS  the hold, the keys of the slots it has
 //   ARGV  now, time to live, hold id

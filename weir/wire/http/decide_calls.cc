@@ -49,14 +49,14 @@ constexpr std::string_view kNoWaitInBatch =
 
 // Answers a request after its handler has returned. `deny`: the status of a refusal; 0: the
 // usual one.
-engine::WaitCallback answer_later(Exchange& exchange, unsigned deny = 0) {
-  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
+engine::WaitCallback answer_later(Exchange& exchange, bool up_to = false, unsigned deny = 0) {
+  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route, up_to,
           deny](const Result<Decision>& decision) {
     Answer answer;
     answer.route = route;
     if (decision) {
       answer.hold = decision->hold;
-      api.answer_decision(*decision, false, api.host().now(), answer);
+      api.answer_decision(*decision, up_to, api.host().now(), answer);
       if (!decision->allowed() && deny != 0) answer.status = deny;
     } else {
       const Problem problem = problem_of(decision.error().code);
@@ -78,9 +78,10 @@ void ask_elsewhere(const Exchange& exchange, const Ask& ask, engine::WaitCallbac
   const engine::Request request = ask.request();
   if (engine::DecisionSink* const sink = api.settings().sink) {
     callback = [sink, now = exchange.now, hold = ask.hold, wait = ask.wait,
+                up_to = std::string(ask.up_to),
                 owned = std::make_shared<engine::OwnedRequest>(request),
                 callback = std::move(callback)](const Result<Decision>& answer) {
-      sink->record({&owned->view(), 1}, {hold, wait, {}, {}}, now, {&answer, 1});
+      sink->record({&owned->view(), 1}, {hold, wait, {}, up_to}, now, {&answer, 1});
       callback(answer);
     };
   }
@@ -166,9 +167,9 @@ void gather_later(Exchange& exchange, const Ask& ask, SharedGathering& gathering
   }
   ask_elsewhere(exchange, ask,
                 [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
-                 gathering, place](const Result<Decision>& decision) {
+                 gathering, place, up_to = !ask.up_to.empty()](const Result<Decision>& decision) {
                   const std::scoped_lock lock(gathering->lock);
-                  append_decided(gathering->items[place], decision, false, api.host().now());
+                  append_decided(gathering->items[place], decision, up_to, api.host().now());
                   gathering->missing -= 1;
                   if (gathering->missing > 0) return;
                   Answer answer;
@@ -241,7 +242,7 @@ void acquire(Exchange& exchange) {
     const Result<Decision> answer = engine.acquire(ask->request(), options_of(*ask), exchange.now);
     if (is_elsewhere(answer)) {
       exchange.waits = true;
-      return ask_elsewhere(exchange, *ask, answer_later(exchange));
+      return ask_elsewhere(exchange, *ask, answer_later(exchange, !ask->up_to.empty()));
     }
     record(exchange, *ask, answer);
     answer_result(exchange, answer, !ask->up_to.empty());
@@ -309,7 +310,7 @@ void authorize(Exchange& exchange) {
   const Result<Decision> decision = exchange.api.engine().decide(ask.request(), exchange.now);
   if (is_elsewhere(decision)) {
     exchange.waits = true;
-    return ask_elsewhere(exchange, ask, answer_later(exchange, deny));
+    return ask_elsewhere(exchange, ask, answer_later(exchange, false, deny));
   }
   record(exchange, ask, decision);
   answer_result(exchange, decision, false);

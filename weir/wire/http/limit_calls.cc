@@ -1,6 +1,10 @@
 // Limits, meters, reset and overrides: looking at keys, and changing them.
 
 #include <charconv>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/wire/http/exchange.h"
@@ -54,12 +58,12 @@ void show_heaviest(Exchange& exchange, std::string_view limit) {
   out += '}';
 }
 
-void append_inspection(std::string& out, std::string_view limit,
-                       const std::vector<std::string_view>& key, const engine::Inspection& found) {
+void append_inspection(std::string& out, std::string_view limit, std::span<const std::string> key,
+                       const engine::Inspection& found) {
   out += R"({"limit":)";
   append_quoted(out, limit);
   out += R"(,"key":[)";
-  for (const std::string_view value : key) {
+  for (const std::string& value : key) {
     if (out.back() != '[') out += ',';
     append_quoted(out, value);
   }
@@ -71,7 +75,37 @@ void append_inspection(std::string& out, std::string_view limit,
   out += found.overridden ? "true" : "false";
   out += R"(,"waiters":)";
   append_unsigned(out, found.waiters);
+  if (found.leased) {
+    out += R"(,"leased":)";
+    append_int(out, *found.leased);
+  }
   out += '}';
+}
+
+void answer_inspection(Exchange& exchange, std::string_view limit, std::span<const std::string> key,
+                       const Result<engine::Inspection>& found) {
+  if (!found) {
+    exchange.fail(found.error());
+    return;
+  }
+  exchange.answer.content_type = kJsonType;
+  append_inspection(exchange.answer.body, limit, key, *found);
+}
+
+// Answers after the handler has returned, by `write`, which is given what was found.
+template <typename Found, typename Write>
+std::function<void(Found)> answer_later(Exchange& exchange, Write write) {
+  exchange.waits = true;
+  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
+          write = std::move(write)](const Found& found) {
+    Answer answer;
+    answer.route = route;
+    const Call no_call{};
+    Later no_later;
+    Exchange late{api, no_call, {}, answer, no_later};
+    write(late, found);
+    later(std::move(answer));
+  };
 }
 
 }  // namespace
@@ -97,13 +131,17 @@ void show_meters(Exchange& exchange) {
     return;
   }
   const std::vector<std::string_view> key = exchange.query.all("key");
-  const Result<engine::Inspection> found = exchange.api.engine().inspect(*limit, key, exchange.now);
-  if (!found) {
-    exchange.fail(found.error());
-    return;
+  engine::Engine& engine = exchange.api.engine();
+  const auto write = [name = std::string(*limit),
+                      values = std::vector<std::string>(key.begin(), key.end())](
+                         Exchange& to, const Result<engine::Inspection>& found) {
+    answer_inspection(to, name, values, found);
+  };
+  if (engine.rules()->is_shared(*limit)) {
+    return engine.ask_inspect(*limit, key, exchange.now,
+                              answer_later<Result<engine::Inspection>>(exchange, write));
   }
-  exchange.answer.content_type = kJsonType;
-  append_inspection(exchange.answer.body, *limit, key, *found);
+  write(exchange, engine.inspect(*limit, key, exchange.now));
 }
 
 void reset(Exchange& exchange) {
@@ -113,8 +151,14 @@ void reset(Exchange& exchange) {
     exchange.fail(name.error());
     return;
   }
-  answer_status(exchange, exchange.api.engine().reset(name->limit, name->key, exchange.now),
-                "reset");
+  engine::Engine& engine = exchange.api.engine();
+  if (engine.rules()->is_shared(name->limit)) {
+    return engine.ask_reset(name->limit, name->key, exchange.now,
+                            answer_later<Status>(exchange, [](Exchange& to, const Status& status) {
+                              answer_status(to, status, "reset");
+                            }));
+  }
+  answer_status(exchange, engine.reset(name->limit, name->key, exchange.now), "reset");
 }
 
 void set_override(Exchange& exchange) {

@@ -89,19 +89,22 @@ void ask_elsewhere(Run& run, const engine::Request& request, const engine::Acqui
                    Duration wait) {
   const Service& service = run.session.service();
   engine::WaitCallback callback =
-      [deliver = run.session.deliver(),
-       place = run.session.defer(run.reply)](const Result<Decision>& answer) {
+      [deliver = run.session.deliver(), place = run.session.defer(run.reply),
+       with_grant = !options.up_to.empty()](const Result<Decision>& answer) {
         const auto kept =
             std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
         deliver(
-            place, [kept](Instant now, Reply& reply) { write_answer(*kept, now, false, reply); },
+            place,
+            [kept, with_grant](Instant now, Reply& reply) {
+              write_answer(*kept, now, with_grant, reply);
+            },
             answer ? answer->hold : HoldId{});
       };
   if (service.sink != nullptr) {
     callback = [sink = service.sink, now = run.now, options, wait,
                 owned = std::make_shared<engine::OwnedRequest>(request),
                 callback = std::move(callback)](const Result<Decision>& answer) {
-      sink->record({&owned->view(), 1}, {options.hold, wait, {}, {}}, now, {&answer, 1});
+      sink->record({&owned->view(), 1}, {options.hold, wait, {}, options.up_to}, now, {&answer, 1});
       callback(answer);
     };
   }
@@ -171,6 +174,27 @@ void run_ask(Run& run, const Ask& ask) {
 void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
   if (!state) return write_error(state.error(), reply);
   reply.write_simple(to_string(*state));
+}
+
+void write_status(const Status& status, Reply& reply) {
+  if (!status) return write_error(status.error(), reply);
+  reply.write_simple("OK");
+}
+
+void write_inspection(const Result<engine::Inspection>& found, Reply& reply) {
+  if (!found) return write_error(found.error(), reply);
+  reply.begin_map(found->leased ? 5 : 4);
+  reply.write_bulk("remaining");
+  reply.write_integer(found->remaining);
+  reply.write_bulk("capacity");
+  reply.write_integer(found->capacity);
+  reply.write_bulk("overridden");
+  reply.write_boolean(found->overridden);
+  reply.write_bulk("waiters");
+  reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  if (!found->leased) return;
+  reply.write_bulk("leased");
+  reply.write_integer(*found->leased);
 }
 
 // Replies with the state of a shared hold once the store has told it.
@@ -356,20 +380,16 @@ std::size_t run_inspect(Run& run) {
     write_error(key.error(), run.reply);
     return 1;
   }
-  const Result<engine::Inspection> found = engine.inspect(arguments[0], *key, run.now);
-  if (!found) {
-    write_error(found.error(), run.reply);
+  if (!engine.rules()->is_shared(arguments[0])) {
+    write_inspection(engine.inspect(arguments[0], *key, run.now), run.reply);
     return 1;
   }
-  run.reply.begin_map(4);
-  run.reply.write_bulk("remaining");
-  run.reply.write_integer(found->remaining);
-  run.reply.write_bulk("capacity");
-  run.reply.write_integer(found->capacity);
-  run.reply.write_bulk("overridden");
-  run.reply.write_boolean(found->overridden);
-  run.reply.write_bulk("waiters");
-  run.reply.write_integer(static_cast<std::int64_t>(found->waiters));
+  engine.ask_inspect(
+      arguments[0], *key, run.now,
+      [deliver = run.session.deliver(),
+       place = run.session.defer(run.reply)](const Result<engine::Inspection>& found) {
+        deliver(place, [found](Instant, Reply& reply) { write_inspection(found, reply); }, {});
+      });
   return 1;
 }
 
@@ -403,22 +423,23 @@ std::size_t run_reset(Run& run) {
   engine::Engine& engine = *run.session.service().engine;
   const Words arguments = run.arguments(0);
   const auto key = read_key(arguments, *engine.rules());
-  const Status status = key ? engine.reset(arguments[0], *key, run.now) : Status{key.error()};
-  if (!status) {
-    write_error(status.error(), run.reply);
+  if (!key) {
+    write_error(key.error(), run.reply);
+  } else if (engine.rules()->is_shared(arguments[0])) {
+    engine.ask_reset(
+        arguments[0], *key, run.now,
+        [deliver = run.session.deliver(),
+         place = run.session.defer(run.reply)](const Status& status) {
+          deliver(place, [status](Instant, Reply& reply) { write_status(status, reply); }, {});
+        });
   } else {
-    run.reply.write_simple("OK");
+    write_status(engine.reset(arguments[0], *key, run.now), run.reply);
   }
   return 1;
 }
 
 std::size_t run_reload(Run& run) {
-  const Status status = run.session.service().host->reload();
-  if (!status) {
-    write_error(status.error(), run.reply);
-  } else {
-    run.reply.write_simple("OK");
-  }
+  write_status(run.session.service().host->reload(), run.reply);
   return 1;
 }
 

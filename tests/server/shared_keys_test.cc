@@ -1,0 +1,140 @@
+// Single keys of shared limits, looked at and reset through servers and the command line.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/http_client.h"
+#include "tests/server/shared_support.h"
+#include "tests/server/support.h"
+#include "tests/support/process.h"
+#include "weir/testing/redis_server.h"
+
+namespace weir::server {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RedisServer;
+
+struct SharedKeys : ServerTest {
+  // The timeout is long: these tests are not about it.
+  void start_with(std::string_view limits) {
+    start("listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\nthreads: 2\nredis: { url: \"" +
+              redis.url() + "\", timeout: 10s }\n",
+          limits);
+  }
+  std::string resp(const std::string& command, std::string_view until = "\r\n") const {
+    return Client(server->addresses()[0]).ask_until(command + "\r\n", until);
+  }
+  HttpAnswer http(const std::string& request) const {
+    return HttpClient(server->addresses()[1]).ask(request);
+  }
+  std::string run(std::vector<std::string> words) const {
+    words.insert(words.begin(), WEIR_PROGRAM);
+    words.insert(words.end(), {"--server", server->addresses()[0]});
+    Process process(words);
+    EXPECT_EQ(process.wait(), 0) << process.said();
+    return process.printed();
+  }
+
+  RedisServer redis;
+};
+
+constexpr std::string_view kTen =
+    "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis } ]\n";
+
+TEST_F(SharedKeys, AreInspectedAndResetOverResp) {
+  start_with(kTen);
+  ASSERT_THAT(resp("WEIR.ACQUIRE client=acme", ":9\r\n"), HasSubstr("allowed"));
+  EXPECT_EQ(resp("WEIR.INSPECT calls client=acme", "waiters\r\n:0\r\n"),
+            "*8\r\n$9\r\nremaining\r\n:9\r\n$8\r\ncapacity\r\n:10\r\n$10\r\noverridden\r\n:0\r\n"
+            "$7\r\nwaiters\r\n:0\r\n");
+  EXPECT_EQ(resp("WEIR.RESET calls client=acme"), "+OK\r\n");
+  EXPECT_THAT(resp("WEIR.INSPECT calls client=acme", "waiters\r\n:0\r\n"), HasSubstr(":10\r\n"));
+  EXPECT_THAT(resp("WEIR.INSPECT calls"), HasSubstr("-BADARG"));
+}
+
+TEST_F(SharedKeys, AreAnsweredInTheOrderOfThePipeline) {
+  start_with(kTen);
+  const std::string got = resp(
+      "WEIR.INSPECT calls client=a\r\nPING\r\nWEIR.RESET calls client=a\r\nECHO b\r\n"
+      "WEIR.INSPECT calls client=c\r\nECHO end",
+      "end\r\n");
+  std::size_t at = 0;
+  for (const std::string_view part : {"remaining", "+PONG", "+OK", "$1\r\nb", "remaining", "end"}) {
+    at = got.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " is missing or out of order in " << got;
+  }
+}
+
+TEST_F(SharedKeys, AreInspectedAndResetOverHttp) {
+  start_with(kTen);
+  ASSERT_EQ(http(post("/v1/acquire", R"({"attributes":{"client":"acme"}})")).status, 200);
+  const HttpAnswer found = http(get("/v1/meters?limit=calls&key=acme"));
+  EXPECT_EQ(found.status, 200);
+  EXPECT_EQ(found.body,
+            R"({"limit":"calls","key":["acme"],"remaining":9,"capacity":10,"overridden":false,)"
+            R"("waiters":0})");
+  const HttpAnswer reset = http(post("/v1/reset", R"({"limit":"calls","key":["acme"]})"));
+  EXPECT_EQ(reset.status, 200);
+  EXPECT_EQ(reset.body, R"({"state":"reset"})");
+  EXPECT_THAT(http(get("/v1/meters?limit=calls&key=acme")).body, HasSubstr(R"("remaining":10)"));
+  EXPECT_EQ(http(get("/v1/meters?limit=calls")).status, 400);
+}
+
+TEST_F(SharedKeys, SayWhatIsHeldHereOfALease) {
+  start_with(
+      "limits: [ { name: hot, per: [client], bucket: { rate: 100/24h }, store: redis, "
+      "lease: { most: 20, length: 1m } } ]\n");
+  for (int i = 0; i < 2; ++i) resp("WEIR.ACQUIRE client=acme", "hot\r\n:");
+  // The second drew two more than it needed.
+  EXPECT_THAT(resp("WEIR.INSPECT hot client=acme", "leased\r\n:2\r\n"),
+              HasSubstr("remaining\r\n:96\r\n"));
+  EXPECT_THAT(http(get("/v1/meters?limit=hot&key=acme")).body, HasSubstr(R"("leased":2})"));
+  EXPECT_EQ(run({"inspect", "hot", "client=acme"}),
+            "96 of 100 left, 0 waiting; this server holds 2 more\n");
+  EXPECT_THAT(run({"inspect", "hot", "client=acme", "--json"}), HasSubstr(R"("leased":2})"));
+  EXPECT_EQ(run({"reset", "hot", "client=acme"}), "forgotten\n");
+  EXPECT_EQ(run({"inspect", "hot", "client=acme"}),
+            "100 of 100 left, 0 waiting; this server holds 0 more\n");
+}
+
+TEST_F(SharedKeys, AreNotToldWhileRedisIsAway) {
+  start_with(kTen);
+  ASSERT_THAT(resp("WEIR.INSPECT calls client=acme", "waiters\r\n:0\r\n"), HasSubstr(":10\r\n"));
+  redis.kill();
+  EXPECT_THAT(resp("WEIR.INSPECT calls client=acme"), HasSubstr("-UNAVAILABLE"));
+  EXPECT_EQ(http(get("/v1/meters?limit=calls&key=acme")).status, 503);
+  EXPECT_EQ(http(post("/v1/reset", R"({"limit":"calls","key":["acme"]})")).status, 503);
+}
+
+TEST_F(SharedKeys, AreGrantedAsFarAsTheyGo) {
+  start_with(kTen);
+  EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=4 UPTO requests", "calls\r\n:6\r\n"),
+              HasSubstr("granted\r\n:4\r\n"));
+  EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=9 UPTO requests", "calls\r\n:0\r\n"),
+              HasSubstr("granted\r\n:6\r\n"));
+  const std::string_view ask =
+      R"({"attributes":{"client":"%"},"costs":{"requests":12},"up_to":"requests"})";
+  const auto of = [&](std::string_view client) {
+    std::string text(ask);
+    return text.replace(text.find('%'), 1, client);
+  };
+  EXPECT_THAT(http(post("/v1/acquire", of("other"))).body, HasSubstr(R"("granted":10)"));
+  EXPECT_EQ(http(post("/v1/acquire", of("other"))).status, 429);
+  EXPECT_THAT(http(post("/v1/batch", R"({"requests":[)" + of("third") + "]}")).body,
+              HasSubstr(R"("granted":10)"));
+}
+
+TEST_F(SharedKeys, MayBeWaitedForWhenTheServerStops) {
+  start_with("limits: [ { name: one, slots: { limit: 1, queue: 9, hold: 1h }, store: redis } ]\n");
+  ASSERT_EQ(http(post("/v1/acquire", "{}")).status, 200);
+  Client first(server->addresses()[0]);
+  Client second(server->addresses()[0]);
+  for (Client* client : {&first, &second}) client->send("WEIR.ACQUIRE WAIT 1h\r\n");
+  ASSERT_TRUE(in_time([&] { return server->engine().waiters() == 2; }));
+  EXPECT_THAT(http(get("/v1/meters?limit=one")).body, HasSubstr(R"("waiters":2)"));
+  EXPECT_TRUE(server->stop(Duration{0}));
+}
+
+}  // namespace
+}  // namespace weir::server
