@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/store/redis/lease_fleet.h"
 #include "tests/support/seed.h"
 
@@ -195,22 +197,26 @@ TEST(Leases, OfAServerThatWasStoppedAreOverWhenItWakes) {
   EXPECT_EQ(fleet.held(0), 0);
 }
 
-// Gives whatever is asked for, or does not answer.
+// Gives whatever is asked for, or does not answer before it is told to.
 struct PlainSource final : LeaseSource {
   void draw(const LeaseDraw& draw, DrawCallback callback) override {
-    if (is_silent) return;
+    under_way = std::move(callback);
+    if (!is_silent) answer(draw.amounts.front());
+  }
+  void answer(std::int64_t units) {
     Drawn drawn;
-    drawn.units = draw.amounts.front();
+    drawn.units = units;
     drawn.now = drawn.here = kFleetStart;
-    callback(drawn);
+    std::exchange(under_way, {})(drawn);
   }
   void give_back(const LeaseReturn& units, Instant) override { returned += units.units; }
 
   bool is_silent = false;
+  DrawCallback under_way;
   std::int64_t returned = 0;
 };
 
-struct LeaseBounds : ::testing::Test {
+struct PlainLeases : ::testing::Test {
   // Keys of one shard.
   void take(std::uint64_t key, Instant now) {
     const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, engine::Print{key, 1 << 16}};
@@ -228,7 +234,7 @@ struct LeaseBounds : ::testing::Test {
   std::vector<std::string> failures;
 };
 
-TEST_F(LeaseBounds, TheLeaseLongestUnusedMakesRoom) {
+TEST_F(PlainLeases, TheLeaseLongestUnusedMakesRoom) {
   constexpr std::size_t kKeys = kLeasesMax / kLeaseShards;
   for (int i = 0; i < 3; ++i) take(0, kFleetStart);
   const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
@@ -243,7 +249,18 @@ TEST_F(LeaseBounds, TheLeaseLongestUnusedMakesRoom) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(LeaseBounds, OneWhoWaitsTooManyIsToldSo) {
+TEST_F(PlainLeases, WhatADrawBringsAfterTheEndGoesBack) {
+  source.is_silent = true;
+  take(0, kFleetStart);
+  leases.end(kFleetStart);
+  source.answer(10);
+  EXPECT_EQ(answers, 1u);
+  EXPECT_EQ(source.returned, 9);
+  leases.tick(kFleetStart + 1s);
+  EXPECT_FALSE(source.under_way) << "draws after the end";
+}
+
+TEST_F(PlainLeases, OneWhoWaitsTooManyIsToldSo) {
   source.is_silent = true;
   for (std::size_t i = 0; i < kLeaseWaitersMax; ++i) take(0, kFleetStart);
   EXPECT_EQ(answers, 0u);

@@ -148,6 +148,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
       entry.lease.add(sent_at, use_before(entry.rule->shape, drawn, sent_at), units);
   entry.add_batch(units, drawn.stamp_us, drawn.epoch);
   entry.give_back(spare, work);
+  if (is_ending_) entry.give_back(entry.lease.empty(), work);
 }
 
 }  // namespace weir::store::redis

@@ -183,7 +183,8 @@ void Leases::surrender(engine::Print print, Instant now) {
   run(work, now);
 }
 
-void Leases::surrender_all(Instant now) {
+void Leases::end(Instant now) {
+  is_ending_ = true;
   for (Shard& shard : shards_) {
     Work work;
     {
@@ -209,7 +210,7 @@ void Leases::tick(Instant now) {
         entry.give_back(tidied.surplus, work);
         const bool is_wanted =
             tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
-        if (is_wanted && !entry.is_drawing) start_draw(entry, now, work);
+        if (is_wanted && !entry.is_drawing && !is_ending_) start_draw(entry, now, work);
         const bool is_forgotten =
             tidied.is_idle && !entry.is_drawing && now - entry.touched > entry.terms().length;
         at = is_forgotten ? shard.entries.erase(at) : std::next(at);

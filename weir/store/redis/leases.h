@@ -73,7 +73,8 @@ class Leases {
   std::int64_t held(engine::Print print, Instant now);
   // Gives everything back that is held for a key.
   void surrender(engine::Print print, Instant now);
-  void surrender_all(Instant now);
+  // At the end: gives everything back, and from now on what a draw under way brings too.
+  void end(Instant now);
 
   // Draws ahead, gives back what nobody wants, forgets idle keys.
   void tick(Instant now);
@@ -103,6 +104,7 @@ class Leases {
   LeaseSource& source_;
   const std::string prefix_;
   std::vector<Shard> shards_;
+  std::atomic<bool> is_ending_{false};
   std::atomic<std::size_t> waiters_{0};
   std::mutex sums_lock_;
   std::map<std::string, std::unique_ptr<Sums>, std::less<>> sums_;

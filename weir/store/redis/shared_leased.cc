@@ -285,13 +285,17 @@ void SharedLimits::tick() {
 
 void SharedLimits::end_leases() {
   if (!is_ticking_) return;
-  leases_.surrender_all(clock_.now());
-  for (const auto& client : clients_) {
-    const auto is_through = std::make_shared<std::promise<void>>();
-    const std::array<std::string_view, 1> words = {"PING"};
-    client->send(words, [is_through](const Answer&) { is_through->set_value(); },
-                 {.timeout = kGiveBackMax, .late = {}});
-    is_through->get_future().wait();
+  leases_.end(clock_.now());
+  // Two answers: before the first come those of draws under way, and what they brought goes
+  // back before the second.
+  const std::array<std::string_view, 1> words = {"PING"};
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& client : clients_) {
+      const auto is_through = std::make_shared<std::promise<void>>();
+      client->send(words, [is_through](const Answer&) { is_through->set_value(); },
+                   {.timeout = kGiveBackMax, .late = {}});
+      is_through->get_future().wait();
+    }
   }
 }
 
