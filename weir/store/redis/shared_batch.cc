@@ -136,7 +136,8 @@ void SharedLimits::ask_buckets(std::shared_ptr<Asked> asked) {
     kept->is_posted = false;
     if (kept->asked.empty()) return;  // sent already; nobody may be here any more
     send_batch(*kept);
-    client().flush();
+    const Attached* const here = attached_here();
+    if (here != nullptr && here->batch == kept) here->client->flush();
   });
 }
 
