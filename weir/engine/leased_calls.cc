@@ -1,7 +1,7 @@
 // Limits of which units are drawn ahead: decided here as long as those last.
 
 #include <algorithm>
-#include <array>
+#include <boost/container/static_vector.hpp>
 
 #include "weir/engine/engine_impl.h"
 
@@ -10,18 +10,17 @@ namespace weir::engine {
 bool Engine::Impl::decide_leased(const Plan& plan, Instant now, Decision& decision) {
   SharedStore* const store = shared_store.load(std::memory_order_acquire);
   if (store == nullptr) return false;
-  std::array<LeasedItem, kLimitsPerRequestMax> items;
-  std::array<SharedOutcome, kLimitsPerRequestMax> outcomes;
+  // Room for all, of which only what is used is made: that is seen in a call this short.
+  boost::container::static_vector<LeasedItem, kLimitsPerRequestMax> items;
   for (std::size_t i = 0; i < plan.count; ++i) {
     const PlanItem& item = plan.items[i];
     // With other limits, or some that never refuse, it is a matter of holds and orders.
     if (!item.limit->is_leased || item.limit->shadow) return false;
-    items[i] = {item.limit->rule, item.print, item.cost};
+    items.push_back({item.limit->rule, item.print, item.cost});
   }
   if (waits_somebody(plan)) return false;
-  if (!store->decide_leased({items.data(), plan.count}, now, {outcomes.data(), plan.count})) {
-    return false;
-  }
+  boost::container::static_vector<SharedOutcome, kLimitsPerRequestMax> outcomes(plan.count);
+  if (!store->decide_leased(items, now, outcomes)) return false;
   Ruling ruling(now);
   for (std::size_t i = 0; i < plan.count; ++i) {
     const PlanItem& item = plan.items[i];

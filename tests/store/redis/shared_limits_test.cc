@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/io_context.hpp>
 #include <future>
 #include <thread>
 
@@ -274,22 +273,6 @@ TEST(SharedKey, OfSomebodyElseIsFoundByTheScriptsForBucketsToo) {
 }
 
 // --- threads that have a connection of their own
-
-// An event loop that was there before.
-class Thread {
- public:
-  Thread() : loop(context), thread_([this] { context.run(); }) {}
-  ~Thread() {
-    context.stop();
-    thread_.join();
-  }
-
-  boost::asio::io_context context{1};
-  Loop loop;
-
- private:
-  std::thread thread_;
-};
 
 TEST(SharedLimits, AreAnsweredOnTheThreadThatAskedIfItIsAttached) {
   RedisServer redis;

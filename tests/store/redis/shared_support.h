@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -121,6 +122,22 @@ class SharedEngine {
   Loop loop_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<SharedLimits> limits_;  // answers what is in flight before the engine ends
+};
+
+// An event loop that was there before.
+class Thread {
+ public:
+  Thread() : loop(context), thread_([this] { context.run(); }) {}
+  ~Thread() {
+    context.stop();
+    thread_.join();
+  }
+
+  boost::asio::io_context context{1};
+  Loop loop;
+
+ private:
+  std::thread thread_;
 };
 
 }  // namespace weir::store::redis

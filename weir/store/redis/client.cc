@@ -42,6 +42,8 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
 
   // From any thread.
   void submit(RequestRef request);
+  // On the loop's.
+  void flush() { take(here_); }
   Duration timeout() const noexcept { return options_.timeout; }
   bool is_up() const noexcept { return is_up_.load(std::memory_order_relaxed); }
   ClientCounts counts() const;
@@ -371,6 +373,7 @@ class SingleClient final : public Client {
     submit(format(parts), &script, std::move(done), std::move(options));
   }
 
+  void flush() override { core_->flush(); }
   bool is_up() const override { return core_->is_up(); }
   ClientCounts counts() const override { return core_->counts(); }
   void close() override {

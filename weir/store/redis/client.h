@@ -100,6 +100,10 @@ class Client {
   virtual void call(const Script& script, Words keys, Words arguments, AnswerCallback done,
                     RequestOptions options = {}) = 0;
 
+  // Writes what was asked on the loop's thread at once, not when that thread has done what
+  // it does. On that thread only.
+  virtual void flush() = 0;
+
   virtual bool is_up() const = 0;
   virtual ClientCounts counts() const = 0;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weir/base/recycled.h"
+#include "weir/store/redis/shared_asked.h"
 #include "weir/store/redis/shared_errors.h"
 #include "weir/store/redis/shared_keys.h"
 #include "weir/store/redis/shared_limits.h"
@@ -19,10 +20,6 @@ using engine::SharedAnswer;
 using engine::SharedAsk;
 using engine::SharedItem;
 
-// Two letters and the five numbers that a bucket has. Redis keeps arguments of up to 44 bytes in
-// one piece, which takes it less time.
-constexpr std::size_t kBucketBlobBytes = 42;
-
 // What a script needs to know of each limit.
 class Blobs {
  public:
@@ -32,12 +29,11 @@ class Blobs {
     }
   }
 
-  // The first `most` bytes of each.
   template <typename Arguments>
-  void append_to(Arguments& arguments, std::size_t most = std::string_view::npos) const {
+  void append_to(Arguments& arguments) const {
     const std::size_t bytes = text_.size() / count_;
     for (std::size_t i = 0; i < count_; ++i) {
-      arguments.push_back(std::string_view(text_).substr(i * bytes, std::min(bytes, most)));
+      arguments.push_back(std::string_view(text_).substr(i * bytes, bytes));
     }
   }
 
@@ -47,19 +43,6 @@ class Blobs {
 };
 
 }  // namespace
-
-// A decision on its way.
-struct SharedLimits::Asked {
-  std::shared_ptr<const engine::RuleSet> rules;
-  boost::container::small_vector<SharedItem, 8> items;
-  boost::container::small_vector<std::string, 8> keys;
-  HoldId hold{};
-  Duration ttl{};
-  bool is_peek = false;
-  bool is_started = true;  // false: it was refused because Redis did not answer in time
-  Instant now{};
-  engine::SharedCallback callback;
-};
 
 void SharedLimits::decide(const SharedAsk& ask, engine::SharedCallback callback) {
   const bool has_lease =
@@ -84,35 +67,18 @@ void SharedLimits::decide_in_redis(const SharedAsk& ask, engine::SharedCallback 
         by_policy(asked->items, asked->keys, asked->now, asked->is_peek, why_not_asked()));
   }
 
-  const Epoch& known = epoch();
-  // Where nothing was ever lost.
-  const bool is_whole = known.seen.size() == kEpochIdBytes + 2 && known.seen.back() == '0';
+  asked_.fetch_add(1, std::memory_order_relaxed);
   const bool is_plain =
-      is_whole && !asked->hold && !asked->is_peek &&
+      !asked->hold && !asked->is_peek &&
       std::all_of(asked->items.begin(), asked->items.end(), [](const SharedItem& item) {
         return std::holds_alternative<meter::BucketShape>(item.rule->shape);
       });
-  asked_.fetch_add(1, std::memory_order_relaxed);
   if (is_plain) {
-    ask_buckets(asked, known);
+    ask_buckets(std::move(asked));
   } else {
-    ask_all(asked, known);
+    send_batch();  // nobody is overtaken
+    ask_all(asked, epoch());
   }
-}
-
-void SharedLimits::ask_buckets(const std::shared_ptr<Asked>& asked, const Epoch& known) {
-  boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
-  keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
-  const Blobs blobs(asked->items, asked->now);
-  const std::string now = now_argument();
-  boost::container::small_vector<std::string_view, 8> arguments = {now, known.seen};
-  blobs.append_to(arguments, kBucketBlobBytes);
-  const Script& script = asked->items.size() == 1 ? one_bucket_ : buckets_;
-  client().call(script, keys, arguments, [this, asked](const Answer& answer) {
-    // Another epoch: what that means, the other script knows.
-    if (answer.ok() && !answer.reply().text()) return ask_all(asked, epoch());
-    on_decided(*asked, answer);
-  });
 }
 
 void SharedLimits::ask_all(const std::shared_ptr<Asked>& asked, const Epoch& known) {

@@ -32,16 +32,6 @@ std::uint64_t next_version() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// The connection that this thread has for itself.
-struct Attachment {
-  const SharedLimits* owner = nullptr;
-  Client* client = nullptr;
-};
-Attachment& attachment() {
-  thread_local Attachment mine;
-  return mine;
-}
-
 }  // namespace
 
 struct SharedLimits::Timers {
@@ -94,29 +84,6 @@ ClientOptions SharedLimits::client_options() const {
   return options;
 }
 
-void SharedLimits::attach(Loop& loop) {
-  loop.run([&] {
-    WEIR_ASSERT(attachment().owner == nullptr);
-    std::unique_ptr<Client> client = make_client(loop, client_options());
-    attachment() = {this, client.get()};
-    const std::scoped_lock lock(lock_);
-    attached_.emplace(&loop, std::move(client));
-  });
-}
-
-void SharedLimits::detach(Loop& loop) {
-  loop.run([&] {
-    WEIR_ASSERT(attachment().owner == this);
-    attachment() = {};
-    std::unique_ptr<Client> client;
-    {
-      const std::scoped_lock lock(lock_);
-      client = std::move(attached_.at(&loop));
-      attached_.erase(&loop);
-    }
-  });
-}
-
 SharedLimits::~SharedLimits() {
   WEIR_ASSERT(attached_.empty());
   end_leases();
@@ -127,14 +94,6 @@ SharedLimits::~SharedLimits() {
     timers_->running.clear();
   });
   for (const auto& client : clients_) client->close();
-}
-
-// A thread keeps to one connection, so that what it asks at once leaves at once.
-Client& SharedLimits::client() {
-  if (attachment().owner == this) return *attachment().client;
-  static std::atomic<unsigned> threads{0};
-  thread_local const unsigned mine = threads.fetch_add(1, std::memory_order_relaxed);
-  return *clients_[mine % clients_.size()];
 }
 
 std::string SharedLimits::now_argument() const {

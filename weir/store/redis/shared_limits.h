@@ -105,9 +105,12 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
 
  private:
   struct Asked;
-  struct Mixed;  // a request that meets a limit with a lease (shared_leased.cc)
+  struct Batch;     // decisions that leave together (shared_batch.cc)
+  struct Attached;  // the connection that a thread has for itself
+  struct Mixed;     // a request that meets a limit with a lease (shared_leased.cc)
   struct Ending;
 
+  static Attached*& attached_here();
   Client& client();
   std::string now_argument() const;
   // As last seen, and the id of a new one, should it be gone.
@@ -120,7 +123,13 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void learn_epoch(std::string_view epoch);
   ClientOptions client_options() const;
   void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
-  void ask_buckets(const std::shared_ptr<Asked>& asked, const Epoch& known);
+  void ask_buckets(std::shared_ptr<Asked> asked);
+  void ask_one_bucket(const std::shared_ptr<Asked>& asked, const Epoch& known);
+  void ask_together(std::vector<std::shared_ptr<Asked>> all);
+  void on_decided_together(std::span<const std::shared_ptr<Asked>> all, const Answer& answer);
+  // What this thread has gathered, if it is attached.
+  void send_batch();
+  void send_batch(Batch& batch);
   void ask_all(const std::shared_ptr<Asked>& asked, const Epoch& known);
   void on_decided(Asked& asked, const Answer& answer);
   // The answer to a decision that had timed out.
@@ -185,7 +194,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   Leases leases_;
   std::atomic<bool> is_ticking_{false};  // since the first lease
   std::vector<std::unique_ptr<Client>> clients_;
-  std::map<Loop*, std::unique_ptr<Client>> attached_;  // guarded by lock_
+  std::map<Loop*, std::shared_ptr<Attached>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
   std::unique_ptr<Timer> ticker_;  // of leases
   struct Timers;

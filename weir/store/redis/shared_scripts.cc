@@ -134,7 +134,8 @@ return reply
 // The same as kDecide for the most common kinds of request, without its functions, which are
 // made anew at each call. Whole numbers are handed to commands as text, because a number would
 // be printed with 17 digits. A missing key is looked at once more, because MGET says of a value
-// of another type that it is missing.
+// of another type that it is missing. What kBuckets cannot decide, for whomever, it leaves to
+// kDecide, for each by itself.
 constexpr std::string_view kOneBucket = R"lua(
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local key = KEYS[2]
@@ -196,7 +197,7 @@ return pack('>dddd', (passes or shadow == 49) and 1 or 0, now, before, before_pa
 )lua";
 
 constexpr std::string_view kBuckets = R"lua(
-local call, pack, read, list = redis.call, struct.pack, struct.unpack, unpack
+local call, pack, read, byte, list = redis.call, struct.pack, struct.unpack, string.byte, unpack
 local found = call('MGET', list(KEYS))
 if found[1] ~= ARGV[2] then return 0 end
 local now = ARGV[1]
@@ -207,70 +208,78 @@ else
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+local terms = {}
+for i = 4, #ARGV do terms[i - 3] = {read('>xBddddd', ARGV[i])} end
 
-local count = #KEYS
-local reply = {1, now}
+local plan, place, key = ARGV[3], 1, 1
+local numbers, n = {now}, 1
 local ats, rests, missing = {}, {}, {}
-for i = 2, count do
-  local shadow, a, b, c, d, e = read('>xBddddd', ARGV[1 + i])
-  local value = found[i]
-  local at, parts = 0, 0
-  if value then
-    local size, tag = #value
-    if size == 8 then
-      tag, at = read('>BI7', value)
-    elseif size == 15 then
-      tag, at, parts = read('>BI7I7', value)
-      if parts >= e then at, parts = at + 1, 0 end
+while place <= #plan do
+  local first, verdict, last = key + 1, n + 1, place + byte(plan, place)
+  numbers[verdict] = 1
+  n = verdict
+  for i = place + 1, last do
+    local term = terms[byte(plan, i)]
+    local a, b, e = term[2], term[3], term[6]
+    key = key + 1
+    local value = found[key]
+    local at, parts = 0, 0
+    if value then
+      local size, tag = #value
+      if size == 8 then
+        tag, at = read('>BI7', value)
+      elseif size == 15 then
+        tag, at, parts = read('>BI7I7', value)
+        if parts >= e then at, parts = at + 1, 0 end
+      end
+      if tag ~= 98 then return 0 end
+    else
+      missing[#missing + 1] = KEYS[key]
     end
-    if tag ~= 98 then error({err = 'FOREIGN ' .. KEYS[i]}) end
-  else
-    missing[#missing + 1] = KEYS[i]
+    numbers[n + 1], numbers[n + 2] = at, parts
+    n = n + 2
+    if a > 0 or b > 0 then
+      if at < now then at, parts = now, 0 end
+      at = at + a
+      parts = parts + b
+      if parts >= e then
+        parts = parts - e
+        at = at + 1
+      end
+      local over = at - term[4] - now
+      if over < 0 or (over == 0 and parts <= term[5]) then
+        ats[key], rests[key] = at, parts
+      elseif term[1] == 48 then
+        numbers[verdict] = 0
+      end
+    end
   end
-  reply[2 * i - 1], reply[2 * i] = at, parts
-  if a > 0 or b > 0 then
-    if at < now then at, parts = now, 0 end
-    at = at + a
-    parts = parts + b
-    if parts >= e then
-      parts = parts - e
-      at = at + 1
-    end
-    local over = at - c - now
-    if over < 0 or (over == 0 and parts <= d) then
-      ats[i], rests[i] = at, parts
-    elseif shadow == 48 then
-      reply[1] = 0
-    end
+  if numbers[verdict] == 0 then
+    for i = first, key do ats[i] = nil end
   end
+  place = last + 1
 end
-if missing[1] and call('EXISTS', list(missing)) > 0 then
-  for _, key in ipairs(missing) do
-    if call('EXISTS', key) == 1 then error({err = 'FOREIGN ' .. key}) end
-  end
-end
+if missing[1] and call('EXISTS', list(missing)) > 0 then return 0 end
 
-if reply[1] == 1 then
-  for i = 2, count do
-    local at, parts = ats[i], rests[i]
-    if at then
-      local text
-      local till = at
-      if parts == 0 then
-        text = pack('>BI7', 98, at)
-      else
-        text = pack('>BI7I7', 98, at, parts)
-        till = at + 1
-      end
-      if injected then
-        call('SET', KEYS[i], text, 'PX', ('%d'):format(600001 + (till - now) / 1000))
-      else
-        call('SET', KEYS[i], text, 'PXAT', ('%d'):format(till / 1000 + 1))
-      end
+for i = 2, key do
+  local at, parts = ats[i], rests[i]
+  if at then
+    local text
+    local till = at
+    if parts == 0 then
+      text = pack('>BI7', 98, at)
+    else
+      text = pack('>BI7I7', 98, at, parts)
+      till = at + 1
+    end
+    if injected then
+      call('SET', KEYS[i], text, 'PX', ('%d'):format(600001 + (till - now) / 1000))
+    else
+      call('SET', KEYS[i], text, 'PXAT', ('%d'):format(till / 1000 + 1))
     end
   end
 end
-return pack('>' .. ('d'):rep(2 * count), list(reply))
+return pack('>' .. ('d'):rep(n), list(numbers))
 )lua";
 
 }  // namespace

@@ -38,13 +38,20 @@ namespace weir::store::redis {
 //         window: begin, count; log: used, freed at or -1; slots: in flight, 0)
 std::string_view decide_script();
 
-// The same for one bucket, and for buckets only, without a hold, where no data was ever lost;
-// they take less time.
+// The same for one bucket, without a hold, where no data was ever lost; it takes less time.
 //   KEYS  as above
-//   ARGV  now, the epoch as last seen, then a blob for each limit, without its sixth number
+//   ARGV  now, the epoch as last seen, the blob without its sixth number
 //   reply  0: the epoch is another one, ask decide_script(); else the numbers of the reply above,
 //         without the epoch, as big-endian doubles in one string
 std::string_view one_bucket_script();
+
+// The same for several such requests, each of one bucket or more, none with a key of another.
+//   KEYS  epoch, a key for each limit of each request
+//   ARGV  now, the epoch as last seen, the plan, then blobs, each different: in the plan is for
+//         each request a byte with the number of its limits, and one for each with the place
+//         of its blob, from 1
+//   reply  0: another epoch, or something foreign under a key, ask decide_script() for each; else
+//         now, then for each request 1 or 0 and two numbers for each of its limits, as above
 std::string_view buckets_script();
 
 // Ends a hold.

@@ -143,6 +143,15 @@ void Session::hold_back(std::string& out) {
 }
 
 bool Session::deliver(std::size_t place, const WriteLate& write, Instant now, std::string& out) {
+  if (late_.replies.size() == 1) {
+    // By itself it needs no place to wait in.
+    Reply reply(out);
+    reply.set_version(version_);
+    write(now, reply);
+    out += late_.held;
+    late_.clear();
+    return true;
+  }
   Reply reply(late_.replies[place]);
   reply.set_version(version_);
   write(now, reply);

@@ -160,6 +160,14 @@ class Session {
     std::vector<std::size_t> offsets;  // where they belong, in the buffer and then in `held`
     std::vector<std::string> replies;
     std::string held;
+
+    // Keeps the memory for one.
+    void clear() noexcept {
+      missing = 0;
+      offsets.clear();
+      replies.clear();
+      std::string().swap(held);
+    }
   };
 
   void look_up_role();

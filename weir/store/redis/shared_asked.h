@@ -1,0 +1,25 @@
+// A decision on its way to Redis. Internal to SharedLimits.
+
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <memory>
+#include <string>
+
+#include "weir/store/redis/shared_limits.h"
+
+namespace weir::store::redis {
+
+struct SharedLimits::Asked {
+  std::shared_ptr<const engine::RuleSet> rules;
+  boost::container::small_vector<engine::SharedItem, 8> items;
+  boost::container::small_vector<std::string, 8> keys;
+  HoldId hold{};
+  Duration ttl{};
+  bool is_peek = false;
+  bool is_started = true;  // false: it was refused because Redis did not answer in time
+  Instant now{};
+  engine::SharedCallback callback;
+};
+
+}  // namespace weir::store::redis
