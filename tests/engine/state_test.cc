@@ -265,6 +265,25 @@ TEST(State, IsCollectedOfALargeTable) {
   EXPECT_EQ(collected(*engine, kStart).meters.size(), 100u);
 }
 
+TEST(State, IsCollectedWholeWithoutWhatNobodyWouldMiss) {
+  auto engine = engine_of(window_of(5), kDurable);
+  const auto whole = [&](Instant now) {
+    MeterChanges changes;
+    for (std::size_t i = 0; i < engine->shards(); ++i) engine->collect_whole(i, now, changes);
+    return changes.meters.size();
+  };
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(client("b"), kStart)->allowed());
+  ASSERT_TRUE(engine->set_override("window", Key{"c"}, WindowSpec{9, 1h}, kStart).ok());
+  EXPECT_EQ(whole(kStart), 3u) << "changed or not";
+  EXPECT_EQ(whole(kStart), 3u);
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 0u) << "what was collected counts as stored";
+  ASSERT_TRUE(engine->reset("window", Key{"a"}, kStart).ok());
+  EXPECT_EQ(whole(kStart), 3u) << "it changed: if this is not stored, it has to be again";
+  EXPECT_EQ(whole(kStart), 2u);
+  EXPECT_EQ(whole(kStart + 1h), 1u) << "an override stays";
+}
+
 // --- forgetting
 
 void sweep(Engine& engine, Instant now) {
