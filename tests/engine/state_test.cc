@@ -121,6 +121,17 @@ TEST(State, KeepsAdHocBuckets) {
   EXPECT_TRUE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s)->step.allowed());
 }
 
+TEST(State, ComesBackIntoATableOfTheSameSize) {
+  Lasting lasting(window_of(5));
+  for (int i = 0; i < 50'000; ++i) {
+    ASSERT_TRUE(lasting->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  const std::size_t bytes = lasting->table_bytes();
+  lasting.restart(window_of(5), kStart);
+  EXPECT_EQ(lasting->keys(), 50'000u);
+  EXPECT_EQ(lasting->table_bytes(), bytes);
+}
+
 TEST(State, LeavesOutWhatIsBackInItsInitialState) {
   const RuleSetSpec rules = limit_of(BucketSpec{1, 1s, 10});
   Lasting lasting(rules);

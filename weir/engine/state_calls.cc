@@ -50,6 +50,20 @@ bool store_runs(std::span<const meter::LogRun> runs, LogBlocks& blocks, Words& w
   return true;
 }
 
+// Meters are stored in the order of a table. Brought back one by one into shards that have
+// yet to grow, each would be put behind all before it.
+void reserve_for(const MeterChanges& changes, Table& table) {
+  std::vector<std::size_t> keys(table.shard_count(), 0);
+  for (const MeterRecord& record : changes.meters) {
+    if (record.row != kForgotten) keys[table.index_of(record.print)] += 1;
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == 0) continue;
+    const std::scoped_lock lock(table.shard(i));
+    table.reserve(table.shard(i), keys[i]);
+  }
+}
+
 Error unsound(std::string_view limit) {
   return bad_argument(fmt::format(
       "state: limit '{}': a meter's record is in a state that its shape cannot have; the record is "
@@ -200,6 +214,7 @@ Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant 
     }
     row_ids.push_back(row_id);
   }
+  reserve_for(meters, table);
   RestoreReport report;
   for (const MeterRecord& record : meters.meters) {
     Status restored = restore_meter(meters, record, row_ids, now, report);
