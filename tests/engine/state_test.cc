@@ -121,6 +121,17 @@ TEST(State, KeepsAdHocBuckets) {
   EXPECT_TRUE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s)->step.allowed());
 }
 
+TEST(State, ComesBackIntoATableOfTheSameSize) {
+  Lasting lasting(window_of(5));
+  for (int i = 0; i < 50'000; ++i) {
+    ASSERT_TRUE(lasting->decide(client(std::to_string(i)), kStart)->allowed());
+  }
+  const std::size_t bytes = lasting->table_bytes();
+  lasting.restart(window_of(5), kStart);
+  EXPECT_EQ(lasting->keys(), 50'000u);
+  EXPECT_EQ(lasting->table_bytes(), bytes);
+}
+
 TEST(State, LeavesOutWhatIsBackInItsInitialState) {
   const RuleSetSpec rules = limit_of(BucketSpec{1, 1s, 10});
   Lasting lasting(rules);
@@ -263,6 +274,25 @@ TEST(State, IsCollectedOfALargeTable) {
     ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
   }
   EXPECT_EQ(collected(*engine, kStart).meters.size(), 100u);
+}
+
+TEST(State, IsCollectedWholeWithoutWhatNobodyWouldMiss) {
+  auto engine = engine_of(window_of(5), kDurable);
+  const auto whole = [&](Instant now) {
+    MeterChanges changes;
+    for (std::size_t i = 0; i < engine->shards(); ++i) engine->collect_whole(i, now, changes);
+    return changes.meters.size();
+  };
+  ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(client("b"), kStart)->allowed());
+  ASSERT_TRUE(engine->set_override("window", Key{"c"}, WindowSpec{9, 1h}, kStart).ok());
+  EXPECT_EQ(whole(kStart), 3u) << "changed or not";
+  EXPECT_EQ(whole(kStart), 3u);
+  EXPECT_EQ(collected(*engine, kStart).meters.size(), 0u) << "what was collected counts as stored";
+  ASSERT_TRUE(engine->reset("window", Key{"a"}, kStart).ok());
+  EXPECT_EQ(whole(kStart), 3u) << "it changed: if this is not stored, it has to be again";
+  EXPECT_EQ(whole(kStart), 2u);
+  EXPECT_EQ(whole(kStart + 1h), 1u) << "an override stays";
 }
 
 // --- forgetting

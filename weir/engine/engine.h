@@ -270,6 +270,9 @@ class Engine {
   // At most kHoldsPerCollection new or renewed ones. True: there are more.
   bool collect_holds(Instant now, HoldChanges& out) noexcept;
   void collect_changed(std::size_t shard, Instant now, MeterChanges& out) noexcept;
+  // All of a shard's meters, but for those in their initial state that had not changed:
+  // whoever has these needs no earlier record of the shard.
+  void collect_whole(std::size_t shard, Instant now, MeterChanges& out) noexcept;
   void collect_ended_holds(HoldChanges& out) noexcept;
   void mark_changed(std::span<const Print> prints) noexcept;
   void mark_changed(const HoldChanges& holds) noexcept;

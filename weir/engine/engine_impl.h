@@ -54,6 +54,9 @@ struct LastUsed {
 };
 extern constinit thread_local LastUsed last_used;
 
+// Which meters of a shard a store asks for.
+enum class Collect : std::uint8_t { kChanged, kWhole };
+
 struct Prepared::Impl {
   explicit Impl(const Request& asked) : request(asked) {}
 
@@ -233,6 +236,7 @@ struct Engine::Impl {
   Result<RestoreReport> restore(const HoldChanges& holds, Instant now);
   // Retires the limits of records that mean nothing under the rules in force.
   Status retire_strangers(std::span<const RowRecord> records, Instant now);
+  void collect(std::size_t shard, Collect which, Instant now, MeterChanges& out);
   Status restore_meter(const MeterChanges& meters, const MeterRecord& record,
                        std::span<const RowId> row_ids, Instant now, RestoreReport& report);
   // Puts back what a hold keeps in flight.

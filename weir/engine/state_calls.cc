@@ -20,24 +20,23 @@ std::uint32_t place_of(const Row& row, Instant now, MeterChanges& out) {
   return found->second;
 }
 
-void collect(const Row& row, const Slot& slot, const LogBlocks& blocks, Instant now,
-             MeterChanges& out) {
+MeterRecord record_of(const Slot& slot, std::uint32_t place, bool is_log, const LogBlocks& blocks,
+                      std::vector<meter::LogRun>& runs) {
   MeterRecord record;
   record.print = {slot.low.load(std::memory_order_relaxed),
                   slot.high.load(std::memory_order_relaxed) & kPrintHighMask};
-  record.row = place_of(row, now, out);
+  record.row = place;
   record.overridden = (slot.meta() & meta::kOverride) != 0;
   record.words = slot.words();
-  if (is_log(row.shape)) {
+  if (is_log) {
     const auto state = std::bit_cast<meter::LogState>(record.words);
     record.words = {};
-    record.first_run = static_cast<std::uint32_t>(out.runs.size());
+    record.first_run = static_cast<std::uint32_t>(runs.size());
     record.run_count = state.size;
-    out.runs.resize(out.runs.size() + state.size);
-    const std::span runs = std::span(out.runs).subspan(record.first_run);
-    meter::move_runs(state, blocks.ring(state.block), runs);
+    runs.resize(runs.size() + state.size);
+    meter::move_runs(state, blocks.ring(state.block), std::span(runs).subspan(record.first_run));
   }
-  out.meters.push_back(record);
+  return record;
 }
 
 // Gives the runs a block, named by `words`. False: the blocks are exhausted.
@@ -49,6 +48,20 @@ bool store_runs(std::span<const meter::LogRun> runs, LogBlocks& blocks, Words& w
   state.size = static_cast<std::uint16_t>(runs.size());
   words = std::bit_cast<Words>(state);
   return true;
+}
+
+// Meters are stored in the order of a table. Brought back one by one into shards that have
+// yet to grow, each would be put behind all before it.
+void reserve_for(const MeterChanges& changes, Table& table) {
+  std::vector<std::size_t> keys(table.shard_count(), 0);
+  for (const MeterRecord& record : changes.meters) {
+    if (record.row != kForgotten) keys[table.index_of(record.print)] += 1;
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == 0) continue;
+    const std::scoped_lock lock(table.shard(i));
+    table.reserve(table.shard(i), keys[i]);
+  }
 }
 
 Error unsound(std::string_view limit) {
@@ -69,8 +82,7 @@ Error table_full(std::string_view limit) {
 
 std::size_t Engine::shards() const noexcept { return impl_->table.shard_count(); }
 
-void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) noexcept {
-  Table& table = impl_->table;
+void Engine::Impl::collect(std::size_t index, Collect which, Instant now, MeterChanges& out) {
   Shard& shard = table.shard(index);
   table.set_store_fails(false);  // until mark_changed() says so again
   // Memory is found before the lock is taken.
@@ -79,7 +91,7 @@ void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) 
     out.meters.reserve(std::max(needed, 2 * out.meters.capacity()));
   }
   const std::scoped_lock lock(shard);
-  if (impl_->options.durable) {
+  if (options.durable) {
     for (const Print print : table.forgotten(shard)) {
       out.meters.push_back({.print = print, .row = kForgotten});
     }
@@ -88,17 +100,43 @@ void Engine::collect_changed(std::size_t index, Instant now, MeterChanges& out) 
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
   const unsigned part_bits = shard.part_bits();
-  for (std::uint64_t parts = std::exchange(shard.changed_parts, 0); parts != 0;
-       parts &= parts - 1) {
+  const bool whole = which == Collect::kWhole;
+  std::uint64_t parts = std::exchange(shard.changed_parts, 0);
+  if (whole) parts = ~std::uint64_t{0};
+  // Most slots of a shard are of the same row as the one before.
+  const Row* last = nullptr;
+  std::uint32_t place = 0;
+  for (; parts != 0; parts &= parts - 1) {
     const std::size_t part = static_cast<std::size_t>(std::countr_zero(parts));
     const std::size_t end = std::min((part + 1) << part_bits, capacity);
     for (std::size_t i = part << part_bits; i < end; ++i) {
-      if (slots[i].row() == 0 || (slots[i].meta() & meta::kDirty) == 0) continue;
-      slots[i].set_meta(slots[i].meta() & ~meta::kDirty);
-      const Row& row = impl_->rows.at(slots[i].row());
-      if (row.alive) collect(row, slots[i], table.logs, now, out);  // else see eras()
+      Slot& slot = slots[i];
+      if (slot.row() == 0) continue;
+      const bool changed = (slot.meta() & meta::kDirty) != 0;
+      if (!changed && !whole) continue;
+      if (changed) slot.set_meta(slot.meta() & ~meta::kDirty);
+      const Row& row = rows.at(slot.row());
+      if (!row.alive) continue;  // see eras()
+      // One that changed is collected even so: if this is not stored, it has to be again.
+      if (!changed && (slot.meta() & meta::kOverride) == 0 &&
+          is_initial(row.shape, slot.words(), table.logs, now)) {
+        continue;
+      }
+      if (&row != last) {
+        place = place_of(row, now, out);
+        last = &row;
+      }
+      out.meters.push_back(record_of(slot, place, is_log(row.shape), table.logs, out.runs));
     }
   }
+}
+
+void Engine::collect_changed(std::size_t shard, Instant now, MeterChanges& out) noexcept {
+  impl_->collect(shard, Collect::kChanged, now, out);
+}
+
+void Engine::collect_whole(std::size_t shard, Instant now, MeterChanges& out) noexcept {
+  impl_->collect(shard, Collect::kWhole, now, out);
 }
 
 bool Engine::collect_holds(Instant now, HoldChanges& out) noexcept {
@@ -176,6 +214,7 @@ Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant 
     }
     row_ids.push_back(row_id);
   }
+  reserve_for(meters, table);
   RestoreReport report;
   for (const MeterRecord& record : meters.meters) {
     Status restored = restore_meter(meters, record, row_ids, now, report);

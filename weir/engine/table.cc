@@ -132,6 +132,11 @@ Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, In
   return &slots[i];
 }
 
+void Table::reserve(Shard& shard, std::size_t keys) {
+  while (is_over_loaded(keys, shard.capacity.load(std::memory_order_relaxed)) && grow(shard)) {
+  }
+}
+
 void Table::erase(Shard& shard, Slot* slot) noexcept {
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);

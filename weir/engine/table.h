@@ -156,10 +156,9 @@ class Table {
 
   std::size_t shard_count() const noexcept { return std::size_t{1} << shard_bits_; }
   Shard& shard(std::size_t index) noexcept { return shards_[index]; }
-  Shard& shard_of(Print print) noexcept { return shards_[print.high >> (64 - shard_bits_)]; }
-  const Shard& shard_of(Print print) const noexcept {
-    return shards_[print.high >> (64 - shard_bits_)];
-  }
+  std::size_t index_of(Print print) const noexcept { return print.high >> (64 - shard_bits_); }
+  Shard& shard_of(Print print) noexcept { return shards_[index_of(print)]; }
+  const Shard& shard_of(Print print) const noexcept { return shards_[index_of(print)]; }
 
   // The slot of `print`, or nullptr. Needs the lock.
   Slot* find(Shard& shard, Print print) noexcept {
@@ -180,6 +179,9 @@ class Table {
   // A slot for `print`, which must not be there, with the given state, marked as
   // changed. It may move every other slot of the shard. nullptr: the table is full.
   Slot* insert(Shard& shard, Print print, RowId row, const Words& words, Instant now);
+
+  // Makes the shard as large as so many keys will need, as far as it may. Needs the lock.
+  void reserve(Shard& shard, std::size_t keys);
 
   // Drops up to `slots_max` slots' worth of meters that are back in their initial
   // state, or whose limit is gone. Needs the lock. Returns how many were dropped.

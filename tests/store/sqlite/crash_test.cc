@@ -81,7 +81,7 @@ void charge_for_ever(Engine& engine, Shared& shared, std::uint64_t seed) {
     for (std::size_t i = 0; i < kKeys; ++i) shared.acknowledged[i] = before[i];
     shared.flushes += 1;
     if (!server.store->compact(kStart)) ::_exit(2);
-    if (shared.flushes % 7 == 0 && !server.store->compact_all(kStart)) ::_exit(3);
+    if (shared.flushes % 7 == 0 && !server.store->compact_all(*server.engine, kStart)) ::_exit(3);
   }
 }
 

@@ -62,9 +62,9 @@ TEST(FullDisk, DoesNotHurtACompaction) {
     for (int i = 0; i < 2000; ++i) admitted(*server, client(std::to_string(i)), kStart, 1);
     server.flush(kStart);
     disk.fill();
-    EXPECT_FALSE(server.store->compact_all(kStart).ok());
+    EXPECT_FALSE(server.store->compact_all(*server.engine, kStart).ok());
     disk.make_room();
-    EXPECT_TRUE(server.store->compact_all(kStart).ok());
+    EXPECT_TRUE(server.store->compact_all(*server.engine, kStart).ok());
   }
   EXPECT_EQ(started(disk.path(), window_of(1000), kStart)->keys(), 2000u);
 }

@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr engine::Print kPrint{0x1122334455667788, 0xab00000000010000};
 constexpr std::int64_t kRange = 0xab;
+constexpr std::int64_t kPlace = 17;
 
 MeterChanges meters() {
   MeterChanges changes;
@@ -53,7 +54,7 @@ HoldChanges holds() {
 }
 
 TEST(Packing, KeepsMeters) {
-  const auto packed = unpack_meters(pack(meters(), 6), kRange, kRange);
+  const auto packed = unpack_meters(pack(meters(), 6, kPlace), kRange, kRange, kPlace);
   ASSERT_TRUE(packed.ok()) << packed.error().message;
   const MeterChanges& changes = packed->changes;
   EXPECT_EQ(packed->processes, (std::vector<std::uint64_t>{6, 6}));
@@ -105,46 +106,79 @@ TEST(Packing, KeepsFactsAndEras) {
 
 TEST(Packing, TakesThirtyTwoBytesForAMeter) {
   MeterChanges changes = meters();
-  const std::size_t before = pack(changes, 1).size();
+  const std::size_t before = pack(changes, 1, kPlace).size();
   changes.meters.push_back({.print = {5, kPrint.high}, .words = {1, 2}, .row = 0});
-  EXPECT_EQ(pack(changes, 1).size(), before + 32);
+  EXPECT_EQ(pack(changes, 1, kPlace).size(), before + 32);
 }
 
 TEST(Packing, HasTheDocumentedLayout) {
-  const std::vector<std::byte> blob = pack(meters(), 6);
+  const std::vector<std::byte> blob = pack(meters(), 6, kPlace);
   const auto at = [&](std::size_t place) { return static_cast<int>(blob.at(place)); };
   EXPECT_EQ(at(0), 'W');
   EXPECT_EQ(at(3), 'T');
-  EXPECT_EQ(at(4), 1);     // format
-  EXPECT_EQ(at(12), 2);    // rows
-  EXPECT_EQ(at(16), 4);    // meters
-  EXPECT_EQ(at(20), 3);    // runs
-  EXPECT_EQ(at(24), 6);    // process of the first row
-  EXPECT_EQ(at(32), 3);    // its era
-  EXPECT_EQ(at(48), 2);    // its kind: window
-  EXPECT_EQ(at(81), 6);    // bytes of its name
-  EXPECT_EQ(at(83), 'w');  // 24 + 59 + 6 and 59 + 3: meters begin at 151
-  EXPECT_EQ(at(151), 0x88);
-  EXPECT_EQ(at(151 + 13), 0xab);
-  EXPECT_EQ(at(151 + 15), 0x80);  // overridden, row 0
-  EXPECT_EQ(at(151 + 16), 7);
-  EXPECT_EQ(at(151 + 24), 8);
-  EXPECT_EQ(at(151 + 32 + 16), 2);  // runs of the log
-  EXPECT_EQ(blob.size(), 151u + 4 * 32 + 3 * 16);
+  EXPECT_EQ(at(4), 2);     // format
+  EXPECT_EQ(at(12), 17);   // place
+  EXPECT_EQ(at(20), 2);    // rows
+  EXPECT_EQ(at(24), 4);    // meters
+  EXPECT_EQ(at(28), 3);    // runs
+  EXPECT_EQ(at(32), 6);    // process of the first row
+  EXPECT_EQ(at(40), 3);    // its era
+  EXPECT_EQ(at(56), 2);    // its kind: window
+  EXPECT_EQ(at(89), 6);    // bytes of its name
+  EXPECT_EQ(at(91), 'w');  // 32 + 59 + 6 and 59 + 3: meters begin at 159
+  EXPECT_EQ(at(159), 0x88);
+  EXPECT_EQ(at(159 + 13), 0xab);
+  EXPECT_EQ(at(159 + 15), 0x80);  // overridden, row 0
+  EXPECT_EQ(at(159 + 16), 7);
+  EXPECT_EQ(at(159 + 24), 8);
+  EXPECT_EQ(at(159 + 32 + 16), 2);  // runs of the log
+  EXPECT_EQ(blob.size(), 159u + 4 * 32 + 3 * 16);
+}
+
+// With the checksum made right again, so that the other checks are reached.
+void seal(std::vector<std::byte>& blob) {
+  boost::crc_32_type crc;
+  crc.process_bytes(blob.data() + 12, blob.size() - 12);
+  for (std::size_t i = 0; i < 4; ++i)
+    blob[8 + i] = static_cast<std::byte>(crc.checksum() >> (8 * i));
+}
+
+TEST(Packing, ReadsTheFirstFormatWhichHadNoPlace) {
+  std::vector<std::byte> blob = pack(meters(), 6, kPlace);
+  blob.erase(blob.begin() + 12, blob.begin() + 20);
+  blob[4] = std::byte{1};
+  seal(blob);
+  const auto packed = unpack_meters(blob, kRange, kRange, kPlace + 1);
+  ASSERT_TRUE(packed.ok()) << packed.error().message;
+  EXPECT_EQ(packed->changes.meters.size(), 4u);
+}
+
+TEST(Packing, RefusesABlobOfAnotherPlace) {
+  const std::vector<std::byte> blob = pack(meters(), 6, kPlace);
+  EXPECT_THAT(unpack_meters(blob, 0, 255, 0).error().message, HasSubstr("another place"));
+}
+
+TEST(Packing, KeepsPlaces) {
+  Places places{};
+  places[3] = std::int64_t{1} << 40;
+  EXPECT_EQ(*unpack_places(pack(places)), places);
+  EXPECT_FALSE(unpack_places(Bytes(pack(places)).first(2000)).ok());
 }
 
 TEST(Packing, RefusesAMeterOfAnotherRange) {
-  const std::vector<std::byte> blob = pack(meters(), 6);
-  EXPECT_TRUE(unpack_meters(blob, 0, kRange).ok());
-  EXPECT_THAT(unpack_meters(blob, 0, kRange - 1).error().message, HasSubstr("another range"));
-  EXPECT_THAT(unpack_meters(blob, kRange + 1, 255).error().message, HasSubstr("another range"));
+  const std::vector<std::byte> blob = pack(meters(), 6, kPlace);
+  EXPECT_TRUE(unpack_meters(blob, 0, kRange, kPlace).ok());
+  EXPECT_THAT(unpack_meters(blob, 0, kRange - 1, kPlace).error().message,
+              HasSubstr("another range"));
+  EXPECT_THAT(unpack_meters(blob, kRange + 1, 255, kPlace).error().message,
+              HasSubstr("another range"));
 }
 
 TEST(Packing, RefusesEveryTruncationAndEveryFlippedBit) {
-  const std::vector<std::byte> meter_blob = pack(meters(), 6);
+  const std::vector<std::byte> meter_blob = pack(meters(), 6, kPlace);
   const std::vector<std::byte> hold_blob = pack(holds(), 6);
   for (std::size_t size = 0; size < meter_blob.size(); ++size) {
-    EXPECT_FALSE(unpack_meters(Bytes(meter_blob).first(size), 0, 255).ok()) << size;
+    EXPECT_FALSE(unpack_meters(Bytes(meter_blob).first(size), 0, 255, kPlace).ok()) << size;
   }
   for (std::size_t size = 0; size < hold_blob.size(); ++size) {
     EXPECT_FALSE(unpack_holds(Bytes(hold_blob).first(size)).ok()) << size;
@@ -152,27 +186,22 @@ TEST(Packing, RefusesEveryTruncationAndEveryFlippedBit) {
   for (std::size_t bit = 0; bit < 8 * meter_blob.size(); ++bit) {
     std::vector<std::byte> flipped = meter_blob;
     flipped[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-    EXPECT_FALSE(unpack_meters(flipped, 0, 255).ok()) << bit;
+    EXPECT_FALSE(unpack_meters(flipped, 0, 255, kPlace).ok()) << bit;
   }
 }
 
-// With the checksum made right again, so that the other checks are reached.
 TEST(Packing, StaysInRangeWhateverTheBytesAre) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (int i = 0; i < 20'000; ++i) {
-    std::vector<std::byte> blob = i % 2 == 0 ? pack(meters(), 6) : pack(holds(), 6);
+    std::vector<std::byte> blob = i % 2 == 0 ? pack(meters(), 6, kPlace) : pack(holds(), 6);
     for (std::size_t n = 1 + random() % 3; n > 0; --n) {
       blob[12 + random() % (blob.size() - 12)] = static_cast<std::byte>(random());
     }
     if (random() % 4 == 0) blob.resize(12 + random() % (blob.size() - 12));
-    boost::crc_32_type crc;
-    crc.process_bytes(blob.data() + 12, blob.size() - 12);
-    for (std::size_t j = 0; j < 4; ++j) {
-      blob[8 + j] = static_cast<std::byte>(crc.checksum() >> (8 * j));
-    }
-    if (const auto packed = unpack_meters(blob, 0, 255)) {
+    seal(blob);
+    if (const auto packed = unpack_meters(blob, 0, 255, kPlace)) {
       for (const auto& record : packed->changes.meters) {
         EXPECT_TRUE(record.row == kForgotten || record.row < packed->changes.rows.size());
         EXPECT_LE(record.first_run + record.run_count, packed->changes.runs.size());

@@ -1,9 +1,16 @@
-// Compaction: changes merged into the base, a few ranges at a time.
+// Compaction: the base written anew, a few ranges at a time, so that changes can go.
 //
-// Each flush adds blobs to `changes`. When they outweigh the base, they are merged into
-// it: range by range, each step one transaction that rewrites the base of its ranges,
-// and at last one that deletes the changes. Merging a change twice gives the same base,
-// so a crash on the way costs nothing but the work. Memory: what a step's ranges hold.
+// Each flush adds blobs to `changes`. When they outweigh the base, a round begins: the
+// next flushes write some ranges whole, straight from the engine, instead of what
+// changed there. A range has a place among the changes and replaces those before it;
+// once every range has been written, they are deleted. Nothing is read back but holds,
+// which are merged at the end of the round.
+//
+//   flush    turn(keys)        which ranges to write whole
+//            written(turn)     and that they were, once committed
+//   after    end_round(...)    when all have been
+//
+// A crash on the way costs nothing but the work: the next process begins a round anew.
 //
 // Thread safety: the caller's lock.
 
@@ -19,6 +26,7 @@
 #include "weir/base/time.h"
 #include "weir/store/sqlite/database.h"
 #include "weir/store/sqlite/eras.h"
+#include "weir/store/sqlite/packing.h"
 
 namespace weir::store::sqlite {
 
@@ -26,35 +34,49 @@ namespace weir::store::sqlite {
 constexpr std::int64_t kMeterChanges = 0;
 constexpr std::int64_t kHoldChanges = 1;
 
+// The turn of a flush: ranges from `first` to before `end`.
+struct Turn {
+  std::size_t first = kRanges;
+  std::size_t end = kRanges;
+  std::int64_t through = 0;  // the last change that the round replaces
+};
+
 class Compaction {
  public:
-  Compaction(std::string file, std::uint64_t process) : file_(std::move(file)), process_(process) {}
+  // `last_place`: of the base.
+  Compaction(std::string file, std::uint64_t process, std::int64_t last_place)
+      : file_(std::move(file)), process_(process), last_place_(last_place) {}
 
   // Weighs what is there.
   Status begin(Database& database);
   void added(std::uint64_t bytes) noexcept { changes_bytes_ += bytes; }
 
-  bool is_under_way() const noexcept { return next_range_ > 0; }
-  bool is_due() const noexcept;
+  // Places of ranges and changes only grow, also when none is left.
+  std::int64_t next_place() noexcept { return ++last_place_; }
 
-  // One step. True: that was the last one.
-  Result<bool> step(Database& database, const Eras& eras, Instant now);
+  // The ranges that a flush has to write whole, of an engine with so many keys.
+  Turn turn(std::size_t keys) const noexcept;
+  // Every range, due or not.
+  Turn turn_of_all() const noexcept { return {0, kRanges, last_place_}; }
+  void written(const Turn& turn) noexcept;
+
+  // Ends the round if every range has been written. True: it did.
+  Result<bool> end_round(Database& database, const Eras& eras, Instant now);
 
   std::uint64_t base_bytes() const noexcept { return base_bytes_; }
   std::uint64_t changes_bytes() const noexcept { return changes_bytes_; }
 
  private:
-  Status merge_ranges(Database& database, const Eras& eras, Instant now);
-  Status merge_holds(Database& database, const Eras& eras, Instant now);
+  Status merge_holds(Database& database, const Eras& eras, Instant now) const;
   Error damaged(std::string_view table, std::int64_t place, const Error& found) const;
 
   std::string file_;
   std::uint64_t process_;
   std::uint64_t base_bytes_ = 0;
   std::uint64_t changes_bytes_ = 0;
-  std::int64_t through_ = 0;    // the last change that is merged
-  std::size_t next_range_ = 0;  // 0: none is under way
-  std::size_t ranges_a_step_ = 0;
+  std::int64_t last_place_;
+  std::int64_t through_ = 0;    // of the round under way
+  std::size_t next_range_ = 0;  // 0: no round is under way
 };
 
 }  // namespace weir::store::sqlite

@@ -46,6 +46,9 @@ Status create(const Directory& directory, const FileKind& kind, const fs::path& 
   {
     Result<Database> database = Database::open(draft);
     if (!database) return std::move(database).error();
+    const std::string pages = fmt::format("PRAGMA page_size = {}", kind.page_bytes);
+    Status sized = database->run(pages.c_str());
+    if (!sized) return sized;
     Result<Transaction> transaction = Transaction::begin(*database);
     if (!transaction) return std::move(transaction).error();
     Status status = fill(*database);

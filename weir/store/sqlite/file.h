@@ -23,6 +23,7 @@ struct FileKind {
   std::int64_t application_id;
   std::int64_t version;     // the newest that is known
   std::string_view advice;  // where it cannot be used: `..., so move the file away`
+  int page_bytes = 4096;    // of a file that is made
 };
 
 // Opens the directory's file; if it is missing, makes it, filled by `fill`.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weir/store/sqlite/crc.h"
 
@@ -27,7 +28,9 @@ constexpr std::uint64_t kHoldMagic = 0x444c4857;   // "WHLD"
 constexpr std::uint64_t kFactsMagic = 0x54434657;  // "WFCT"
 constexpr std::uint64_t kErasMagic = 0x53524557;   // "WERS"
 constexpr std::uint64_t kPartMagic = 0x54525057;   // "WPRT"
+constexpr std::uint64_t kPlaceMagic = 0x534c5057;  // "WPLS"
 constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kFormatWithPlace = 2;
 constexpr std::size_t kHeadBytes = 12;
 constexpr std::size_t kRowBytesMin = 59;
 constexpr std::size_t kRunBytes = 16;
@@ -42,9 +45,12 @@ constexpr std::uint64_t kNoRow = 0x7fff;
 // Little endian, whatever the machine's own order.
 class Writer {
  public:
-  explicit Writer(std::uint64_t magic) {
+  explicit Writer(std::uint64_t magic, std::uint64_t format = kFormat,
+                  std::vector<std::byte> buffer = {})
+      : bytes_(std::move(buffer)) {
+    bytes_.clear();
     put(magic, 4);
-    put(kFormat, 4);
+    put(format, 4);
     put(0, 4);  // the checksum, when everything is there
   }
   void put(std::uint64_t value, std::size_t bytes) {
@@ -126,13 +132,17 @@ class Reader {
 
 Error damaged(std::string_view what) { return bad_argument(std::string(what)); }
 
+std::uint64_t format_of(Bytes blob) { return Reader(blob.subspan(4)).get(4); }
+
 // Magic, format and checksum; the reader stands behind them.
-Result<Reader> open(Bytes blob, std::uint64_t magic) {
+Result<Reader> open(Bytes blob, std::uint64_t magic, std::uint64_t newest = kFormat) {
   if (blob.size() < kHeadBytes) return damaged(fmt::format("it has only {} bytes", blob.size()));
   Reader reader(blob);
   if (reader.get(4) != magic) return damaged("it does not begin as one");
   const std::uint64_t format = reader.get(4);
-  if (format != kFormat) return damaged(fmt::format("its format is {}, not {}", format, kFormat));
+  if (format < kFormat || format > newest) {
+    return damaged(fmt::format("its format is {}, not {}", format, newest));
+  }
   if (reader.get(4) != crc32(blob.subspan(kHeadBytes))) {
     return damaged("its checksum is wrong");
   }
@@ -172,11 +182,13 @@ bool get(Reader& in, const MeterChanges& changes, std::size_t run_count, std::si
 
 }  // namespace
 
-std::vector<std::byte> pack(const MeterChanges& changes, std::uint64_t process) {
+std::vector<std::byte> pack(const MeterChanges& changes, std::uint64_t process, std::int64_t place,
+                            std::vector<std::byte> buffer) {
   WEIR_ASSERT(changes.rows.size() <= kRowsPerBlobMax);
-  Writer out(kMeterMagic);
+  Writer out(kMeterMagic, kFormatWithPlace, std::move(buffer));
   out.reserve(changes.rows.size() * 2 * kRowBytesMin + changes.meters.size() * kMeterBytes +
               changes.runs.size() * kRunBytes);
+  out.put(place);
   out.put(changes.rows.size(), 4);
   out.put(changes.meters.size(), 4);
   out.put(changes.runs.size(), 4);
@@ -202,10 +214,14 @@ std::vector<std::byte> pack(const MeterChanges& changes, std::uint64_t process) 
   return std::move(out).finish();
 }
 
-Result<PackedMeters> unpack_meters(Bytes blob, std::int64_t first, std::int64_t last) {
-  Result<Reader> opened = open(blob, kMeterMagic);
+Result<PackedMeters> unpack_meters(Bytes blob, std::int64_t first, std::int64_t last,
+                                   std::int64_t place) {
+  Result<Reader> opened = open(blob, kMeterMagic, kFormatWithPlace);
   if (!opened) return std::move(opened).error();
   Reader& in = *opened;
+  if (format_of(blob) == kFormatWithPlace && in.integer() != place) {
+    return damaged("it is of another place");
+  }
   PackedMeters packed;
   MeterChanges& changes = packed.changes;
   const std::size_t row_count = in.get(4);
@@ -374,6 +390,21 @@ Result<Eras> unpack_eras(Bytes blob) {
   }
   if (!in->is_done()) return damaged("it is longer or shorter than it says");
   return eras;
+}
+
+std::vector<std::byte> pack(const Places& places) {
+  Writer out(kPlaceMagic);
+  for (const std::int64_t place : places) out.put(place);
+  return std::move(out).finish();
+}
+
+Result<Places> unpack_places(Bytes blob) {
+  Result<Reader> in = open(blob, kPlaceMagic);
+  if (!in) return std::move(in).error();
+  Places places;
+  for (std::int64_t& place : places) place = in->integer();
+  if (!in->is_done()) return damaged("it is longer or shorter than it says");
+  return places;
 }
 
 }  // namespace weir::store::sqlite

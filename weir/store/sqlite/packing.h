@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,13 +36,16 @@ struct PackedMeters {
   std::vector<std::uint64_t> processes;
 };
 
-// `process`: of all rows. Requires at most kRowsPerBlobMax rows.
-std::vector<std::byte> pack(const engine::MeterChanges& changes, std::uint64_t process);
+// `process`: of all rows. `place`: of the blob among the changes. Requires at most
+// kRowsPerBlobMax rows. The memory of `buffer` is used again.
+std::vector<std::byte> pack(const engine::MeterChanges& changes, std::uint64_t process,
+                            std::int64_t place, std::vector<std::byte> buffer = {});
 std::vector<std::byte> pack(const engine::HoldChanges& changes, std::uint64_t process);
 
-// Refused, saying what is wrong, unless it is as packed, and for meters of ranges
-// `first` to `last` only. Whatever the bytes are, everything in the answer is in range.
-Result<PackedMeters> unpack_meters(Bytes blob, std::int64_t first, std::int64_t last);
+// Refused, saying what is wrong, unless it is as packed, for `place`, and for meters of
+// ranges `first` to `last` only. Whatever the bytes are, everything in the answer is in range.
+Result<PackedMeters> unpack_meters(Bytes blob, std::int64_t first, std::int64_t last,
+                                   std::int64_t place);
 struct PackedHolds {
   engine::HoldChanges changes;
   std::uint64_t process = 0;
@@ -63,5 +67,10 @@ std::vector<std::byte> pack_part(Bytes bytes);
 Result<Bytes> unpack_part(Bytes blob);
 std::vector<std::byte> pack(const Eras& eras);
 Result<Eras> unpack_eras(Bytes blob);
+
+// By range: the place of its base among the changes, of which it replaces all before.
+using Places = std::array<std::int64_t, kRanges>;
+std::vector<std::byte> pack(const Places& places);
+Result<Places> unpack_places(Bytes blob);
 
 }  // namespace weir::store::sqlite

@@ -9,9 +9,21 @@
 namespace weir::store::sqlite {
 namespace {
 
+// A flush of many meters writes pages full, so large ones save calls; one of few writes
+// two or three pages, so they must not be too large.
+constexpr int kPageBytes = 16'384;
+
+// From here on what is written lasts beyond the process at once, and beyond the machine
+// with the next checkpoint. Pages that were written again meanwhile are copied once: 32 MB
+// of log are several times what changes under load, and stay allocated.
+constexpr const char* kBehind =
+    "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 2048; "
+    "PRAGMA journal_size_limit = 41943040";
+
 constexpr FileKind kMetersFile{kDatabaseName, 0x57656972 /* "Weir" */, kSchemaVersion,
                                "what was used is not known, so move the file away, or start with "
-                               "--start-empty, which does it"};
+                               "--start-empty, which does it",
+                               kPageBytes};
 
 constexpr std::string_view kPartPrefix = "part:";
 
@@ -52,14 +64,31 @@ Error unusable(const std::string& file, const Error& error) {
   return unusable(kMetersFile, file, error);
 }
 
+// In version 1 the base of a range replaced nothing.
+static Status upgrade(Database& database) {
+  const Result<std::int64_t> version = database.integer("PRAGMA user_version");
+  if (!version) return version.error();
+  if (*version == kSchemaVersion) return Done{};
+  Result<Transaction> transaction = Transaction::begin(database);
+  if (!transaction) return std::move(transaction).error();
+  Status status = write(database, Places{});
+  if (status) status = database.run("PRAGMA user_version = 2");
+  return status ? transaction->commit() : std::move(status);
+}
+
 Result<Database> open_database(const Directory& directory) {
-  return open_file(directory, kMetersFile, [](Database& database) {
-    Status status = database.run(kMeterTables);
+  Result<Database> database = open_file(directory, kMetersFile, [](Database& made) {
+    Status status = made.run(kMeterTables);
     const Facts facts{engine::random_secret(), engine::random_secret()[0], 0, 1};
-    if (status) status = write(database, facts);
-    if (status) status = write(database, Eras{});
+    if (status) status = write(made, facts);
+    if (status) status = write(made, Eras{});
+    if (status) status = write(made, Places{});
     return status;
   });
+  if (!database) return database;
+  Status upgraded = upgrade(*database);
+  if (!upgraded) return unusable(directory.file(kDatabaseName).string(), upgraded.error());
+  return database;
 }
 
 Result<Facts> begin_process(Database& database, const std::string& file) {
@@ -71,7 +100,7 @@ Result<Facts> begin_process(Database& database, const std::string& file) {
   facts->process += 1;
   Status status = write(database, *facts);
   if (status) status = transaction->commit();  // synchronous = FULL until here
-  if (status) status = database.run("PRAGMA synchronous = NORMAL");
+  if (status) status = database.run(kBehind);
   if (!status) return unusable(file, status.error());
   return facts;
 }
@@ -80,12 +109,20 @@ Result<Eras> read_eras(Database& database, const std::string& file) {
   return read_fact(database, file, "eras", unpack_eras);
 }
 
+Result<Places> read_places(Database& database, const std::string& file) {
+  return read_fact(database, file, "places", unpack_places);
+}
+
 Status write(Database& database, const Facts& facts) {
   return write_fact(database, "facts", pack(facts));
 }
 
 Status write(Database& database, const Eras& eras) {
   return write_fact(database, "eras", pack(eras));
+}
+
+Status write(Database& database, const Places& places) {
+  return write_fact(database, "places", pack(places));
 }
 
 Status write(Database& database, const Part& part) {

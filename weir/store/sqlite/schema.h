@@ -1,8 +1,8 @@
 // Schema: the file meters.db, made, checked and opened.
 //
-//   facts       blobs by name: what the server is known by, the eras of limits, and parts
-//               (parts.h) under `part:` and their names
-//   meter_base  a blob for each range of prints
+//   facts       blobs by name: what the server is known by, the eras of limits, the places of
+//               the base, and parts (parts.h) under `part:` and their names
+//   meter_base  a blob for each range of prints, which replaces the changes before its place
 //   hold_base   blobs of holds
 //   changes     blobs on top of these, in the order in which they were written
 //
@@ -25,21 +25,23 @@
 namespace weir::store::sqlite {
 
 constexpr std::string_view kDatabaseName = "meters.db";
-constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kSchemaVersion = 2;
 
 // A process begins with the number this far beyond the last that is known to have been
 // given out: what a crash forgot is not given out again.
 constexpr std::uint64_t kHoldNumbersSkipped = std::uint64_t{1} << 40;
 
-// Opens the directory's database, made if it is missing.
+// Opens the directory's database, made if it is missing, brought to this schema if it is older.
 Result<Database> open_database(const Directory& directory);
 
 // Counts one more process, and makes sure that it lasts.
 Result<Facts> begin_process(Database& database, const std::string& file);
 
 Result<Eras> read_eras(Database& database, const std::string& file);
+Result<Places> read_places(Database& database, const std::string& file);
 Status write(Database& database, const Facts& facts);
 Status write(Database& database, const Eras& eras);
+Status write(Database& database, const Places& places);
 
 Status write(Database& database, const Part& part);
 Status restore_parts(Database& database, const std::string& file, Parts& parts, Instant now);

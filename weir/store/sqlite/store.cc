@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "weir/store/sqlite/books.h"
 #include "weir/store/sqlite/packing.h"
 
 namespace weir::store::sqlite {
@@ -28,22 +27,25 @@ bool is_large(const engine::MeterChanges& changes) {
 // What a flush has taken from the engine, to be given back if it fails.
 struct Store::Collected {
   std::optional<Transaction> transaction{};  // begun with the first blob
-  std::vector<engine::Print> prints{};
   std::vector<engine::HoldChanges> holds{};  // without their charges
   std::vector<Part> parts{};
   Eras eras{};  // afterwards
+  Places places{};
   Facts facts{};
+  Turn turn{};
   std::uint64_t bytes = 0;
   std::uint64_t hold_count = 0;
 };
 
-Store::Store(Directory directory, Database database, const Facts& facts, Eras eras)
+Store::Store(Directory directory, Database database, const Facts& facts, Eras eras,
+             const Places& places)
     : directory_(std::move(directory)),
       file_(directory_.file(kDatabaseName).string()),
       database_(std::move(database)),
       facts_(facts),
       eras_(std::move(eras)),
-      compaction_(file_, facts.process) {}
+      places_(places),
+      compaction_(file_, facts.process, *std::max_element(places.begin(), places.end())) {}
 
 Store::~Store() = default;
 
@@ -72,8 +74,10 @@ Result<std::unique_ptr<Store>> Store::open_directory(const std::filesystem::path
   if (!facts) return std::move(facts).error();
   Result<Eras> eras = read_eras(*database, file);
   if (!eras) return std::move(eras).error();
+  const Result<Places> places = read_places(*database, file);
+  if (!places) return places.error();
   std::unique_ptr<Store> store(
-      new Store(std::move(*directory), std::move(*database), *facts, std::move(*eras)));
+      new Store(std::move(*directory), std::move(*database), *facts, std::move(*eras), *places));
   Status weighed = store->compaction_.begin(store->database_);
   if (!weighed) return unusable(file, weighed.error());
   return store;
@@ -113,8 +117,8 @@ Result<engine::RestoreReport> Store::restore_all(engine::Engine& engine, Instant
       if (!row) return unusable(file_, row.error());
       if (!*row) break;
       const bool is_hold = query->integer(1) == kHoldChanges;
-      Status status =
-          is_hold ? read_holds(*query, holds) : restore_meters(*query, engine, now, report);
+      Status status = is_hold ? read_holds(*query, holds)
+                              : restore_meters(*query, &table == kInOrder, engine, now, report);
       if (!status && status.error().code == ErrorCode::kBadArgument) {
         return unusable(
             file_, fmt::format("{} {}: {}", table.name, query->integer(0), status.error().message));
@@ -135,11 +139,20 @@ Status Store::read_holds(const Statement& row, HoldBook& holds) {
   return Done{};
 }
 
-Status Store::restore_meters(const Statement& row, engine::Engine& engine, Instant now,
-                             engine::RestoreReport& report) const {
-  Result<PackedMeters> packed = unpack_meters(row.blob(4), row.integer(2), row.integer(3));
+Status Store::restore_meters(const Statement& row, bool is_base, engine::Engine& engine,
+                             Instant now, engine::RestoreReport& report) const {
+  const std::int64_t named = row.integer(0);
+  if (is_base && (named < 0 || named >= std::int64_t{kRanges})) {
+    return bad_argument("there is no such range");
+  }
+  const std::int64_t place = is_base ? places_[static_cast<std::size_t>(named)] : named;
+  Result<PackedMeters> packed = unpack_meters(row.blob(4), row.integer(2), row.integer(3), place);
   if (!packed) return std::move(packed).error();
   engine::MeterChanges& changes = packed->changes;
+  // The base of a range replaces the changes before it, which may still be there.
+  std::erase_if(changes.meters, [&](const engine::MeterRecord& record) {
+    return place < places_[range_of(record.print)];
+  });
   std::vector<bool> counts;
   for (std::size_t i = 0; i < changes.rows.size(); ++i) {
     const engine::RowRecord& of = changes.rows[i];
@@ -176,16 +189,21 @@ Status Store::restore_holds(const HoldBook& holds, engine::Engine& engine, Insta
 
 Status Store::flush(engine::Engine& engine, Instant now) noexcept {
   const std::scoped_lock lock(lock_);
+  return flush(engine, now, compaction_.turn(engine.keys()));
+}
+
+Status Store::flush(engine::Engine& engine, Instant now, const Turn& turn) {
   if (!restored_) {
     return bad_argument(fmt::format(
         "{}: flushed before it was restored, which would mix two states; restore first", file_));
   }
-  Collected collected{.eras = eras_, .facts = facts_};
+  Collected collected{.eras = eras_, .places = places_, .facts = facts_, .turn = turn};
+  prints_.clear();
   Status status = write_changes(engine, now, collected);
   if (status && collected.transaction) status = collected.transaction->commit();
   if (!status) {
     collected.transaction.reset();
-    engine.mark_changed(collected.prints);
+    engine.mark_changed(prints_);
     // The last first: those that ended are in it, and the others say which of them are new.
     for (auto holds = collected.holds.rbegin(); holds != collected.holds.rend(); ++holds) {
       engine.mark_changed(*holds);
@@ -198,10 +216,12 @@ Status Store::flush(engine::Engine& engine, Instant now) noexcept {
                              status.error().message)};
   }
   eras_ = std::move(collected.eras);
+  places_ = collected.places;
   facts_ = collected.facts;
   compaction_.added(collected.bytes);
+  compaction_.written(turn);
   stats_.flushes += 1;
-  stats_.meters += collected.prints.size();
+  stats_.meters += prints_.size();
   stats_.holds += collected.hold_count;
   return Done{};
 }
@@ -228,7 +248,8 @@ Status Store::write_changes(engine::Engine& engine, Instant now, Collected& coll
   ended.as_of = now;
   engine.collect_ended_holds(ended);
   if (!ended.ended.empty()) {
-    status = write_blob(kHoldChanges, 0, 0, pack(ended, facts_.process), collected);
+    status = write_blob(compaction_.next_place(), kHoldChanges, 0, 0, pack(ended, facts_.process),
+                        collected);
   }
   if (!status) return status;
   for (const engine::EraRecord& era : engine.eras()) {
@@ -252,42 +273,76 @@ Status Store::write_holds(engine::Engine& engine, Instant now, Collected& collec
     collected.hold_count += holds.active.size();
     holds.charges = {};
     holds.names = {};
-    Status written = write_blob(kHoldChanges, 0, 0, blob, collected);
+    Status written = write_blob(compaction_.next_place(), kHoldChanges, 0, 0, blob, collected);
     if (!written) return written;
   }
   return Done{};
 }
 
 Status Store::write_meters(engine::Engine& engine, Instant now, Collected& collected) {
-  engine::MeterChanges changes;
-  const std::size_t shards = engine.shards();
-  for (std::size_t i = 0; i < shards; ++i) {
-    engine.collect_changed(i, now, changes);
-    if (changes.meters.empty() || (!is_large(changes) && i + 1 < shards)) continue;
-    for (const engine::MeterRecord& record : changes.meters) {
-      collected.prints.push_back(record.print);
-    }
-    Status written =
-        write_blob(kMeterChanges, range_of(changes.meters.front().print),
-                   range_of(changes.meters.back().print), pack(changes, facts_.process), collected);
+  const std::size_t per_range = engine.shards() / kRanges;
+  const Turn& turn = collected.turn;
+  Status status = write_changed(engine, 0, turn.first * per_range, now, collected);
+  for (std::size_t range = turn.first; status && range < turn.end; ++range) {
+    status = write_range(engine, range, now, collected);
+  }
+  if (status && turn.first < turn.end) status = write(database_, collected.places);
+  if (!status) return status;
+  return write_changed(engine, turn.end * per_range, engine.shards(), now, collected);
+}
+
+void Store::pack_meters(std::int64_t place) {
+  for (const engine::MeterRecord& record : meters_.meters) prints_.push_back(record.print);
+  blob_ = pack(meters_, facts_.process, place, std::move(blob_));
+  meters_.clear();
+}
+
+Status Store::write_changed(engine::Engine& engine, std::size_t first, std::size_t end, Instant now,
+                            Collected& collected) {
+  for (std::size_t i = first; i < end; ++i) {
+    engine.collect_changed(i, now, meters_);
+    if (meters_.meters.empty() || (!is_large(meters_) && i + 1 < end)) continue;
+    const std::size_t first_range = range_of(meters_.meters.front().print);
+    const std::size_t last_range = range_of(meters_.meters.back().print);
+    const std::int64_t place = compaction_.next_place();
+    pack_meters(place);
+    Status written = write_blob(place, kMeterChanges, first_range, last_range, blob_, collected);
     if (!written) return written;
-    changes.clear();
   }
   return Done{};
 }
 
-Status Store::write_blob(std::int64_t kind, std::size_t first, std::size_t last,
+Status Store::write_range(engine::Engine& engine, std::size_t range, Instant now,
+                          Collected& collected) {
+  Status begun = begin(collected);
+  if (!begun) return begun;
+  const std::size_t per_range = engine.shards() / kRanges;
+  for (std::size_t i = 0; i < per_range; ++i) {
+    engine.collect_whole(range * per_range + i, now, meters_);
+  }
+  const bool is_empty = meters_.meters.empty();
+  collected.places[range] = compaction_.next_place();
+  pack_meters(collected.places[range]);
+  Result<Statement> write = database_.prepare(is_empty ? "DELETE FROM meter_base WHERE range = ?1"
+                                                       : "REPLACE INTO meter_base VALUES (?1, ?2)");
+  if (!write) return std::move(write).error();
+  write->bind(1, static_cast<std::int64_t>(range));
+  if (!is_empty) write->bind(2, Bytes(blob_));
+  return write->run();
+}
+
+Status Store::write_blob(std::int64_t place, std::int64_t kind, std::size_t first, std::size_t last,
                          const std::vector<std::byte>& blob, Collected& collected) {
   Status begun = begin(collected);
   if (!begun) return begun;
   collected.bytes += blob.size();
-  Result<Statement> insert =
-      database_.prepare("INSERT INTO changes (kind, first, last, blob) VALUES (?1, ?2, ?3, ?4)");
+  Result<Statement> insert = database_.prepare("INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5)");
   if (!insert) return std::move(insert).error();
-  return insert->bind(1, kind)
-      .bind(2, static_cast<std::int64_t>(first))
-      .bind(3, static_cast<std::int64_t>(last))
-      .bind(4, Bytes(blob))
+  return insert->bind(1, place)
+      .bind(2, kind)
+      .bind(3, static_cast<std::int64_t>(first))
+      .bind(4, static_cast<std::int64_t>(last))
+      .bind(5, Bytes(blob))
       .run();
 }
 
@@ -301,32 +356,27 @@ Status Store::begin(Collected& collected) {
 
 Status Store::compact(Instant now) noexcept {
   const std::scoped_lock lock(lock_);
-  if (!compaction_.is_due()) return Done{};
-  Result<bool> ended = compact_step(now);
-  return ended ? Status(Done{}) : std::move(ended).error();
+  return end_round(now);
 }
 
-Status Store::compact_all(Instant now) noexcept {
+Status Store::compact_all(engine::Engine& engine, Instant now) noexcept {
   const std::scoped_lock lock(lock_);
-  for (;;) {
-    Result<bool> ended = compact_step(now);
-    if (!ended) return std::move(ended).error();
-    if (*ended) return Done{};
-  }
+  Status flushed = flush(engine, now, compaction_.turn_of_all());
+  return flushed ? end_round(now) : std::move(flushed);
 }
 
-Result<bool> Store::compact_step(Instant now) {
-  Result<bool> ended = compaction_.step(database_, eras_, now);
-  if (!ended || !*ended) return ended;
+Status Store::end_round(Instant now) {
+  Result<bool> ended = compaction_.end_round(database_, eras_, now);
+  if (!ended) return std::move(ended).error();
+  if (!*ended) return Done{};
   stats_.compactions += 1;
   // Every record is now of this process.
   Eras eras = eras_;
   eras.drop_before(facts_.process);
-  if (eras == eras_) return true;
+  if (eras == eras_) return Done{};
   Status written = write(database_, eras);
-  if (!written) return std::move(written).error();
-  eras_ = std::move(eras);
-  return true;
+  if (written) eras_ = std::move(eras);
+  return written;
 }
 
 StoreStats Store::stats() const noexcept {

@@ -31,11 +31,11 @@
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/state.h"
-#include "weir/store/sqlite/books.h"
 #include "weir/store/sqlite/compaction.h"
 #include "weir/store/sqlite/database.h"
 #include "weir/store/sqlite/directory.h"
 #include "weir/store/sqlite/eras.h"
+#include "weir/store/sqlite/hold_book.h"
 #include "weir/store/sqlite/parts.h"
 #include "weir/store/sqlite/schema.h"
 
@@ -77,33 +77,40 @@ class Store {
   Result<engine::RestoreReport> restore(engine::Engine& engine, Instant now,
                                         Parts* parts = nullptr) noexcept;
 
-  // Writes what changed. On an error nothing is lost: the next flush tries again.
+  // Writes what changed, and some of the rest if changes have become many. On an error
+  // nothing is lost: the next flush tries again.
   Status flush(engine::Engine& engine, Instant now) noexcept;
 
-  // Does one step of merging changes into the base, if they have become many.
+  // Deletes the changes that flushes have made superfluous.
   Status compact(Instant now) noexcept;
-  // Merges all of them.
-  Status compact_all(Instant now) noexcept;
+  // A flush that makes all of them superfluous, and compact().
+  Status compact_all(engine::Engine& engine, Instant now) noexcept;
 
   StoreStats stats() const noexcept;
 
  private:
-  Store(Directory directory, Database database, const Facts& facts, Eras eras);
+  Store(Directory directory, Database database, const Facts& facts, Eras eras,
+        const Places& places);
   static Result<std::unique_ptr<Store>> open_directory(const std::filesystem::path& dir,
                                                        StartEmpty start_empty);
 
   struct Collected;
+  void pack_meters(std::int64_t place);
   Status write_changes(engine::Engine& engine, Instant now, Collected& collected);
   Status write_holds(engine::Engine& engine, Instant now, Collected& collected);
   Status write_meters(engine::Engine& engine, Instant now, Collected& collected);
-  Status write_blob(std::int64_t kind, std::size_t first, std::size_t last,
+  Status write_changed(engine::Engine& engine, std::size_t first, std::size_t end, Instant now,
+                       Collected& collected);
+  Status write_range(engine::Engine& engine, std::size_t range, Instant now, Collected& collected);
+  Status write_blob(std::int64_t place, std::int64_t kind, std::size_t first, std::size_t last,
                     const std::vector<std::byte>& blob, Collected& collected);
   Status write_parts(Instant now, Collected& collected);
   Status begin(Collected& collected);
-  Result<bool> compact_step(Instant now);
+  Status flush(engine::Engine& engine, Instant now, const Turn& turn);
+  Status end_round(Instant now);
   Result<engine::RestoreReport> restore_all(engine::Engine& engine, Instant now);
   static Status read_holds(const Statement& row, HoldBook& holds);
-  Status restore_meters(const Statement& row, engine::Engine& engine, Instant now,
+  Status restore_meters(const Statement& row, bool is_base, engine::Engine& engine, Instant now,
                         engine::RestoreReport& report) const;
   Status restore_holds(const HoldBook& holds, engine::Engine& engine, Instant now,
                        engine::RestoreReport& report) const;
@@ -114,10 +121,15 @@ class Store {
   Database database_;
   Facts facts_;
   Eras eras_;
+  Places places_;
   Compaction compaction_;
   bool restored_ = false;
   Parts* parts_ = nullptr;
   StoreStats stats_;
+  // Memory of one flush for the next: what is being written, and the prints of all that was.
+  engine::MeterChanges meters_;
+  std::vector<std::byte> blob_;
+  std::vector<engine::Print> prints_;
 };
 
 }  // namespace weir::store::sqlite
