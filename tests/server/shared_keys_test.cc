@@ -39,11 +39,8 @@ struct SharedKeys : ServerTest {
   RedisServer redis;
 };
 
-constexpr std::string_view kTen =
-    "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis } ]\n";
-
 TEST_F(SharedKeys, AreInspectedAndResetOverResp) {
-  start_with(kTen);
+  start_with(kTenADay);
   ASSERT_THAT(resp("WEIR.ACQUIRE client=acme", ":9\r\n"), HasSubstr("allowed"));
   EXPECT_EQ(resp("WEIR.INSPECT calls client=acme", "waiters\r\n:0\r\n"),
             "*8\r\n$9\r\nremaining\r\n:9\r\n$8\r\ncapacity\r\n:10\r\n$10\r\noverridden\r\n:0\r\n"
@@ -54,7 +51,7 @@ TEST_F(SharedKeys, AreInspectedAndResetOverResp) {
 }
 
 TEST_F(SharedKeys, AreAnsweredInTheOrderOfThePipeline) {
-  start_with(kTen);
+  start_with(kTenADay);
   const std::string got = resp(
       "WEIR.INSPECT calls client=a\r\nPING\r\nWEIR.RESET calls client=a\r\nECHO b\r\n"
       "WEIR.INSPECT calls client=c\r\nECHO end",
@@ -67,7 +64,7 @@ TEST_F(SharedKeys, AreAnsweredInTheOrderOfThePipeline) {
 }
 
 TEST_F(SharedKeys, AreInspectedAndResetOverHttp) {
-  start_with(kTen);
+  start_with(kTenADay);
   ASSERT_EQ(http(post("/v1/acquire", R"({"attributes":{"client":"acme"}})")).status, 200);
   const HttpAnswer found = http(get("/v1/meters?limit=calls&key=acme"));
   EXPECT_EQ(found.status, 200);
@@ -99,7 +96,7 @@ TEST_F(SharedKeys, SayWhatIsHeldHereOfALease) {
 }
 
 TEST_F(SharedKeys, AreNotToldWhileRedisIsAway) {
-  start_with(kTen);
+  start_with(kTenADay);
   ASSERT_THAT(resp("WEIR.INSPECT calls client=acme", "waiters\r\n:0\r\n"), HasSubstr(":10\r\n"));
   redis.kill();
   EXPECT_THAT(resp("WEIR.INSPECT calls client=acme"), HasSubstr("-UNAVAILABLE"));
@@ -108,7 +105,7 @@ TEST_F(SharedKeys, AreNotToldWhileRedisIsAway) {
 }
 
 TEST_F(SharedKeys, AreGrantedAsFarAsTheyGo) {
-  start_with(kTen);
+  start_with(kTenADay);
   EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=4 UPTO requests", "calls\r\n:6\r\n"),
               HasSubstr("granted\r\n:4\r\n"));
   EXPECT_THAT(resp("WEIR.ACQUIRE client=acme COST requests=9 UPTO requests", "calls\r\n:0\r\n"),

@@ -9,6 +9,9 @@
 
 namespace weir::server {
 
+constexpr std::string_view kTenADay =
+    "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis } ]\n";
+
 inline std::size_t count_of(std::string_view text, std::string_view part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos;

@@ -43,11 +43,8 @@ struct SharedServers : ServerTest {
   std::unique_ptr<Server> first;
 };
 
-constexpr std::string_view kTen =
-    "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis } ]\n";
-
 TEST_F(SharedServers, AdmitTogetherWhatTheLimitAdmits) {
-  start_two(kTen);
+  start_two(kTenADay);
   std::atomic<std::size_t> allowed{0};
   std::vector<std::thread> clients;
   for (int i = 0; i < 8; ++i) {
@@ -83,7 +80,7 @@ limits:
 }
 
 TEST_F(SharedServers, AnswerOverHttpAsOverResp) {
-  start_two(kTen);
+  start_two(kTenADay);
   const std::string_view ask = R"({"attributes":{"client":"acme"}})";
   const HttpAnswer one = post_to(*first, "/v1/acquire", ask);
   EXPECT_EQ(one.status, 200);

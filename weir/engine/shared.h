@@ -62,7 +62,7 @@ struct SharedAsk {
   Duration ttl{};
   bool is_peek = false;     // charge nothing
   bool is_partial = false;  // if refused, less will be asked for: what is left must be exact
-  Instant now{};         // of this process
+  Instant now{};            // of this process
 };
 
 // What one shared limit said.
