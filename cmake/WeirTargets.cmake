@@ -21,9 +21,9 @@ endif()
 
 # Compiles the files of a target in batches: most of a file's time goes to the headers it reads. So
 # names must differ within a folder, also those in unnamed namespaces.
-function(weir_together target files)
+function(weir_together target)
   if(WEIR_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 
@@ -40,7 +40,7 @@ function(weir_library name)
     set(scope PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weir_options>)
-    weir_together(${target} 8)
+    weir_together(${target})
     set(precompiled weir_precompiled)
     if(WEIR_SANITIZE AND ARG_BUSY)
       target_compile_options(${target} PRIVATE -O1)
@@ -84,7 +84,7 @@ function(weir_test name)
     target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
   endif()
   if(NOT ARG_APART)
-    weir_together(${name} 4)
+    weir_together(${name})
   endif()
   if(ARG_CONCURRENCY)
     set(label concurrency)
@@ -99,10 +99,7 @@ endfunction()
 
 # weir_busy_sources(FILE ...)
 #
-# The same for files of a test.
+# Files of a test that run longer than they compile: optimised in every preset.
 function(weir_busy_sources)
-  if(WEIR_SANITIZE)
-    set_source_files_properties(${ARGN} PROPERTIES
-      COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
-  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

@@ -21,8 +21,8 @@ Config throttled(const std::string& rest = "", const std::string& after = "") {
                    saying(std::string(kTwoCalls)));
 }
 
-std::string mistakes_in(const std::string& section, const std::string& definitions,
-                        const std::string& after = "") {
+std::string throttle_mistakes(const std::string& section, const std::string& definitions,
+                              const std::string& after = "") {
   return mistakes_of("throttles: { " + section + " }\n" + after, saying(definitions));
 }
 
@@ -52,7 +52,7 @@ TEST(Throttles, TakeLimitsOfDuration) {
   EXPECT_FALSE(settings.throttle_by_duration);
   EXPECT_EQ(settings.duration_capacity, 7);
   EXPECT_EQ(settings.duration_per_second, 8);
-  EXPECT_THAT(mistakes_in("file: t.json, duration_capacity: -1", std::string(kTwoCalls)),
+  EXPECT_THAT(throttle_mistakes("file: t.json, duration_capacity: -1", std::string(kTwoCalls)),
               HasSubstr("duration_capacity is '-1'"));
 }
 
@@ -128,42 +128,45 @@ TEST(ThrottleMistakes, HaveTheirPlace) {
             "./throttles.json, nodes: 31 }'");
   EXPECT_THAT(mistakes_of("throttles: { nodes: 1 }"),
               HasSubstr("f:1:12: throttles: file is missing"));
-  EXPECT_THAT(mistakes_in("file: t, node: 1", ""),
+  EXPECT_THAT(throttle_mistakes("file: t, node: 1", ""),
               HasSubstr("f:1:23: throttles: key 'node' is unknown"));
-  EXPECT_THAT(mistakes_in("file: t, nodes: 0", ""), StartsWith("f:1:30: throttles: nodes is '0'"));
-  EXPECT_THAT(mistakes_in("file: t, nodes: 2147483648", ""), StartsWith("f:1:30: "));
-  EXPECT_THAT(mistakes_in("file: t, front_end_gas: -1", ""), StartsWith("f:1:38: "));
-  EXPECT_THAT(mistakes_in("file: t, by_gas: 1", ""), StartsWith("f:1:31: "));
+  EXPECT_THAT(throttle_mistakes("file: t, nodes: 0", ""),
+              StartsWith("f:1:30: throttles: nodes is '0'"));
+  EXPECT_THAT(throttle_mistakes("file: t, nodes: 2147483648", ""), StartsWith("f:1:30: "));
+  EXPECT_THAT(throttle_mistakes("file: t, front_end_gas: -1", ""), StartsWith("f:1:38: "));
+  EXPECT_THAT(throttle_mistakes("file: t, by_gas: 1", ""), StartsWith("f:1:31: "));
 }
 
 TEST(ThrottleMistakes, IncludeOneLimitUnderTwoNames) {
-  EXPECT_EQ(mistakes_in("file: t, front_end_gas: 1, contracts.frontendThrottleMaxGasLimit: 2", ""),
-            "f:1:41: throttles: 'front_end_gas' and 'contracts.frontendThrottleMaxGasLimit' are "
-            "two names of one limit; write one");
+  EXPECT_EQ(
+      throttle_mistakes("file: t, front_end_gas: 1, contracts.frontendThrottleMaxGasLimit: 2", ""),
+      "f:1:41: throttles: 'front_end_gas' and 'contracts.frontendThrottleMaxGasLimit' are "
+      "two names of one limit; write one");
 }
 
 TEST(ThrottleMistakes, IncludeTiersAndPeriodsOfCongestion) {
-  EXPECT_THAT(mistakes_in("file: t, congestion: { tiers: '90,x' }", ""),
+  EXPECT_THAT(throttle_mistakes("file: t, congestion: { tiers: '90,x' }", ""),
               StartsWith("f:1:44: throttles: congestion: congestion multipliers are '90,x'"));
-  EXPECT_EQ(mistakes_in("file: t, congestion: { period: 1500ms }", ""),
+  EXPECT_EQ(throttle_mistakes("file: t, congestion: { period: 1500ms }", ""),
             "f:1:45: throttles: congestion: period is '1500ms', but it must be whole seconds; "
             "write such as '60s'");
 }
 
 TEST(ThrottleMistakes, OfTheDefinitionsHaveThePlaceInTheirOwnFile) {
-  EXPECT_THAT(mistakes_in("file: t.json", "{\"buckets\":\n [{\"nme\":\"A\"}]}"),
+  EXPECT_THAT(throttle_mistakes("file: t.json", "{\"buckets\":\n [{\"nme\":\"A\"}]}"),
               StartsWith("t.json:2:4: UNPARSEABLE_THROTTLE_DEFINITIONS: "));
-  EXPECT_THAT(mistakes_in("file: t.json", R"({"buckets":[{"name":"A","throttleGroups":[]}]})"),
-              StartsWith("t.json:1:13: BUCKET_HAS_NO_THROTTLE_GROUPS: "));
+  EXPECT_THAT(
+      throttle_mistakes("file: t.json", R"({"buckets":[{"name":"A","throttleGroups":[]}]})"),
+      StartsWith("t.json:1:13: BUCKET_HAS_NO_THROTTLE_GROUPS: "));
 }
 
 TEST(ThrottleMistakes, IncludeTenMegabytesOfNonsense) {
-  EXPECT_THAT(mistakes_in("file: t.json", std::string(10 << 20, 'x')),
+  EXPECT_THAT(throttle_mistakes("file: t.json", std::string(10 << 20, 'x')),
               StartsWith("t.json:1:1: UNPARSEABLE_THROTTLE_DEFINITIONS: "));
 }
 
 TEST(ThrottleMistakes, AreReportedTogetherWithThoseOfLimits) {
-  EXPECT_THAT(mistakes_in("file: t.json", "nonsense", "limits: [ { name: a } ]"),
+  EXPECT_THAT(throttle_mistakes("file: t.json", "nonsense", "limits: [ { name: a } ]"),
               ::testing::AllOf(StartsWith("t.json:1:1: UNPARSEABLE_THROTTLE_DEFINITIONS"),
                                HasSubstr("\nf:2:11: limit 'a': it has no meter")));
 }
@@ -179,13 +182,13 @@ TEST(ThrottleMistakes, IncludeAFileThatCannotBeRead) {
 }
 
 TEST(ThrottleMistakes, IncludeALimitOfTheSameName) {
-  EXPECT_EQ(mistakes_in("file: t", std::string(kTwoCalls),
-                        "limits: [ { name: throttles, bucket: { rate: 1/s } } ]"),
+  EXPECT_EQ(throttle_mistakes("file: t", std::string(kTwoCalls),
+                              "limits: [ { name: throttles, bucket: { rate: 1/s } } ]"),
             "f:2:11: limit 'throttles': the name is used twice; write another name");
 }
 
 TEST(ThrottleMistakes, IncludeAUnitOfAnotherScale) {
-  EXPECT_EQ(mistakes_in("file: t", std::string(kTwoCalls), "units: { gas: micro }"),
+  EXPECT_EQ(throttle_mistakes("file: t", std::string(kTwoCalls), "units: { gas: micro }"),
             "f:1:1: throttles: unit 'gas' is 'micro', but throttles count it whole; write 'gas: "
             "whole' under 'units', or leave it out there");
 }
