@@ -17,7 +17,7 @@ void leave(const AssertSite& site) {
   std::_Exit(3);
 }
 
-class AssertDeathTest : public testing::Test {
+class AssertDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   void TearDown() override { set_assert_handler(nullptr); }
@@ -43,19 +43,19 @@ TEST(Assert, HoldsInConstantExpressions) {
 }
 
 TEST_F(AssertDeathTest, ReportsPlaceAndConditionAndAborts) {
-  EXPECT_EXIT(WEIR_ASSERT(1 + 1 == 3), testing::KilledBySignal(SIGABRT),
+  EXPECT_EXIT(WEIR_ASSERT(1 + 1 == 3), ::testing::KilledBySignal(SIGABRT),
               "assert_test\\.cc:[0-9]+: assertion failed: 1 \\+ 1 == 3");
 }
 
 TEST_F(AssertDeathTest, GoesToAReplacedHandler) {
   set_assert_handler(&leave);
-  EXPECT_EXIT(WEIR_ASSERT(false), testing::ExitedWithCode(3),
+  EXPECT_EXIT(WEIR_ASSERT(false), ::testing::ExitedWithCode(3),
               "leaving at .*assert_test\\.cc:[0-9]+");
 }
 
 TEST_F(AssertDeathTest, AbortsEvenIfAReplacedHandlerReturns) {
   set_assert_handler(&shout);
-  EXPECT_EXIT(WEIR_ASSERT(false), testing::KilledBySignal(SIGABRT), "SHOUT false");
+  EXPECT_EXIT(WEIR_ASSERT(false), ::testing::KilledBySignal(SIGABRT), "SHOUT false");
 }
 
 TEST_F(AssertDeathTest, GoesToTheDefaultAgainAfterNullptr) {

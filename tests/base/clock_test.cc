@@ -70,10 +70,10 @@ void read_often(Witness& one, Witness& other) {
   other.compare_with_wall_clock();
 }
 
-class SystemClockFrom : public testing::TestWithParam<CounterSource> {};
+class SystemClockFrom : public ::testing::TestWithParam<CounterSource> {};
 
 INSTANTIATE_TEST_SUITE_P(EverySource, SystemClockFrom,
-                         testing::Values(CounterSource::kBest, CounterSource::kSystem));
+                         ::testing::Values(CounterSource::kBest, CounterSource::kSystem));
 
 TEST_P(SystemClockFrom, StartsAtTheWallClock) {
   SystemClock clock(GetParam());

@@ -12,8 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-const Script kAdd("add", "return redis.call('incrby', KEYS[1], ARGV[1])");
-
 std::unique_ptr<Client> client_of(Loop& loop, const std::string& url,
                                   Duration silence = kPatience) {
   ClientOptions options;

@@ -14,7 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-const Script kAdd("add", "return redis.call('incrby', KEYS[1], ARGV[1])");
 const Script kBroken("broken", "return redis.call('incrby', KEYS[1], {} .. '')");
 
 Address address_of(const RedisServer& redis) { return *parse_address(redis.url()); }

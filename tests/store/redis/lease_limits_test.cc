@@ -17,8 +17,6 @@ using engine::RuleSetSpec;
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-SharedOptions patient() { return {.timeout = 30s}; }
-
 RuleSetSpec leased(engine::MeterSpec meter, std::int64_t most, Outage outage = Outage::kDeny,
                    Duration length = 1h) {
   return {.limits = {{.name = "calls",
@@ -34,22 +32,9 @@ RuleSetSpec hundred_a_day(std::int64_t most = 40, Outage outage = Outage::kDeny,
                 length);
 }
 
-const engine::Attribute kAcme[] = {{"client", "acme"}};
-const engine::Request kCall{.attributes = kAcme};
-
 LeaseCounts counts_of(SharedEngine& server) {
   const std::vector<LeaseCounts> counts = server.limits().lease_counts();
   return counts.empty() ? LeaseCounts{} : counts.front();
-}
-
-int admitted(SharedEngine& server, int asked) {
-  int count = 0;
-  for (int i = 0; i < asked; ++i) {
-    const Result<Decision> decision = server.acquire(kCall);
-    EXPECT_TRUE(decision) << decision.error().message;
-    if (decision && decision->allowed()) ++count;
-  }
-  return count;
 }
 
 // Asks until something is drawn ahead. Returns how many were admitted.

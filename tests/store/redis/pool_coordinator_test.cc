@@ -14,8 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-constexpr ModelLimits kTenRequests{.rates = {.requests_per_minute = 10}};
-
 class RedisPool : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { redis_ = new RedisServer; }

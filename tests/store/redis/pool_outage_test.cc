@@ -11,7 +11,6 @@ namespace {
 
 using testing::RedisServer;
 
-constexpr ModelLimits kTenRequests{.rates = {.requests_per_minute = 10}};
 constexpr ModelLimits kTwoJobs{.concurrent = 2};
 
 class RedisPoolOutage : public ::testing::Test {

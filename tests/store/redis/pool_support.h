@@ -32,6 +32,8 @@ using system::pool::Refused;
 using system::pool::Registration;
 using system::pool::Released;
 
+constexpr system::pool::ModelLimits kTenRequests{.rates = {.requests_per_minute = 10}};
+
 inline PoolCoordinatorOptions options_for(const std::string& url, std::string prefix) {
   PoolCoordinatorOptions options;
   options.address = *parse_address(url);

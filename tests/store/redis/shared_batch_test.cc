@@ -24,9 +24,6 @@ constexpr std::string_view kScriptsRun =
     "EVAL \"return tonumber(string.match(redis.call('INFO','commandstats'),"
     "'cmdstat_evalsha:calls=(%d+)'))\" 0";
 
-// Generous: these tests are about what is decided, not how fast.
-SharedOptions patient() { return {.timeout = 30s}; }
-
 // A limit for each client and a smaller one for each of its models, which has thirds of a
 // microsecond in it; a third is only watched.
 RuleSetSpec three_limits(bool is_shared) {

@@ -20,9 +20,7 @@ using engine::RuleSetSpec;
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-const engine::Request kAny{};
-
-RuleSetSpec ten_an_hour(Outage outage) {
+RuleSetSpec ten_for_all(Outage outage) {
   return {.limits = {{.name = "calls",
                       .meter = engine::BucketSpec{.amount = 10, .period = 1h, .burst = 10},
                       .shared = engine::SharedSpec{outage}}}};
@@ -32,7 +30,7 @@ RuleSetSpec ten_an_hour(Outage outage) {
 struct Asker {
   explicit Asker(const std::string& url, Outage outage = Outage::kDeny, Duration timeout = 10s)
       : here(SystemClock{}.now()),
-        server(url, ten_an_hour(outage), here, {.timeout = timeout}, true) {}
+        server(url, ten_for_all(outage), here, {.timeout = timeout}, true) {}
 
   Result<Decision> ask() {
     here.set(SystemClock{}.now());

@@ -15,8 +15,6 @@ using engine::RuleSetSpec;
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-SharedOptions patient() { return {.timeout = 30s}; }
-
 RuleSetSpec rules_of(MeterSpec meter) {
   return {.limits = {{.name = "calls",
                       .per = {"client"},
@@ -31,8 +29,6 @@ RuleSetSpec leased(std::int64_t most) {
   rules.limits[0].shared->lease = engine::LeaseSpec{.most = most, .length = 10s};
   return rules;
 }
-
-const engine::Attribute kAcme[] = {{"client", "acme"}};
 
 Result<Decision> take(SharedEngine& server, std::int64_t tokens,
                       engine::AcquireOptions options = {}) {

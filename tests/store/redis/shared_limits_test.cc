@@ -20,34 +20,10 @@ using engine::RuleSetSpec;
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-// Generous: these tests are about what is decided, not how fast.
-SharedOptions patient() { return {.timeout = 30s}; }
-
-RuleSetSpec ten_an_hour(Outage outage = Outage::kDeny) {
-  return {.limits = {{.name = "calls",
-                      .per = {"client"},
-                      .meter = engine::BucketSpec{.amount = 10, .period = 1h, .burst = 10},
-                      .shared = engine::SharedSpec{outage}}}};
-}
-
 RuleSetSpec two_at_once() {
   return {.limits = {{.name = "running",
                       .meter = engine::SlotsSpec{.limit = 2, .queue = 0, .hold = 10s},
                       .shared = engine::SharedSpec{}}}};
-}
-
-const engine::Attribute kAcme[] = {{"client", "acme"}};
-const engine::Request kCall{.attributes = kAcme};
-const engine::Request kAny{};
-
-int admitted(SharedEngine& server, int asked) {
-  int count = 0;
-  for (int i = 0; i < asked; ++i) {
-    const Result<Decision> decision = server.acquire(kCall);
-    EXPECT_TRUE(decision) << decision.error().message;
-    if (decision && decision->allowed()) ++count;
-  }
-  return count;
 }
 
 TEST(SharedLimits, AreOneLimitForTwoEngines) {

@@ -25,9 +25,6 @@ const std::string kKey = "weir:1:{weir}:s:running";
 constexpr std::int64_t kHeadBytes = 8;   // of the value, before its holds
 constexpr std::int64_t kHoldBytes = 30;  // of each hold
 
-// Generous: these tests are about what is decided, not how fast.
-SharedOptions patient() { return {.timeout = 30s}; }
-
 engine::RuleSetSpec at_once(std::int64_t limit) {
   return {.limits = {{.name = "running",
                       .unit = "tokens",
@@ -36,19 +33,19 @@ engine::RuleSetSpec at_once(std::int64_t limit) {
           .units = {{"tokens"}}};
 }
 
-Result<Decision> take(SharedEngine& server, std::int64_t units, Duration ttl = 10s) {
+Result<Decision> take_slot(SharedEngine& server, std::int64_t units, Duration ttl = 10s) {
   const engine::Cost costs[] = {{"tokens", units}};
   return server.acquire({.costs = costs}, {.hold = ttl});
 }
 
 HoldId held(SharedEngine& server, std::int64_t units, Duration ttl = 10s) {
-  const Result<Decision> decision = take(server, units, ttl);
+  const Result<Decision> decision = take_slot(server, units, ttl);
   EXPECT_TRUE(decision) << decision.error().message;
   EXPECT_TRUE(decision && decision->allowed());
   return decision ? decision->hold : HoldId{};
 }
 
-std::int64_t left(SharedEngine& server) {
+std::int64_t slots_left(SharedEngine& server) {
   const engine::Cost costs[] = {{"tokens", 0}};
   const Result<Decision> decision = server.peek({.costs = costs});
   EXPECT_TRUE(decision) << decision.error().message;
@@ -142,16 +139,16 @@ TEST(SharedSlots, AreFreedOfHoldsThatHaveEndedByWhoeverComesNext) {
   held(server, 1, 30s);
   held(server, 1, 20s);
   clock.advance(10s - 1us);
-  EXPECT_EQ(left(server), 1);
+  EXPECT_EQ(slots_left(server), 1);
   clock.advance(1us);
-  EXPECT_EQ(left(server), 3);
+  EXPECT_EQ(slots_left(server), 3);
   EXPECT_EQ(holds_kept(redis), 3);  // looking changes nothing
-  EXPECT_FALSE(take(server, 4)->allowed());
+  EXPECT_FALSE(take_slot(server, 4)->allowed());
   EXPECT_EQ(holds_kept(redis), 2);
   clock.advance(10s);
   held(server, 4, 1s);
   EXPECT_EQ(holds_kept(redis), 2);
-  EXPECT_EQ(left(server), 0);
+  EXPECT_EQ(slots_left(server), 0);
 }
 
 TEST(SharedSlots, KeepARenewedHoldUntilItsNewEnd) {
@@ -163,16 +160,16 @@ TEST(SharedSlots, KeepARenewedHoldUntilItsNewEnd) {
   const HoldId sooner = held(server, 4, 30s);
   ASSERT_EQ(*server.renew(later, 40s), HoldState::kActive);
   ASSERT_EQ(*server.renew(sooner, 5s), HoldState::kActive);
-  EXPECT_EQ(left(server), 0);
+  EXPECT_EQ(slots_left(server), 0);
   clock.advance(5s);
-  EXPECT_EQ(left(server), 4);
+  EXPECT_EQ(slots_left(server), 4);
   EXPECT_EQ(*server.renew(sooner, 60s), HoldState::kGone);
   clock.advance(15s);
-  EXPECT_EQ(left(server), 6);
+  EXPECT_EQ(slots_left(server), 6);
   clock.advance(20s - 1us);
-  EXPECT_EQ(left(server), 6);
+  EXPECT_EQ(slots_left(server), 6);
   clock.advance(1us);
-  EXPECT_EQ(left(server), 7);
+  EXPECT_EQ(slots_left(server), 7);
 }
 
 // Many holds, ended and renewed in any order, beside a list of them.
@@ -201,7 +198,7 @@ TEST(SharedSlots, CountWhatIsInFlight) {
     const std::int64_t what = draw(0, 9);
     if (what < 6 || all.empty()) {
       const std::int64_t units = draw(0, 9) == 0 ? draw(1, kLimit / 1000) : draw(1, 300);
-      const Result<Decision> decision = take(server, units, ttl);
+      const Result<Decision> decision = take_slot(server, units, ttl);
       ASSERT_TRUE(decision) << decision.error().message;
       ASSERT_TRUE(decision->allowed());
       all.push_back({decision->hold, clock.now() + ttl, units});
@@ -221,7 +218,7 @@ TEST(SharedSlots, CountWhatIsInFlight) {
     }
     in_flight = 0;
     for (const Held& one : all) in_flight += one.ends > clock.now() ? one.units : 0;
-    ASSERT_EQ(left(server), kLimit - in_flight);
+    ASSERT_EQ(slots_left(server), kLimit - in_flight);
   }
   EXPECT_GT(in_flight, 0);
 }
@@ -232,19 +229,19 @@ TEST(SharedSlots, TellHoldsApartThatEndAtTheSameInstant) {
   SharedEngine server(redis.url(), at_once(31), clock, patient());
   const HoldId holds[] = {held(server, 1), held(server, 2), held(server, 4), held(server, 8),
                           held(server, 16)};
-  EXPECT_EQ(left(server), 0);
+  EXPECT_EQ(slots_left(server), 0);
   ASSERT_EQ(*server.cancel(holds[2]), HoldState::kCancelled);
-  EXPECT_EQ(left(server), 4);
+  EXPECT_EQ(slots_left(server), 4);
   ASSERT_EQ(*server.renew(holds[1], 5s), HoldState::kActive);
   ASSERT_EQ(*server.renew(holds[4], 10s), HoldState::kActive);  // as it was
   ASSERT_EQ(*server.cancel(holds[4]), HoldState::kCancelled);
-  EXPECT_EQ(left(server), 20);
+  EXPECT_EQ(slots_left(server), 20);
   clock.advance(5s);
-  EXPECT_EQ(left(server), 22);
+  EXPECT_EQ(slots_left(server), 22);
   ASSERT_EQ(*server.cancel(holds[0]), HoldState::kCancelled);
-  EXPECT_EQ(left(server), 23);
+  EXPECT_EQ(slots_left(server), 23);
   EXPECT_EQ(*server.cancel(holds[0]), HoldState::kCancelled);
-  EXPECT_EQ(left(server), 23);
+  EXPECT_EQ(slots_left(server), 23);
 }
 
 TEST(SharedSlots, OfSomebodyElseAreANamedErrorToWhoeverComes) {
@@ -253,7 +250,7 @@ TEST(SharedSlots, OfSomebodyElseAreANamedErrorToWhoeverComes) {
   SharedEngine server(redis.url(), at_once(5), clock, patient());
   const HoldId hold = held(server, 1);
   const auto expect_refused = [&] {
-    const Result<Decision> decision = take(server, 1);
+    const Result<Decision> decision = take_slot(server, 1);
     const Result<HoldState> renewed = server.renew(hold, 20s);
     const Result<HoldState> settled = server.settle(hold, {});
     ASSERT_FALSE(decision);
@@ -292,12 +289,12 @@ TEST(SharedSlots, AreTakenAfterALossUntilTheirHoldsWouldHaveEnded) {
   SharedEngine server(redis.url(), at_once(5), clock, patient());
   const HoldId hold = held(server, 1);
   redis.ask("FLUSHALL");
-  EXPECT_FALSE(take(server, 1)->allowed());
+  EXPECT_FALSE(take_slot(server, 1)->allowed());
   EXPECT_EQ(*server.cancel(hold), HoldState::kGone);
   clock.advance(1h - 1us);
-  EXPECT_FALSE(take(server, 1)->allowed());
+  EXPECT_FALSE(take_slot(server, 1)->allowed());
   clock.advance(1us);
-  EXPECT_TRUE(take(server, 5)->allowed());
+  EXPECT_TRUE(take_slot(server, 5)->allowed());
 }
 
 }  // namespace

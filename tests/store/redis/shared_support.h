@@ -140,4 +140,30 @@ class Thread {
   std::thread thread_;
 };
 
+// Generous: most tests are about what is decided, not how fast.
+inline SharedOptions patient() { return {.timeout = std::chrono::seconds{30}}; }
+
+inline engine::RuleSetSpec ten_an_hour(engine::Outage outage = engine::Outage::kDeny) {
+  return {
+      .limits = {
+          {.name = "calls",
+           .per = {"client"},
+           .meter = engine::BucketSpec{.amount = 10, .period = std::chrono::hours{1}, .burst = 10},
+           .shared = engine::SharedSpec{outage}}}};
+}
+
+inline const engine::Attribute kAcme[] = {{"client", "acme"}};
+inline const engine::Request kCall{.attributes = kAcme};
+inline const engine::Request kAny{};
+
+inline int admitted(SharedEngine& server, int asked) {
+  int count = 0;
+  for (int i = 0; i < asked; ++i) {
+    const Result<Decision> decision = server.acquire(kCall);
+    EXPECT_TRUE(decision) << decision.error().message;
+    if (decision && decision->allowed()) ++count;
+  }
+  return count;
+}
+
 }  // namespace weir::store::redis

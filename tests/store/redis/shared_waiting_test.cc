@@ -18,8 +18,6 @@ using engine::RuleSetSpec;
 using ::testing::ElementsAre;
 using testing::RedisServer;
 
-SharedOptions patient() { return {.timeout = 30s}; }
-
 // Twenty units a second: one in 50 ms.
 RuleSetSpec twenty_a_second() {
   return {.limits = {{.name = "calls",

@@ -19,10 +19,13 @@
 #include <vector>
 
 #include "weir/store/redis/client.h"
+#include "weir/store/redis/script.h"
 
 namespace weir::store::redis {
 
 using namespace std::chrono_literals;
+
+inline const Script kAdd("add", "return redis.call('incrby', KEYS[1], ARGV[1])");
 
 constexpr auto kPatience = std::chrono::seconds{60};  // for what must happen, however slow
 

@@ -26,17 +26,19 @@ using engine::window_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int kKeys = 3000;
+constexpr int kDamagedKeys = 3000;
 
 // A directory with a file that has something in every table.
 struct Damaged : ::testing::Test {
   Damaged() {
     const Server server = started(dir.path(), window_of(1000), kStart);
-    for (int i = 0; i < kKeys; ++i) admitted(*server, client(std::to_string(i)), kStart, 1 + i % 7);
+    for (int i = 0; i < kDamagedKeys; ++i)
+      admitted(*server, client(std::to_string(i)), kStart, 1 + i % 7);
     held = server->acquire(client("held"), {.hold = 1h}, kStart)->hold;
     server.flush(kStart);
     EXPECT_TRUE(server.store->compact_all(*server.engine, kStart).ok());
-    for (int i = 0; i < kKeys; i += 2) admitted(*server, client(std::to_string(i)), kStart, 3);
+    for (int i = 0; i < kDamagedKeys; i += 2)
+      admitted(*server, client(std::to_string(i)), kStart, 3);
     server.flush(kStart);
   }
 
@@ -54,7 +56,7 @@ struct Damaged : ::testing::Test {
 
   // Whether everything is as it was.
   static void expect_whole(const Server& server) {
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < kDamagedKeys; ++i) {
       ASSERT_EQ(remaining(*server, "window", {std::to_string(i)}, kStart),
                 1000 - (1 + i % 7) - (i % 2 == 0 ? 3 : 0))
           << i;

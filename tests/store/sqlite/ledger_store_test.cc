@@ -234,7 +234,7 @@ TEST(LedgerStore, BelongsToOneProcess) {
 
 // --- kill -9
 
-constexpr int kRounds = 6;
+constexpr int kLedgerRounds = 6;
 
 struct Progress {
   std::atomic<std::int64_t> asked{0};     // operations that may be in the file
@@ -262,7 +262,7 @@ TEST(LedgerCrash, KeepsEverythingThatWasAnswered) {
       ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   auto& progress = *new (memory) Progress;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLedgerRounds; ++round) {
     const std::int64_t before = progress.answered;
     const pid_t child = ::fork();
     if (child == 0) write_for_ever(dir.path(), progress);
@@ -285,7 +285,7 @@ TEST(LedgerCrash, KeepsEverythingThatWasAnswered) {
     ASSERT_LE(kept, progress.asked) << "round " << round;
     progress.asked = progress.answered = kept;
   }
-  fmt::print("{} operations in {} processes\n", progress.answered.load(), kRounds);
+  fmt::print("{} operations in {} processes\n", progress.answered.load(), kLedgerRounds);
   ::munmap(memory, sizeof(Progress));
 }
 

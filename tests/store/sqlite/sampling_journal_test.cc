@@ -243,15 +243,15 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
 
 constexpr std::size_t kMiners = 40;
 constexpr std::int64_t kLimit = 60;
-constexpr int kRounds = 5;
+constexpr int kJournalRounds = 5;
 
 // What survives the process, because both have it in memory.
-struct Shared {
+struct JournalShared {
   std::array<std::atomic<std::int64_t>, kMiners> told{};  // tasks whose grant was answered
   std::atomic<std::uint64_t> answers{0};
 };
 
-void schedule_for_ever(const Running& running, Shared& shared, std::uint64_t seed) {
+void schedule_for_ever(const Running& running, JournalShared& shared, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (;;) {
     const std::size_t each = random() % kMiners;
@@ -262,7 +262,7 @@ void schedule_for_ever(const Running& running, Shared& shared, std::uint64_t see
   }
 }
 
-[[noreturn]] void live(const fs::path& dir, Shared& shared, std::uint64_t seed) {
+[[noreturn]] void live_journal(const fs::path& dir, JournalShared& shared, std::uint64_t seed) {
   const Running running(dir, kLimit);
   std::thread other(schedule_for_ever, std::cref(running), std::ref(shared), seed);
   schedule_for_ever(running, shared, seed + 1000);
@@ -274,13 +274,13 @@ TEST(SamplingJournal, ForgetsNothingThatWasAnsweredBeforeAKill) {
   SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
   std::mt19937_64 random(seed);
   TemporaryDirectory dir;
-  void* const memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* const shared = new (memory) Shared;
-  for (int round = 0; round < kRounds; ++round) {
+  void* const memory = ::mmap(nullptr, sizeof(JournalShared), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* const shared = new (memory) JournalShared;
+  for (int round = 0; round < kJournalRounds; ++round) {
     const std::uint64_t answers = shared->answers;
     const pid_t child = ::fork();
-    if (child == 0) live(dir.path(), *shared, seed + static_cast<std::uint64_t>(round));
+    if (child == 0) live_journal(dir.path(), *shared, seed + static_cast<std::uint64_t>(round));
     // A few answers, then any moment.
     while (shared->answers < answers + 20 && ::waitpid(child, nullptr, WNOHANG) == 0) {
       ::usleep(1000);
@@ -298,7 +298,7 @@ TEST(SamplingJournal, ForgetsNothingThatWasAnsweredBeforeAKill) {
       shared->told[i] = count;  // what was written and not answered counts as well
     }
   }
-  ::munmap(memory, sizeof(Shared));
+  ::munmap(memory, sizeof(JournalShared));
 }
 
 }  // namespace
