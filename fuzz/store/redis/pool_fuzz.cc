@@ -90,6 +90,7 @@ class PlayedClient final : public Client {
   void call(const Script&, Words, Words, AnswerCallback done, RequestOptions options) override {
     asked.push_back({std::move(done), std::move(options.late)});
   }
+  void flush() override {}
   bool is_up() const override { return true; }
   ClientCounts counts() const override { return {}; }
   void close() override {}

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/wire/resp/charge.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply.h"
 #include "weir/wire/resp/throttle.h"

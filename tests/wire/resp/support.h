@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/wire/resp/charge.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/throttle.h"
 
@@ -107,14 +108,6 @@ inline Heard hear_in_pieces(std::span<const std::string_view> pieces,
 
 inline std::string error_of(std::string_view bytes, const ParserBounds& bounds = {}) {
   return hear(bytes, bounds).error;
-}
-
-// What the engine does with a call: takes its quantity, or gives it back.
-inline meter::BucketStep charge(const ThrottleCall& call, meter::BucketState state,
-                                Instant now) noexcept {
-  if (call.quantity >= 0) return meter::take(call.shape, state, now, call.quantity);
-  const std::int64_t amount = -std::max(call.quantity, -kTermMax);
-  return {{Verdict::kAllowed, now, 0}, meter::give_back(call.shape, state, now, amount)};
 }
 
 }  // namespace weir::wire::resp
