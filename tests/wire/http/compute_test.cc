@@ -275,6 +275,15 @@ TEST(Allocations, AreRefusedUnlessTheySayHowLongAnEpochLasts) {
   EXPECT_TRUE(read_allocations(R"({"epoch":1,"epoch_time_ns":5,"clusters":[]})").ok());
 }
 
+// Found by fuzz_compute: another name was written than had been read.
+TEST(Allocations, AreRefusedUnlessTheyAreUtf8) {
+  const auto read =
+      read_allocations("{\"epoch_time_ns\":5,\"clusters\":[{\"cluster\":\"\xa7me\"}]}");
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.error().message,
+              HasSubstr("the allocations: byte 44 is 0xa7, which is not UTF-8 there"));
+}
+
 TEST(Allocations, NameEveryClusterAndPortalOnce) {
   const auto trouble = [](const char* rows) {
     const auto read =

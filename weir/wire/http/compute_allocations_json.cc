@@ -125,6 +125,9 @@ Status check_unique(const compute::AllocationSet& set) {
 }  // namespace
 
 Result<AllocationsDocument> read_allocations(std::string_view text) {
+  if (Status status = check_utf8("the allocations", text); !status) {
+    return std::move(status).error();
+  }
   AllocationsDocument into;
   Texts texts;
   Reader in(text, texts);

@@ -143,11 +143,15 @@ Status check_body(std::string_view body) {
         fmt::format("body: it is {} bytes long, but at most {} are read; write less", body.size(),
                     kBodyBytesMax));
   }
-  const std::size_t bad = find_not_utf8(body);
+  return check_utf8("body", body);
+}
+
+Status check_utf8(std::string_view what, std::string_view text) {
+  const std::size_t bad = find_not_utf8(text);
   if (bad == std::string_view::npos) return Done{};
   return bad_argument(
-      fmt::format("body: byte {} is 0x{:02x}, which is not UTF-8 there; write JSON in UTF-8",
-                  bad + 1, static_cast<unsigned char>(body[bad])));
+      fmt::format("{}: byte {} is 0x{:02x}, which is not UTF-8 there; write JSON in UTF-8", what,
+                  bad + 1, static_cast<unsigned char>(text[bad])));
 }
 
 engine::UnitScale Scales::of_unit(std::string_view unit) const {

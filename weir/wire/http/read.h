@@ -107,5 +107,6 @@ Result<engine::MeterSpec> read_meter(std::string_view body, Texts& texts,
 
 // What every reader checks first: neither empty nor too long, and UTF-8.
 Status check_body(std::string_view body);
+Status check_utf8(std::string_view what, std::string_view text);
 
 }  // namespace weir::wire::http
