@@ -66,6 +66,19 @@ TEST(RequestReader, ReadsTheSameHoweverItIsCut) {
   }
 }
 
+// Found by fuzz_http_requests: half a line end was taken for a request line.
+TEST(RequestReader, SkipsALineEndThatComesInTwoPieces) {
+  RequestReader reader(kBounds);
+  HttpRequest request;
+  const auto half = reader.read("\r", request);
+  EXPECT_EQ(half.state, State::kPartial);
+  EXPECT_EQ(half.taken, 0u);
+  const auto whole = reader.read("\r\n" + kPlain, request);
+  EXPECT_EQ(whole.state, State::kPartial);
+  EXPECT_EQ(whole.taken, 2u);
+  EXPECT_EQ(reader.read(kPlain, request).state, State::kWhole);
+}
+
 TEST(RequestReader, SaysHowMuchIsNeededWhenItKnows) {
   RequestReader reader(kBounds);
   HttpRequest request;

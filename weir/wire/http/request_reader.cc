@@ -274,6 +274,7 @@ RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& req
   if (is_midway()) return read_chunks(bytes, request);
   release();
   // Some clients end a body with a line end that belongs to nothing.
+  if (bytes == "\r") return {};
   if (bytes[0] == '\r' && bytes.substr(0, 2) == "\r\n") return {.taken = 2};
 
   Parser parser(bounds_, request);
