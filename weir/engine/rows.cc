@@ -1,8 +1,33 @@
 #include "weir/engine/rows.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <functional>
 
 namespace weir::engine {
+namespace {
+
+// The same for shapes that are equal.
+struct ShapeHash {
+  std::size_t operator()(const meter::BucketShape& s) const { return of(s.num, s.den, s.burst); }
+  std::size_t operator()(const meter::TickerShape& s) const {
+    return of(s.interval_ns, s.per_tick, s.burst);
+  }
+  std::size_t operator()(const meter::WindowShape& s) const { return of(s.limit, s.length_ns, 0); }
+  std::size_t operator()(const meter::LogShape& s) const { return of(s.limit, s.window_ns, 1); }
+  std::size_t operator()(const meter::SlotsShape& s) const {
+    return of(s.limit, s.queue, s.hold_ns);
+  }
+
+ private:
+  static std::size_t of(std::int64_t a, std::int64_t b, std::int64_t c) {
+    std::size_t seed = 0;
+    for (const std::int64_t part : {a, b, c}) boost::hash_combine(seed, part);
+    return seed;
+  }
+};
+
+}  // namespace
 
 std::string_view Rows::intern(std::string_view name) {
   for (const auto& known : names_) {
@@ -23,9 +48,11 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
     entry.is_slots = !entry.is_slots;
     entry.era += 1;
   }
-  for (const RowId id : entry.ids) {
-    const Row& row = at(id);
-    if (row.alive && row.era == entry.era && row.shape == shape) return id;
+  const std::size_t hash = std::visit(ShapeHash{}, shape);
+  const auto [first, last] = entry.ids.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Row& row = at(it->second);
+    if (row.alive && row.era == entry.era && row.shape == shape) return it->second;
   }
   if (size_ + 1 >= kRowsMax) return 0;
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
@@ -33,7 +60,7 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
   }
   owned_.push_back(std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
-  entry.ids.push_back(next_);
+  entry.ids.emplace(hash, next_);
   size_ += 1;
   return next_;
 }
@@ -41,7 +68,7 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
 void Rows::retire(std::string_view limit) {
   Limit& entry = known(intern(limit), false);
   entry.era += 1;
-  for (const RowId id : entry.ids) {
+  for (const auto& [hash, id] : entry.ids) {
     if (!at(id).alive) continue;
     // Replaced by a dead copy rather than changed: a reader may hold the old one.
     Row dead = at(id);
@@ -66,17 +93,19 @@ std::vector<std::pair<std::string, std::uint64_t>> Rows::later_eras() const {
 
 void Rows::free_unused(const std::vector<bool>& in_use) {
   for (auto& [name, limit] : by_limit_) {
-    std::erase_if(limit.ids, [&](RowId id) {
+    std::erase_if(limit.ids, [&](const auto& known) {
+      const RowId id = known.second;
       if (in_use[id]) return false;
       rows_[id].store(nullptr, std::memory_order_release);
       size_ -= 1;
       return true;
     });
   }
+  std::vector<const Row*> held;
+  for (const auto& row : rows_) held.push_back(row.load(std::memory_order_relaxed));
+  std::sort(held.begin(), held.end(), std::less<>{});
   std::erase_if(owned_, [&](const std::unique_ptr<Row>& row) {
-    return std::none_of(rows_.begin(), rows_.end(), [&](const std::atomic<const Row*>& held) {
-      return held.load(std::memory_order_relaxed) == row.get();
-    });
+    return !std::binary_search(held.begin(), held.end(), row.get(), std::less<>{});
   });
 }
 

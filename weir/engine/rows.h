@@ -66,7 +66,7 @@ class Rows {
   std::array<std::atomic<const Row*>, kRowsMax> rows_{};
   std::vector<std::unique_ptr<Row>> owned_;  // dead ones included: a reader may look
   struct Limit {
-    std::vector<RowId> ids;
+    std::unordered_multimap<std::size_t, RowId> ids;  // by what their shapes hash to
     std::uint64_t era = 0;
     bool is_slots = false;
   };
