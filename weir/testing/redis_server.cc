@@ -100,6 +100,7 @@ bool RedisServer::spawn() {
   }
   words.insert(words.end(), options_.more.begin(), options_.more.end());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();

@@ -16,7 +16,6 @@ namespace {
 using system::compute::Applied;
 using system::compute::Block;
 using system::compute::BlockClock;
-using system::compute::BlockClockSettings;
 using system::compute::Fault;
 using system::compute::HistoryChoice;
 using system::compute::HistoryRow;
