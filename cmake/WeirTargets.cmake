@@ -67,13 +67,13 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [ALONE] [APART] [CONCURRENCY])
+# weir_test(NAME SOURCES ... DEPS ... [ALONE] [APART] [CONCURRENCY] [FIRST])
 #
 # One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
 # those that measure time and so run beside no other test, APART those whose files use the same names
-# and so are compiled one by one.
+# and so are compiled one by one, FIRST those that wait long and so begin before others.
 function(weir_test name)
-  cmake_parse_arguments(ARG "ALONE;APART;CONCURRENCY" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;APART;CONCURRENCY;FIRST" "" "SOURCES;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
@@ -93,8 +93,24 @@ function(weir_test name)
     set(label unit)
   endif()
   add_dependencies(unit_tests ${name})
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${label} TIMEOUT 300 RUN_SERIAL ${ARG_ALONE})
+  set(properties LABELS ${label} RUN_SERIAL ${ARG_ALONE})
+  if(ARG_FIRST)
+    list(APPEND properties COST 1000)
+  endif()
+  if(NOT WEIR_SANITIZE)
+    gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+      PROPERTIES ${properties} TIMEOUT 300)
+    return()
+  endif()
+  # To start a process for each test would take longer than most of them run.
+  set(shards 4)
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    set(test "${name}.${shard}_of_${shards}")
+    add_test(NAME ${test} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${test} PROPERTIES ${properties} TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # weir_busy_sources(FILE ...)

@@ -13,6 +13,7 @@
 #include "tests/server/shared_support.h"
 #include "tests/server/support.h"
 #include "tests/support/process.h"
+#include "tests/support/sanitizer.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::server {
@@ -220,17 +221,7 @@ struct LeasingFleet : ServerTest {
     }
   }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr double kSlowness = 10;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  static constexpr double kSlowness = 10;
-#else
-  static constexpr double kSlowness = 1;
-#endif
-#else
-  static constexpr double kSlowness = 1;
-#endif
+  static constexpr double kSlowness = kSanitized ? 10 : 1;
 
   RedisServer redis{{.keeps_data = true}};
   std::vector<std::unique_ptr<Process>> servers;

@@ -13,6 +13,7 @@
 #include "tests/server/support.h"
 #include "tests/support/delaying_proxy.h"
 #include "tests/support/process.h"
+#include "tests/support/sanitizer.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::server {
@@ -26,18 +27,7 @@ constexpr std::string_view kLimits =
     "limits: [ { name: calls, bucket: { rate: 200/s, burst: 50 }, store: redis } ]\n";
 
 // The promise is for a quiet machine; under a sanitizer the servers are many times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSlower = 10;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kSlower = 10;
-#else
-constexpr int kSlower = 1;
-#endif
-#else
-constexpr int kSlower = 1;
-#endif
-constexpr auto kRecovery = 2s * kSlower;
+constexpr auto kRecovery = kSanitized ? 20s : 2s;
 
 // What a fault test uses of a fleet.
 struct Fleet : ServerTest {

@@ -113,7 +113,7 @@ TEST(Compaction, BeginsByItselfWhenChangesOutweighTheBase) {
   TemporaryDirectory dir;
   const Server server = started(dir.path(), window_of(1'000'000), kStart);
   std::uint64_t most = 0;
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 25; ++round) {
     for (int i = 0; i < 50'000; ++i) {
       ASSERT_TRUE(server->decide(client(std::to_string(i)), kStart)->allowed());
     }
@@ -122,7 +122,7 @@ TEST(Compaction, BeginsByItselfWhenChangesOutweighTheBase) {
     ASSERT_TRUE(server.store->compact(kStart).ok());  // after each flush, as the flusher does
   }
   EXPECT_GE(server.store->stats().compactions, 2u);
-  EXPECT_LT(most, 12u << 20) << "of 50 flushes of 1.6 MB";
+  EXPECT_LT(most, 12u << 20) << "of 25 flushes of 1.6 MB";
   EXPECT_LT(fs::file_size(dir / "meters.db"), 40u << 20);
 }
 
