@@ -181,6 +181,24 @@ TEST_F(SharedBatch, FindsEverythingUsedAfterALoss) {
   EXPECT_EQ(server_.limits().counts().losses, 1u);
 }
 
+TEST_F(SharedBatch, IsOneScriptAgainOnceItsLimitsHaveRefilledAfterALoss) {
+  const std::vector<std::string> clients = names(60);
+  ASSERT_EQ(redis_.ask("FLUSHALL"), "+OK");
+  ask_together(one_of_each(clients));
+  const auto scripts_of = [&] {
+    const int before = scripts_run();
+    for (const Result<Decision>& answer : ask_together(one_of_each(clients))) {
+      EXPECT_TRUE(answer) << answer.error().message;
+    }
+    return scripts_run() - before;
+  };
+  clock_.advance(1h - 1us);
+  EXPECT_GE(scripts_of(), 60);
+  clock_.advance(10us);
+  scripts_of();  // tells that an hour has passed
+  EXPECT_LT(scripts_of(), 30);
+}
+
 TEST_F(SharedBatch, KeepsItsPlaceBeforeARequestWithAHold) {
   const std::vector<std::string> clients = names(1);
   std::vector<Ask> asks = one_of_each(clients);

@@ -1,7 +1,9 @@
 // Decisions that one thread asks in one turn of its loop leave for Redis together, in one script.
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
+#include <variant>
 
 #include "weir/base/assert.h"
 #include "weir/store/redis/shared_asked.h"
@@ -151,11 +153,26 @@ void SharedLimits::send_batch(Batch& batch) {
   if (!batch.asked.empty()) ask_together(std::exchange(batch.asked, {}));
 }
 
+bool SharedLimits::have_refilled(std::span<const std::shared_ptr<Asked>> all,
+                                 const Epoch& known) const {
+  if (known.seen.size() < kEpochIdBytes + 2) return false;
+  std::int64_t lost_at_us = 0;
+  std::from_chars(known.seen.data() + kEpochIdBytes + 1, known.seen.data() + known.seen.size(),
+                  lost_at_us);
+  if (lost_at_us == 0) return true;
+  const std::int64_t since_us = heard_at_us_.load(std::memory_order_relaxed) - lost_at_us;
+  return std::all_of(all.begin(), all.end(), [&](const std::shared_ptr<Asked>& asked) {
+    return std::all_of(asked->items.begin(), asked->items.end(), [&](const SharedItem& item) {
+      const auto& shape = std::get<meter::BucketShape>(item.rule->shape);
+      return since_us > shape.fill.ns / kNsPerUs + 2;  // whatever is rounded here or there
+    });
+  });
+}
+
 void SharedLimits::ask_together(std::vector<std::shared_ptr<Asked>> all) {
   const Epoch& known = epoch();
   // Where something was lost, the other script knows what that means.
-  const bool is_whole = known.seen.size() == kEpochIdBytes + 2 && known.seen.back() == '0';
-  if (!is_whole) {
+  if (!have_refilled(all, known)) {
     for (const std::shared_ptr<Asked>& asked : all) ask_all(asked, epoch());
     return;
   }

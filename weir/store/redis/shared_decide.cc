@@ -148,6 +148,7 @@ Result<SharedAnswer> SharedLimits::read_decision(const Asked& asked, const Reply
     numbers.push_back(*number);
   }
   learn_epoch(*epoch);
+  heard_at_us_.store(numbers[1], std::memory_order_relaxed);
   return read_numbers(asked, numbers);
 }
 

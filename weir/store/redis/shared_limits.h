@@ -121,6 +121,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   // Valid until this thread asks again.
   const Epoch& epoch() const;
   void learn_epoch(std::string_view epoch);
+  // Whether the buckets of these have refilled since data was last lost, so that one without a
+  // key is full. False as long as that is not known.
+  bool have_refilled(std::span<const std::shared_ptr<Asked>> all, const Epoch& known) const;
   ClientOptions client_options() const;
   void decide_in_redis(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void ask_buckets(std::shared_ptr<Asked> asked);
@@ -187,6 +190,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   Epoch epoch_;
   std::atomic<std::uint64_t> epoch_version_;  // another one with each change
   std::string trouble_;                       // of the last failure
+  std::atomic<std::int64_t> heard_at_us_{0};  // the time of Redis, once something was lost
 
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, by_policy_{0}, turns_{0}, losses_{0},
       servers_{1};
