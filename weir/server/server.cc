@@ -5,31 +5,17 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <thread>
 #include <utility>
 
-#include "weir/server/account_parts.h"
-#include "weir/server/compute.h"
-#include "weir/server/followers.h"
-#include "weir/server/http_front.h"
-#include "weir/server/listeners.h"
-#include "weir/server/loop.h"
-#include "weir/server/pool.h"
-#include "weir/server/recorder.h"
-#include "weir/server/resp_connection.h"
+#include "weir/server/server_impl.h"
 #include "weir/server/server_metrics.h"
-#include "weir/server/throttle_parts.h"
-#include "weir/server/tokens.h"
-#include "weir/store/redis/shared_limits.h"
 
 namespace weir::server {
 namespace {
 
 namespace asio = boost::asio;
 using ErrorNumber = boost::system::error_code;
-
-constexpr auto kTick = std::chrono::milliseconds{100};  // sweeping, and looking at clocks
 
 engine::EngineOptions options_of(const config::Config& config, const Keeper& keeper) {
   engine::EngineOptions options;
@@ -51,264 +37,122 @@ wire::resp::ParserBounds resp_bounds(const config::Bounds& bounds) {
   return parser;
 }
 
+void add(Loop& loop, std::shared_ptr<SocketConnection> connection) {
+  loop.post([connection = std::move(connection)] { connection->start(); });
+}
+
 }  // namespace
 
-struct Server::Impl {
-  Impl(config::Config given, Clock& the_clock, std::unique_ptr<engine::Engine> made, Keeper kept)
-      : config(std::move(given)),
-        clock(the_clock),
-        engine(std::move(made)),
-        keeper(std::move(kept)),
-        tokens(config.auth) {
-    const unsigned count =
-        config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
-    for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
-    engine_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-    tick_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-    pool_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-    bounds.idle = config.bounds.idle;
-    bounds.slow = config.bounds.slow;
-  }
+Server::Impl::Impl(config::Config given, Clock& the_clock, std::unique_ptr<engine::Engine> made,
+                   Keeper kept)
+    : config(std::move(given)),
+      clock(the_clock),
+      engine(std::move(made)),
+      keeper(std::move(kept)),
+      tokens(config.auth) {
+  const unsigned count =
+      config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
+  for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
+  engine_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
+  tick_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
+  pool_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
+  bounds.idle = config.bounds.idle;
+  bounds.slow = config.bounds.slow;
+}
 
-  void welcome(Protocol protocol, Loop& loop, Socket socket) {
-    if (connections.fetch_add(1, std::memory_order_relaxed) >= config.bounds.connections) {
-      connections.fetch_sub(1, std::memory_order_relaxed);
-      return refuse(protocol, std::move(socket));
-    }
-    auto on_close = [this] { connections.fetch_sub(1, std::memory_order_relaxed); };
-    if (protocol == Protocol::kHttp) {
-      add(loop, std::make_shared<HttpConnection>(http->desk(loop), std::move(socket), ++last_id,
-                                                 std::move(on_close)));
-    } else {
-      add(loop, std::make_shared<RespConnection>(loop, std::move(socket), service, bounds, clock,
-                                                 ++last_id, std::move(on_close)));
-    }
+void Server::Impl::welcome(Protocol protocol, Loop& loop, Socket socket) {
+  if (connections.fetch_add(1, std::memory_order_relaxed) >= config.bounds.connections) {
+    connections.fetch_sub(1, std::memory_order_relaxed);
+    return refuse(protocol, std::move(socket));
   }
-  static void add(Loop& loop, std::shared_ptr<SocketConnection> connection) {
-    loop.post([connection = std::move(connection)] { connection->start(); });
+  auto on_close = [this] { connections.fetch_sub(1, std::memory_order_relaxed); };
+  if (protocol == Protocol::kHttp) {
+    add(loop, std::make_shared<HttpConnection>(http->desk(loop), std::move(socket), ++last_id,
+                                               std::move(on_close)));
+  } else {
+    add(loop, std::make_shared<RespConnection>(loop, std::move(socket), service, bounds, clock,
+                                               ++last_id, std::move(on_close)));
   }
-  void refuse(Protocol protocol, Socket socket) {
-    refused.fetch_add(1, std::memory_order_relaxed);
-    const std::string last_words = protocol == Protocol::kHttp
-                                       ? http->too_many_connections(clock.now())
-                                       : "-ERR max number of clients reached\r\n";
-    ErrorNumber ignored;
-    socket.non_blocking(true, ignored);
-    socket.write_some(asio::buffer(last_words), ignored);
-    socket.shutdown(Socket::shutdown_send, ignored);
-  }
+}
 
-  void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
-    if (log) log({level, event, std::move(fields)});
-  }
-  // Says when a part of the world begins to fail and when it works again.
-  void watch(std::string_view part, std::string& known, std::string trouble) const {
-    if (trouble.empty() != known.empty()) {
-      if (trouble.empty()) {
-        say(LogLevel::kInfo, "outage-over", {{"part", std::string(part)}});
-      } else {
-        say(LogLevel::kError, "outage", {{"part", std::string(part)}, {"error", trouble}});
-      }
-    }
-    known = std::move(trouble);
-  }
+void Server::Impl::refuse(Protocol protocol, Socket socket) {
+  refused.fetch_add(1, std::memory_order_relaxed);
+  const std::string last_words = protocol == Protocol::kHttp
+                                     ? http->too_many_connections(clock.now())
+                                     : "-ERR max number of clients reached\r\n";
+  ErrorNumber ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(last_words), ignored);
+  socket.shutdown(Socket::shutdown_send, ignored);
+}
 
-  // --- time: on the first loop
-  void arm_engine_timer(Instant at) {
-    if (at == kForever) return;
-    const Duration wait = std::max(Duration{0}, at - clock.now());
-    engine_timer->expires_after(wait);
-    engine_timer->async_wait([this](const ErrorNumber& error) {
-      if (error) return;
-      engine->advance(clock.now());
-      arm_engine_timer(engine->next_instant());
-    });
+void Server::Impl::start(Server& server) {
+  service = {engine.get(),
+             &server,
+             config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
+                                                        : wire::resp::Seconds::kDragonfly,
+             resp_bounds(config.bounds),
+             bounds.output_bytes,
+             recorder.get(),
+             pool == nullptr ? nullptr : &pool->jobs()};
+  http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
+                                     recorder.get());
+  // Two threads may post in another order than they were told in: what counts is the
+  // engine's next instant when the timer is armed.
+  engine->set_wakeup(
+      [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
+  if (pool != nullptr) {
+    pool->jobs().pools().set_wakeup(
+        [this](Instant) { loops[0]->post([this] { arm_pool_timer(); }); });
+    loops[0]->post([this] { arm_pool_timer(); });
   }
-  void arm_pool_timer() {
-    const Instant at = pool->jobs().pools().next_instant();
-    if (at == kForever) return;
-    pool_timer->expires_after(std::max(Duration{0}, at - clock.now()));
-    pool_timer->async_wait([this](const ErrorNumber& error) {
-      if (error) return;
-      pool->jobs().pools().advance(clock.now());
-      arm_pool_timer();
-    });
-  }
-  void look_after_sampling() {
-    std::shared_ptr<system::sampling::Sampling> counters;
-    Duration window{};
-    {
-      const std::scoped_lock lock(config_lock);
-      if (!config.sampling) return;
-      counters = config.sampling->sampling;
-      window = std::chrono::seconds{config.sampling->spec.formula.window_s};
-    }
-    const Instant now = clock.now();
-    counters->sweep(now);
-    keeper.forget_grants_before(now - window);
-  }
-  void look_after_state() {
-    std::string trouble = keeper.trouble();
-    watch("state", state_trouble, trouble);
-    if (trouble.empty()) {
-      readiness.clear("state");
-    } else {
-      readiness.obstruct("state", std::move(trouble));
-    }
-  }
-  void look_after_compute() {
-    watch("compute", compute_trouble, compute->trouble());
-    std::string warning = compute->parts().feed.warning;
-    if (!warning.empty() && warning != compute_warning) {
-      say(LogLevel::kWarning, "compute", {{"warning", warning}});
-    }
-    compute_warning = std::move(warning);
-  }
-  void tick() {
-    tick_timer->expires_after(kTick);
-    tick_timer->async_wait([this](const ErrorNumber& error) {
-      if (error) return;
-      engine->advance(clock.now());
-      look_after_state();
-      look_after_sampling();
-      if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
-      if (compute != nullptr) look_after_compute();
-      if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
-      if (pool != nullptr) {
-        pool->jobs().pools().advance(clock.now());
-        watch("pools", pool_trouble, pool->trouble());
-      }
-      for (auto& loop : loops) {
-        loop->post([this, &loop = *loop] {
-          loop.for_each(
-              [now = clock.now()](Connection& connection) { connection.check_time(now); });
-        });
-      }
-      tick();
-    });
-  }
+  loops[0]->post([this] { tick(); });
+  // First: an account without policies waits for those of its service.
+  followers.follow(config.contracts, log);
+  listeners.start();
+  for (auto& loop : loops) loop->start();
+  if (shared != nullptr && config.redis->connections == 0) attach_loops();
+}
 
-  void start(Server& server) {
-    service = {engine.get(),
-               &server,
-               config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
-                                                          : wire::resp::Seconds::kDragonfly,
-               resp_bounds(config.bounds),
-               bounds.output_bytes,
-               recorder.get(),
-               pool == nullptr ? nullptr : &pool->jobs()};
-    http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
-                                       recorder.get());
-    // Two threads may post in another order than they were told in: what counts is the
-    // engine's next instant when the timer is armed.
-    engine->set_wakeup(
-        [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
-    if (pool != nullptr) {
-      pool->jobs().pools().set_wakeup(
-          [this](Instant) { loops[0]->post([this] { arm_pool_timer(); }); });
-      loops[0]->post([this] { arm_pool_timer(); });
-    }
-    loops[0]->post([this] { tick(); });
-    // First: an account without policies waits for those of its service.
-    followers.follow(config.contracts, log);
-    listeners.start();
-    for (auto& loop : loops) loop->start();
-    if (shared != nullptr && config.redis->connections == 0) attach_loops();
+void Server::Impl::attach_loops() {
+  for (auto& loop : loops) {
+    redis_loops.push_back(std::make_unique<store::redis::Loop>(loop->context()));
+    shared->attach(*redis_loops.back());
   }
-  // Each loop asks Redis over a connection of its own.
-  void attach_loops() {
+}
+
+Status Server::Impl::stop(Duration patience) {
+  if (std::exchange(stopped, true)) return Done{};
+  readiness.obstruct("server", "it is stopping");
+  followers.stop();
+  if (compute != nullptr) compute->rest();
+  loops[0]->post([this] {
+    listeners.close();
     for (auto& loop : loops) {
-      redis_loops.push_back(std::make_unique<store::redis::Loop>(loop->context()));
-      shared->attach(*redis_loops.back());
+      loop->post(
+          [&loop = *loop] { loop.for_each([](Connection& connection) { connection.drain(); }); });
     }
+  });
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (connections.load() > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
-
-  std::string path() const {
-    const std::scoped_lock lock(config_lock);
-    return config.path;
-  }
-  Status check_tokens(const config::Config& next) const;
-  Status reload();
-
-  Status stop(Duration patience) {
-    if (std::exchange(stopped, true)) return Done{};
-    readiness.obstruct("server", "it is stopping");
-    followers.stop();
-    if (compute != nullptr) compute->rest();
-    loops[0]->post([this] {
-      listeners.close();
-      for (auto& loop : loops) {
-        loop->post(
-            [&loop = *loop] { loop.for_each([](Connection& connection) { connection.drain(); }); });
-      }
-    });
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (connections.load() > 0 && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    engine->set_wakeup(nullptr);
-    if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
-    for (auto& loop : redis_loops) shared->detach(*loop);
-    for (auto& loop : loops) loop->stop();
-    // Answers what is still asked, for nobody to read.
-    shared.reset();
-    engine->set_shared_store(nullptr);
-    if (pool != nullptr) pool->stop();
-    listeners.remove_files();
-    // After the last decision.
-    Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
-    Status computed = compute == nullptr ? Status{Done{}} : compute->stop();
-    Status kept = keeper.end();
-    if (kept) kept = std::move(computed);
-    return kept ? std::move(recorded) : std::move(kept);
-  }
-
-  std::mutex reload_lock;  // held by whoever changes the configuration
-  mutable std::mutex config_lock;
-  config::Config config;
-  Clock& clock;
-  std::unique_ptr<engine::Engine> engine;
-  AccountParts account_parts{[this] {
-    const std::scoped_lock lock(config_lock);
-    return config.accounts;
-  }};
-  ThrottleParts throttle_parts{[this] {
-    const std::scoped_lock lock(config_lock);
-    return config.throttles ? config.throttles->throttles : nullptr;
-  }};
-  AllParts parts{{&account_parts, &throttle_parts}};
-  Keeper keeper;  // after the engine and the parts it reads
-  engine::RestoreReport restored;
-  std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
-  Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning, redis_trouble,
-      pool_trouble;                  // as last said
-  std::unique_ptr<Compute> compute;  // nullptr: none is configured
-  wire::resp::Service service;
-  ConnectionBounds bounds;
-  Tokens tokens;
-  Readiness readiness;
-  Followers followers{clock, [this] { engine->try_waiters(clock.now()); }};
-  std::atomic<std::size_t> connections{0};
-  std::atomic<std::uint64_t> refused{0};
-  std::atomic<std::uint64_t> last_id{0};
-  std::atomic<std::uint64_t> reloads{0};
-  std::atomic<std::uint64_t> failed_reloads{0};
-  bool stopped = false;
-  // Destroyed in reverse: listeners and timers before the loops they live on.
-  std::vector<std::unique_ptr<Loop>> loops;
-  std::unique_ptr<asio::steady_timer> engine_timer;
-  std::unique_ptr<asio::steady_timer> tick_timer;
-  std::unique_ptr<asio::steady_timer> pool_timer;
-  std::unique_ptr<HttpFront> http;
-  std::unique_ptr<store::redis::Loop> redis_loop;
-  std::vector<std::unique_ptr<store::redis::Loop>> redis_loops;  // of the loops, if they are asked
-  std::unique_ptr<store::redis::SharedLimits> shared;            // nullptr: none are configured
-  std::unique_ptr<Pool> pool;                                    // nullptr: none are configured
-  Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
-                        welcome(protocol, loop, std::move(socket));
-                      }};
-};
+  engine->set_wakeup(nullptr);
+  if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
+  for (auto& loop : redis_loops) shared->detach(*loop);
+  for (auto& loop : loops) loop->stop();
+  // Answers what is still asked, for nobody to read.
+  shared.reset();
+  engine->set_shared_store(nullptr);
+  if (pool != nullptr) pool->stop();
+  listeners.remove_files();
+  // After the last decision.
+  Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
+  Status computed = compute == nullptr ? Status{Done{}} : compute->stop();
+  Status kept = keeper.end();
+  if (kept) kept = std::move(computed);
+  return kept ? std::move(recorded) : std::move(kept);
+}
 
 Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock,
                                               StartEmpty start_empty, Log log) {
@@ -414,91 +258,8 @@ std::string Server::definitions_file() const {
   return impl_->config.throttles ? impl_->config.throttles->file : "";
 }
 
-Status Server::reload(std::string_view by) noexcept {
-  Status status = impl_->reload();
-  (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
-  const std::string path = impl_->path();
-  if (status) {
-    impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
-  } else {
-    impl_->say(LogLevel::kError, "reload-refused",
-               {{"config", path}, {"by", std::string(by)}, {"mistakes", status.error().message}});
-  }
-  return status;
-}
-
 Status Server::reopen_recording() {
   return impl_->recorder == nullptr ? Status{Done{}} : impl_->recorder->reopen();
-}
-
-// The sockets stay those of the start, so a file that may do without tokens on its own
-// listeners may not on these.
-Status Server::Impl::check_tokens(const config::Config& next) const {
-  if (!next.auth.empty()) return Done{};
-  for (const config::Address& address : listeners.addresses()) {
-    if (address.is_local()) continue;
-    return bad_argument(fmt::format(
-        "{}: auth is missing, but the server still listens on {}, which can be reached from "
-        "outside, and other listeners need a restart; write 'auth: [ {{ token: ..., role: ... }} "
-        "]', or restart",
-        next.path, address.text()));
-  }
-  return Done{};
-}
-
-Status Server::Impl::reload() {
-  const std::scoped_lock one_at_a_time(reload_lock);
-  Result<config::Config> next = config::load(path());
-  if (!next) return std::move(next).error();
-  if (Status status = check_tokens(*next); !status) return status;
-  const std::vector<std::string_view> keys = config::needs_restart(config, *next);
-  if (Status status = config::keep_throttles(config, *next); !status) return status;
-  if (Status status = config::keep_contracts(config, *next); !status) return status;
-  if (Status status = config::keep_compute(config, *next); !status) return status;
-  if (Status status = config::keep_sampling(config, *next); !status) return status;
-  if (Status status = config::keep_redis(config, *next); !status) return status;
-  if (next->sampling && !config.sampling) {
-    Status status = keeper.keep(*next->sampling->sampling, clock.now());
-    if (!status) return status;
-  }
-  // The only change that somebody outside may refuse goes before the others.
-  const bool changes_pools = config.pools && next->pools && *config.pools != *next->pools &&
-                             config::can_change(*config.pools, *next->pools);
-  if (changes_pools) {
-    if (Status status = pool->change(*next->pools); !status) return status;
-  }
-  if (Status status = engine->swap(next->rules, clock.now()); !status) return status;
-  if (config.throttles && next->throttles) {
-    Status status =
-        next->throttles->throttles->change(config.throttles->spec, next->throttles->spec);
-    if (!status) return status;
-  }
-  // keep_contracts() and the reader of the file have judged them.
-  if (Status status = config::change_contracts(config, *next, clock.now()); !status) return status;
-  if (!keys.empty()) {
-    say(LogLevel::kWarning, "restart-needed",
-        {{"config", next->path}, {"changed", fmt::format("{}", fmt::join(keys, ", "))}});
-  }
-  if (next->sampling) {
-    Result<system::sampling::Rules> rules = system::sampling::make_rules(next->sampling->spec);
-    if (!rules) return std::move(rules).error();
-    next->sampling->sampling->set_rules(std::move(*rules));
-  }
-  engine->try_waiters(clock.now());
-  {
-    const std::scoped_lock lock(config_lock);
-    config.sampling = std::move(next->sampling);
-    config.contracts = std::move(next->contracts);
-    config.accounts = std::move(next->accounts);
-    config.throttles = std::move(next->throttles);
-    if (changes_pools) config.pools = std::move(next->pools);
-    config.rules = next->rules;
-    config.limits_spec = std::move(next->limits_spec);
-    tokens.set(std::move(next->auth));
-  }
-  // Waits for those that end, and so without the lock that requests take.
-  followers.follow(config.contracts, log);
-  return Done{};
 }
 
 Role Server::role_of(std::string_view token) const { return impl_->tokens.role_of(token); }
