@@ -13,8 +13,6 @@
 
 namespace weir::system::throttle {
 
-constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
-
 struct Moment {
   std::int64_t seconds = 0;
   std::int32_t nanos = 0;  // 0 to 999,999,999
@@ -24,18 +22,18 @@ struct Moment {
 
 // Rounds down, so that nanoseconds are never negative.
 constexpr Moment moment_of(Instant at) noexcept {
-  std::int64_t seconds = at.ns / kNanosPerSecond;
-  std::int64_t nanos = at.ns % kNanosPerSecond;
+  std::int64_t seconds = at.ns / kNsPerSecond;
+  std::int64_t nanos = at.ns % kNsPerSecond;
   if (nanos < 0) {
     seconds -= 1;
-    nanos += kNanosPerSecond;
+    nanos += kNsPerSecond;
   }
   return {seconds, static_cast<std::int32_t>(nanos)};
 }
 
 // The nearest Instant.
 constexpr Instant instant_of(Moment at) noexcept {
-  return Instant{saturate(Wide{at.seconds} * kNanosPerSecond + at.nanos)};
+  return Instant{saturate(Wide{at.seconds} * kNsPerSecond + at.nanos)};
 }
 
 // Nanoseconds from `from` to `to`, negative if that is earlier. None: the seconds, or the
@@ -43,7 +41,7 @@ constexpr Instant instant_of(Moment at) noexcept {
 constexpr std::optional<std::int64_t> elapsed_ns(Moment from, Moment to) noexcept {
   std::int64_t ns = 0;
   if (__builtin_sub_overflow(to.seconds, from.seconds, &ns)) return std::nullopt;
-  if (__builtin_mul_overflow(ns, kNanosPerSecond, &ns)) return std::nullopt;
+  if (__builtin_mul_overflow(ns, kNsPerSecond, &ns)) return std::nullopt;
   if (__builtin_add_overflow(ns, std::int64_t{to.nanos} - from.nanos, &ns)) return std::nullopt;
   return ns;
 }

@@ -9,7 +9,7 @@ namespace weir::system::throttle {
 namespace {
 
 // What leaks at most once the product of time and rate leaves 64 bits.
-constexpr std::int64_t kLeakOnOverflow = kMax / kNanosPerSecond;
+constexpr std::int64_t kLeakOnOverflow = kMax / kNsPerSecond;
 
 }  // namespace
 
@@ -25,9 +25,9 @@ std::optional<ScalarBucket> ScalarBucket::make(std::int64_t per_second,
 
 // Whole units. After a second everything has leaked, however long the burst: published so.
 std::int64_t ScalarBucket::leak_for(std::int64_t elapsed) const noexcept {
-  if (elapsed >= kNanosPerSecond) return capacity_;
+  if (elapsed >= kNsPerSecond) return capacity_;
   if (would_overflow(elapsed, capacity_)) return kLeakOnOverflow;
-  return wrapping_product(elapsed, capacity_) / burst_seconds_ / kNanosPerSecond;
+  return wrapping_product(elapsed, capacity_) / burst_seconds_ / kNsPerSecond;
 }
 
 Answer ScalarBucket::claim(std::int64_t units, Moment now) noexcept {
@@ -108,11 +108,10 @@ std::optional<std::int64_t> ScalarBucket::fits_after_ns(std::int64_t units,
   if (units <= free_at(at)) return 0;
   // The level is stored at `decided_`, and one leak from there must free enough.
   const std::int64_t needed = units - (capacity_ - used_);
-  const Wide exact = ceil_div(Wide{needed} * kNanosPerSecond * burst_seconds_, capacity_);
-  std::int64_t elapsed =
-      exact < kNanosPerSecond ? static_cast<std::int64_t>(exact) : kNanosPerSecond;
+  const Wide exact = ceil_div(Wide{needed} * kNsPerSecond * burst_seconds_, capacity_);
+  std::int64_t elapsed = exact < kNsPerSecond ? static_cast<std::int64_t>(exact) : kNsPerSecond;
   // Beyond the 64-bit product less leaks than should, up to the second at which all does.
-  if (elapsed < kNanosPerSecond && leak_for(elapsed) < needed) elapsed = kNanosPerSecond;
+  if (elapsed < kNsPerSecond && leak_for(elapsed) < needed) elapsed = kNsPerSecond;
   // Without a decision so far, the one at `at` starts the clock.
   const std::int64_t passed = decided_ ? elapsed_or_zero_ns(*decided_, at) : 0;
   return std::max<std::int64_t>(0, elapsed - passed);
@@ -120,7 +119,7 @@ std::optional<std::int64_t> ScalarBucket::fits_after_ns(std::int64_t units,
 
 std::int64_t DurationBucket::leak_for(std::int64_t elapsed) const noexcept {
   if (would_overflow(elapsed, per_second_)) return kLeakOnOverflow;
-  return wrapping_product(elapsed, per_second_) / kNanosPerSecond;
+  return wrapping_product(elapsed, per_second_) / kNsPerSecond;
 }
 
 Fault DurationBucket::use(std::int64_t units, Moment now) noexcept {
@@ -166,7 +165,7 @@ std::optional<std::int64_t> DurationBucket::free_after_ns(Moment at) const noexc
   if (capacity_ < 1 || per_second_ < 1 || !decided_) return std::nullopt;
   // The level is stored at `decided_`, and one leak from there must free a unit.
   const std::int64_t needed = used_ - capacity_ + 1;
-  const Wide exact = ceil_div(Wide{needed} * kNanosPerSecond, per_second_);
+  const Wide exact = ceil_div(Wide{needed} * kNsPerSecond, per_second_);
   if (exact > kTermMax) return std::nullopt;
   const auto elapsed = static_cast<std::int64_t>(exact);
   if (leak_for(elapsed) < needed) return std::nullopt;

@@ -132,7 +132,7 @@ class SnapshotReader {
   bool read_moment(Moment& out) {
     std::int64_t nanos = 0;
     if (!read_number(INT64_MIN, INT64_MAX, out.seconds)) return false;
-    if (!next("the nanoseconds") || !read_number(0, kNanosPerSecond - 1, nanos)) return false;
+    if (!next("the nanoseconds") || !read_number(0, kNsPerSecond - 1, nanos)) return false;
     out.nanos = static_cast<std::int32_t>(nanos);
     return true;
   }
