@@ -40,10 +40,17 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
+// In memory where there is such a folder: it need not outlive the machine, and a busy disk would
+// keep it from answering.
+std::filesystem::path folder_for_data() {
+  const std::filesystem::path memory = "/dev/shm";
+  return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+}
+
 }  // namespace
 
 RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(options)) {
-  std::string name = (std::filesystem::temp_directory_path() / "weir-redis-XXXXXX").string();
+  std::string name = (folder_for_data() / "weir-redis-XXXXXX").string();
   WEIR_ASSERT(::mkdtemp(name.data()) != nullptr);
   dir_ = name;
   bool has_started = false;
