@@ -67,13 +67,13 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [ALONE] [APART] [CONCURRENCY] [FIRST])
+# weir_test(NAME SOURCES ... DEPS ... [ALONE] [CONCURRENCY] [FIRST])
 #
 # One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
-# those that measure time and so run beside no other test, APART those whose files use the same names
-# and so are compiled one by one, FIRST those that wait long and so begin before others.
+# those that measure time and so run beside no other test, FIRST those that wait long and so begin
+# before others.
 function(weir_test name)
-  cmake_parse_arguments(ARG "ALONE;APART;CONCURRENCY;FIRST" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;CONCURRENCY;FIRST" "" "SOURCES;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
@@ -83,9 +83,7 @@ function(weir_test name)
     target_link_libraries(${name} PRIVATE fmt::fmt Boost::headers)
     target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
   endif()
-  if(NOT ARG_APART)
-    weir_together(${name})
-  endif()
+  weir_together(${name})
   if(ARG_CONCURRENCY)
     set(label concurrency)
     add_dependencies(concurrency_tests ${name})

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "tests/conformance/fields.h"
 #include "tests/conformance/runner.h"
 #include "weir/system/compute/query_cost.h"
 #include "weir/system/compute/worker.h"
@@ -21,16 +22,12 @@ namespace json = boost::json;
 using compute::Admission;
 using compute::Worker;
 
-std::int64_t number(const json::object& object, std::string_view name) {
-  return object.at(name).to_number<std::int64_t>();
-}
-
 // As published: one queue for all, and no part of it for anybody.
-compute::WorkerSettings settings_of(const json::object& config) {
+compute::WorkerSettings worker_settings_of(const json::object& config) {
   compute::WorkerSettings settings;
-  settings.running = number(config, "run_slots");
-  settings.queue = number(config, "queue_slots");
-  settings.burst.least = settings.burst.most = number(config, "burst");
+  settings.running = number_of(config, "run_slots");
+  settings.queue = number_of(config, "queue_slots");
+  settings.burst.least = settings.burst.most = number_of(config, "burst");
   settings.order = config.at("order").as_string() == "rate_first"
                        ? compute::CheckOrder::kRateFirst
                        : compute::CheckOrder::kQueueFirst;
@@ -55,17 +52,17 @@ std::string shown(const json::value& value) {
   return value.is_null() ? "null" : std::to_string(value.to_number<std::int64_t>());
 }
 
-struct Trace {
-  explicit Trace(const json::object& config) : worker(settings_of(config)) {}
+struct WorkerTrace {
+  explicit WorkerTrace(const json::object& config) : worker(worker_settings_of(config)) {}
 
   Failure allocate(const json::object& step, Instant at) {
     compute::AllocationSet set;
-    set.epoch_time = std::chrono::seconds{number(step, "epoch_s")};
+    set.epoch_time = std::chrono::seconds{number_of(step, "epoch_s")};
     for (const json::value& value : step.at("clusters").as_array()) {
       const json::object& row = value.as_object();
       compute::ClusterAllocation& cluster = set.clusters.emplace_back();
       cluster.cluster = row.at("k").as_string();
-      cluster.units = number(row, "cu");
+      cluster.units = number_of(row, "cu");
       for (const json::value& portal : row.at("portals").as_array()) {
         cluster.portals.emplace_back(portal.as_string());
       }
@@ -75,7 +72,7 @@ struct Trace {
     const auto found = worker.clusters(at);
     if (found.size() != expected.size()) return fmt::format("{} buckets", found.size());
     for (const compute::ClusterReading& row : found) {
-      if (number(expected, row.cluster) == row.interval_ns) continue;
+      if (number_of(expected, row.cluster) == row.interval_ns) continue;
       return fmt::format("interval of {} is {}", row.cluster, row.interval_ns);
     }
     return std::nullopt;
@@ -97,15 +94,15 @@ struct Trace {
     if (said.outcome == compute::QueryOutcome::kAccepted) {
       found += said.is_queued ? " queued" : " running";
       must_be += " " + std::string(expected.at("st").as_string());
-      ids[number(step, "id")] = said.query;
-      numbers[said.query] = number(step, "id");
+      ids[number_of(step, "id")] = said.query;
+      numbers[said.query] = number_of(step, "id");
     }
     if (found == must_be) return std::nullopt;
     return fmt::format("{}, expected {}", found, must_be);
   }
 
   Failure done(const json::object& step, Instant at) {
-    const compute::Ending end = worker.finish(ids.at(number(step, "id")), std::nullopt, at);
+    const compute::Ending end = worker.finish(ids.at(number_of(step, "id")), std::nullopt, at);
     const json::object& expected = step.at("x").as_object();
     const std::string found = fmt::format(
         "start {} tok {}", end.started == 0 ? "null" : std::to_string(numbers.at(end.started)),
@@ -125,11 +122,11 @@ struct Trace {
 
 // Allocations, queries and their ends at instants -> outcomes, hints, tokens, starts.
 Failure run_compute_worker(const json::object& recorded) {
-  Trace trace(recorded.at("config").as_object());
+  WorkerTrace trace(recorded.at("config").as_object());
   const json::array& steps = recorded.at("steps").as_array();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const json::object& step = steps[i].as_object();
-    const Instant at{number(step, "t")};
+    const Instant at{number_of(step, "t")};
     const std::string op(step.at("op").as_string());
     const Failure failure = op == "alloc" ? trace.allocate(step, at)
                             : op == "q"   ? trace.query(step, at)

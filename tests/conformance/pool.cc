@@ -29,11 +29,11 @@ using pool::Dimension;
 
 constexpr double kRatioError = 1e-12;
 
-std::string text(const json::value& value) { return json::serialize(value); }
+std::string json_text(const json::value& value) { return json::serialize(value); }
 
 Failure compare(std::string_view what, const json::value& found, const json::value& expected) {
   if (found == expected) return std::nullopt;
-  return fmt::format("{}: {}, expected {}", what, text(found), text(expected));
+  return fmt::format("{}: {}, expected {}", what, json_text(found), json_text(expected));
 }
 
 // Runs each operation, and says which one failed.
@@ -73,13 +73,13 @@ Failure compare_state(const pool::TypeShares& shares, const std::vector<pool::Jo
         shares.in_flight(i) != row[2].to_number<std::int64_t>()) {
       return fmt::format("{}: ratio {}, {} slots, {} in flight, expected {}", types[i].name,
                          shares.ratio(i), shares.slots(i), shares.in_flight(i),
-                         text(json::value(row)));
+                         json_text(json::value(row)));
     }
   }
   return std::nullopt;
 }
 
-pool::RatioSettings settings_of(const json::object& config) {
+pool::RatioSettings ratio_settings_of(const json::object& config) {
   pool::RatioSettings settings;
   const auto part = [&](std::string_view name, double& value) {
     if (const json::value* found = config.if_contains(name)) value = found->to_number<double>();
@@ -259,7 +259,7 @@ Failure run_pool_ratios(const json::object& recorded) {
     if (error == nullptr) return ratios.error().message;
     return compare("error", kind_of(ratios.error()), *error);
   }
-  pool::TypeShares shares(types, *ratios, settings_of(input.at("config").as_object()));
+  pool::TypeShares shares(types, *ratios, ratio_settings_of(input.at("config").as_object()));
   if (Failure failure = compare_state(shares, types, expected.at("initial").as_object())) {
     return failure;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/conformance/fields.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/system/pool/cost.h"
@@ -24,12 +25,6 @@ inline std::optional<std::int64_t> number_in(const boost::json::object& from,
                                              std::string_view name) {
   const boost::json::value* const found = from.if_contains(name);
   return found == nullptr ? std::nullopt : std::optional(found->to_number<std::int64_t>());
-}
-inline std::int64_t number_of(const boost::json::object& from, std::string_view name) {
-  return from.at(name).to_number<std::int64_t>();
-}
-inline std::string text_of(const boost::json::object& from, std::string_view name) {
-  return std::string(from.at(name).as_string());
 }
 inline Instant instant_of_ms(std::int64_t ms) { return Instant{ms * 1'000'000}; }
 

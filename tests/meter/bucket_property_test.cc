@@ -10,7 +10,7 @@
 #include "weir/meter/bucket.h"
 
 namespace weir::meter {
-namespace {
+namespace bucket_property_test {
 
 // Shapes whose fractions meet often: a unit lasts from a tenth of a nanosecond
 // to thirty, seldom a whole number of them.
@@ -543,5 +543,5 @@ TEST(BucketProperty, AgreesStepByStepWithAModelInWideIntegers) {
   });
 }
 
-}  // namespace
+}  // namespace bucket_property_test
 }  // namespace weir::meter

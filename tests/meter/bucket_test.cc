@@ -12,7 +12,7 @@
 #include "tests/meter/support.h"
 
 namespace weir::meter {
-namespace {
+namespace bucket_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -602,5 +602,5 @@ TEST(MakeBucket, NamesTheBurstAndTheRateOfAFillTooLong) {
                     HasSubstr("write a smaller burst or a higher rate")));
 }
 
-}  // namespace
+}  // namespace bucket_test
 }  // namespace weir::meter

@@ -10,7 +10,7 @@
 #include "weir/meter/log.h"
 
 namespace weir::meter {
-namespace {
+namespace log_property_test {
 
 // What was charged and not given back, when it really was, for ever.
 class Diary {
@@ -369,5 +369,5 @@ TEST(LogProperty, CountsNoLessAtAnEarlierInstant) {
   });
 }
 
-}  // namespace
+}  // namespace log_property_test
 }  // namespace weir::meter

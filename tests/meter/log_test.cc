@@ -9,7 +9,7 @@
 #include "tests/meter/support.h"
 
 namespace weir::meter {
-namespace {
+namespace log_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -443,5 +443,5 @@ TEST(MakeLog, RefusesAWindowOutOfBounds) {
   }
 }
 
-}  // namespace
+}  // namespace log_test
 }  // namespace weir::meter

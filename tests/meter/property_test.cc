@@ -3,7 +3,7 @@
 #include <gtest/gtest-spi.h>
 
 namespace weir::meter {
-namespace {
+namespace property_test {
 
 TEST(Property, SaysHowToRepeatAFailure) {
   const std::string expected = "reproduce with WEIR_SEED=" + std::to_string(property_seed());
@@ -35,5 +35,5 @@ TEST(Property, DrawsBothEndsOfARange) {
   EXPECT_EQ(most, kTermMax);
 }
 
-}  // namespace
+}  // namespace property_test
 }  // namespace weir::meter

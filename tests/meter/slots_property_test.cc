@@ -10,7 +10,7 @@
 #include "weir/meter/slots.h"
 
 namespace weir::meter {
-namespace {
+namespace slots_property_test {
 
 enum class Deed { kTake, kEnd, kEnqueue, kDequeue, kLimit };
 
@@ -158,5 +158,5 @@ TEST(SlotsProperty, AnswerAsWideIntegersDoAndKeepTheirStateWhenTheyRefuse) {
   });
 }
 
-}  // namespace
+}  // namespace slots_property_test
 }  // namespace weir::meter

@@ -8,7 +8,7 @@
 #include "tests/meter/support.h"
 
 namespace weir::meter {
-namespace {
+namespace slots_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -198,5 +198,5 @@ TEST(MakeSlots, RefusesAHoldOutOfBounds) {
   }
 }
 
-}  // namespace
+}  // namespace slots_test
 }  // namespace weir::meter

@@ -11,7 +11,7 @@
 #include "weir/meter/ticker.h"
 
 namespace weir::meter {
-namespace {
+namespace ticker_property_test {
 
 rc::Gen<TickerStart> any_start() {
   return rc::gen::element(TickerStart::kFull, TickerStart::kEmpty);
@@ -344,5 +344,5 @@ TEST(TickIntervalProperty, IsTheNearestWholeNanosecondAndATieIsEven) {
   });
 }
 
-}  // namespace
+}  // namespace ticker_property_test
 }  // namespace weir::meter

@@ -9,7 +9,7 @@
 #include "tests/meter/support.h"
 
 namespace weir::meter {
-namespace {
+namespace ticker_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -369,5 +369,5 @@ TEST(MakeTicker, NamesTheBurstAndTheRateOfAFillTooLong) {
                     HasSubstr("write a smaller burst or a shorter interval")));
 }
 
-}  // namespace
+}  // namespace ticker_test
 }  // namespace weir::meter

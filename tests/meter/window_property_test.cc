@@ -13,7 +13,7 @@
 #include "weir/meter/window.h"
 
 namespace weir::meter {
-namespace {
+namespace window_property_test {
 
 rc::Gen<CalendarUnit> any_unit() {
   return rc::gen::element(CalendarUnit::kDay, CalendarUnit::kWeek, CalendarUnit::kMonth,
@@ -244,5 +244,5 @@ TEST(CalendarProperty, LeavesNoInstantOutAndCountsNoneTwice) {
   });
 }
 
-}  // namespace
+}  // namespace window_property_test
 }  // namespace weir::meter

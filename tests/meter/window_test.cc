@@ -10,7 +10,7 @@
 #include "weir/meter/calendar.h"
 
 namespace weir::meter {
-namespace {
+namespace window_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -329,5 +329,5 @@ TEST(MakeWindow, RefusesALengthOutOfBounds) {
   }
 }
 
-}  // namespace
+}  // namespace window_test
 }  // namespace weir::meter

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kTooBigLine = "Protocol error: too big inline request";
 
 // A command of `count` words that are all "a".
-Command words(std::size_t count) { return Command(count, "a"); }
+Spoken words(std::size_t count) { return Spoken(count, "a"); }
 
 std::string line(std::size_t count) {
   std::string text;
@@ -35,7 +35,7 @@ TEST(ParserBounds, HoldABulkString) {
 
 // Twenty words of the same length and a last one that fills up to `bytes`.
 std::string request_of(std::size_t bytes) {
-  Command command(20, std::string(50'000, 'a'));
+  Spoken command(20, std::string(50'000, 'a'));
   command.emplace_back(10'000, 'b');
   command.back().resize(10'000 + bytes - encoded(command).size(), 'b');
   return encoded(command);

@@ -19,7 +19,7 @@ rc::Gen<std::string> any_word() {
                             '\r', '\n', '$', '*', '1', '0', ' ', '"', '\'', '\\')));
 }
 
-rc::Gen<std::vector<Command>> any_commands() {
+rc::Gen<std::vector<Spoken>> any_commands() {
   return rc::gen::scale(0.2, list_of(rc::gen::nonEmpty(list_of(any_word()))));
 }
 
@@ -49,7 +49,7 @@ std::vector<std::string_view> any_pieces(std::string_view bytes) {
 }
 
 // As redis-cli would write it for a human to paste.
-std::string in_quotes(const Command& command) {
+std::string in_quotes(const Spoken& command) {
   std::string line;
   for (const std::string& word : command) {
     line += line.empty() ? "\"" : " \"";
@@ -65,9 +65,9 @@ std::string in_quotes(const Command& command) {
 
 TEST(ParserProperty, ReadsBackEncodedCommandsInAnyPieces) {
   for_all([] {
-    const std::vector<Command> commands = *any_commands();
+    const std::vector<Spoken> commands = *any_commands();
     std::string bytes;
-    for (const Command& command : commands) {
+    for (const Spoken& command : commands) {
       bytes += *rc::gen::arbitrary<bool>() ? encoded(command) : in_quotes(command);
     }
     RC_ASSERT(hear_in_pieces(any_pieces(bytes)) == (Heard{commands, "", 0}));

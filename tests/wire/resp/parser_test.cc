@@ -27,7 +27,7 @@ constexpr std::string_view kMixed =
 
 TEST(Parser, ReadsAnArrayOfBulkStrings) {
   EXPECT_THAT(hear(kThrottle).commands,
-              ElementsAre(Command{"CL.THROTTLE", "user123", "15", "30", "60"}));
+              ElementsAre(Spoken{"CL.THROTTLE", "user123", "15", "30", "60"}));
 }
 
 TEST(Parser, GivesViewsIntoTheBytes) {
@@ -45,18 +45,18 @@ TEST(Parser, ReadsAPipeline) {
   const Heard heard = hear(bytes);
 
   ASSERT_EQ(heard.commands.size(), 64u);
-  EXPECT_EQ(heard.commands[63], (Command{"GET", "63"}));
+  EXPECT_EQ(heard.commands[63], (Spoken{"GET", "63"}));
   EXPECT_EQ(heard.left, 0u);
 }
 
 TEST(Parser, ReadsInlineCommandsEndedByCrlfOrLf) {
   EXPECT_THAT(hear("PING\r\nECHO hi\n").commands,
-              ElementsAre(Command{"PING"}, Command{"ECHO", "hi"}));
+              ElementsAre(Spoken{"PING"}, Spoken{"ECHO", "hi"}));
 }
 
 TEST(Parser, SkipsEmptyLinesAndEmptyArrays) {
   EXPECT_THAT(hear("\r\n\n  \t\r\n*0\r\n*-1\r\n*-7\r\nPING\r\n").commands,
-              ElementsAre(Command{"PING"}));
+              ElementsAre(Spoken{"PING"}));
 }
 
 TEST(Parser, ConsumesWhatItSkipsEvenIfNoCommandFollows) {
@@ -73,7 +73,7 @@ TEST(Parser, NeedsMoreOfNothing) {
 }
 
 TEST(Parser, ReadsWordsThatHoldAnyBytes) {
-  const Command command{"SET", std::string("\0\r\n*1\r\n$", 8), ""};
+  const Spoken command{"SET", std::string("\0\r\n*1\r\n$", 8), ""};
   EXPECT_THAT(hear(encoded(command)).commands, ElementsAre(command));
 }
 
@@ -132,7 +132,7 @@ TEST(Parser, FindsItsWordsAgainWhenTheBytesHaveMoved) {
   reader.feed("$1\r\n!\r\n");
 
   EXPECT_THAT(reader.heard().commands,
-              ElementsAre(Command{"a", "b", "c"}, Command{"xyz", "uv", "w", "!"}));
+              ElementsAre(Spoken{"a", "b", "c"}, Spoken{"xyz", "uv", "w", "!"}));
 }
 
 TEST(Parser, ForgetsACommandBegunWhenReset) {

@@ -18,11 +18,12 @@
 
 namespace weir::wire::resp {
 
-using Command = std::vector<std::string>;
+// A command as it was sent, word by word.
+using Spoken = std::vector<std::string>;
 
 // What came out of a stream of bytes.
 struct Heard {
-  std::vector<Command> commands;
+  std::vector<Spoken> commands;
   std::string error;     // empty: none
   std::size_t left = 0;  // bytes not consumed
 
@@ -30,7 +31,7 @@ struct Heard {
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Heard& heard) {
-  for (const Command& command : heard.commands) {
+  for (const Spoken& command : heard.commands) {
     out << "[";
     for (const std::string& word : command) out << "<" << word << ">";
     out << "] ";
@@ -49,7 +50,7 @@ inline std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-inline std::string encoded(const Command& command) {
+inline std::string encoded(const Spoken& command) {
   std::string bytes = "*" + std::to_string(command.size()) + "\r\n";
   for (const std::string& word : command) {
     bytes += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
