@@ -26,12 +26,13 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weirConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/weirConfigVersion.cmake"
         DESTINATION "${package_dir}")
 
-# Static archives in the order a linker wants them: users before what they use.
+# weir::weir for those without CMake: static archives in the order a linker wants them, users before
+# what they use.
 set(pc_libraries "")
-foreach(library IN LISTS libraries)
-  get_target_property(type ${library} TYPE)
+foreach(name IN ITEMS base meter engine testing)
+  get_target_property(type weir_${name} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
-    string(PREPEND pc_libraries " -l${library}")
+    string(PREPEND pc_libraries " -lweir_${name}")
   endif()
 endforeach()
 # The file finds its prefix from where it lies, so the package can be moved.
