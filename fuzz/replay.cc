@@ -14,7 +14,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 int main(int count, char** arguments) {
-  LLVMFuzzerTestOneInput(nullptr, 0);
+  const std::uint8_t nothing = 0;
+  LLVMFuzzerTestOneInput(&nothing, 0);
   int seeds = 0;
   for (int i = 1; i < count; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(arguments[i])) {
