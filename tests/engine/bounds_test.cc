@@ -35,6 +35,49 @@ TEST(Engine, RefusesInstantsBeforeTheEpochAndBeyondTheEndOfTime) {
   EXPECT_EQ(engine->keys(), 0u);
 }
 
+// Nothing is due, so next_instant() is kForever: a loop that passes it on must not bring the
+// shards to the end of time, where every bucket has refilled and every hold has expired.
+TEST(Engine, DoesNotAdvanceToWhatIsNoInstant) {
+  auto engine = engine_of(
+      {.limits = {{.name = "rate", .per = {"client"}, .meter = BucketSpec{1, 1h}},
+                  {.name = "slots", .per = {"job"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}}}});
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  ASSERT_EQ(engine->next_instant(), kForever);
+  ASSERT_TRUE(engine->acquire(Ask({{"job", "a"}}), {}, kStart)->allowed());
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(now);
+  }
+  EXPECT_EQ(engine->holds(), 1u);
+  EXPECT_FALSE(engine->decide(client("acme"), kStart)->allowed());
+  EXPECT_EQ(admitted(*engine, client("other"), kStart, 3), 1);
+}
+
+TEST(Engine, AnswersNobodyAtWhatIsNoInstant) {
+  auto engine = engine_of(window_of(1));
+  Inbox inbox;
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  const auto first =
+      engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("first"));
+  ASSERT_TRUE(engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("second")));
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    engine->try_waiters(now);
+    EXPECT_FALSE(engine->cancel_wait(first->ticket, now)) << now;
+  }
+  EXPECT_EQ(engine->waiters(), 2u);
+  EXPECT_TRUE(inbox.texts().empty());
+  EXPECT_TRUE(engine->cancel_wait(first->ticket, kStart));
+}
+
+TEST(Engine, CancelsNoHoldAtWhatIsNoInstant) {
+  auto engine = engine_of(window_of(1));
+  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    EXPECT_EQ(engine->cancel(held->hold, now), HoldState::kActive) << now;
+  }
+  EXPECT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine->cancel(held->hold, kForever), HoldState::kCancelled);
+}
+
 TEST(Engine, InspectsAtTheLastChargeWhenTimeRunsBackwards) {
   auto engine =
       engine_of({.limits = {{.name = "rate", .meter = BucketSpec{.amount = 10, .period = 1s}}}});

@@ -254,6 +254,7 @@ std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
 Instant Engine::next_instant() const noexcept { return impl_->next_instant(); }
 
 void Engine::advance(Instant now) noexcept {
+  if (!is_acceptable(now)) return;
   impl_->expire_holds(now);
   impl_->serve_due(now);
   for (std::size_t i = 0; i < kSweepShards; ++i) {
