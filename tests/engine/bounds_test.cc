@@ -35,6 +35,49 @@ TEST(Engine, RefusesInstantsBeforeTheEpochAndBeyondTheEndOfTime) {
   EXPECT_EQ(engine->keys(), 0u);
 }
 
+// Nothing is due, so next_instant() is kForever: a loop that passes it on must not bring the
+// shards to the end of time, where every bucket has refilled and every hold has expired.
+TEST(Engine, DoesNotAdvanceToWhatIsNoInstant) {
+  auto engine = engine_of(
+      {.limits = {{.name = "rate", .per = {"client"}, .meter = BucketSpec{1, 1h}},
+                  {.name = "slots", .per = {"job"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}}}});
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  ASSERT_EQ(engine->next_instant(), kForever);
+  ASSERT_TRUE(engine->acquire(Ask({{"job", "a"}}), {}, kStart)->allowed());
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(now);
+  }
+  EXPECT_EQ(engine->holds(), 1u);
+  EXPECT_FALSE(engine->decide(client("acme"), kStart)->allowed());
+  EXPECT_EQ(admitted(*engine, client("other"), kStart, 3), 1);
+}
+
+TEST(Engine, AnswersNobodyAtWhatIsNoInstant) {
+  auto engine = engine_of(window_of(1));
+  Inbox inbox;
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  const auto first =
+      engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("first"));
+  ASSERT_TRUE(engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("second")));
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    engine->try_waiters(now);
+    EXPECT_FALSE(engine->cancel_wait(first->ticket, now)) << now;
+  }
+  EXPECT_EQ(engine->waiters(), 2u);
+  EXPECT_TRUE(inbox.texts().empty());
+  EXPECT_TRUE(engine->cancel_wait(first->ticket, kStart));
+}
+
+TEST(Engine, CancelsNoHoldAtWhatIsNoInstant) {
+  auto engine = engine_of(window_of(1));
+  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
+    EXPECT_EQ(engine->cancel(held->hold, now), HoldState::kActive) << now;
+  }
+  EXPECT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine->cancel(held->hold, kForever), HoldState::kCancelled);
+}
+
 TEST(Engine, InspectsAtTheLastChargeWhenTimeRunsBackwards) {
   auto engine =
       engine_of({.limits = {{.name = "rate", .meter = BucketSpec{.amount = 10, .period = 1s}}}});
@@ -73,19 +116,25 @@ TEST(Engine, RefusesANewKeyOfAFullTableAndNamesTheLimit) {
   EXPECT_EQ(remaining(*engine, "first", {}, kStart), 1'000'000 - (2000 - refused));
 }
 
+// Keys of `limit` in the shard of key "x" of `other`, enough to make it grow several times.
+std::vector<std::string> mates_of_x(std::string_view limit, std::string_view other) {
+  const auto shard = [](std::string_view name, std::string_view value) {
+    const Print key = with_value(kSecret, {}, value);
+    return print_for(seed_for(kSecret, name), key).high >> (64 - kShardBitsMax);
+  };
+  std::vector<std::string> mates;
+  for (int i = 0; mates.size() < 120; ++i) {
+    if (shard(limit, std::to_string(i)) == shard(other, "x")) mates.push_back(std::to_string(i));
+  }
+  return mates;
+}
+
 // Prints of one request can share a shard; making room there for one of its keys
 // must not drop the other, which has not been charged yet and so looks unused.
 TEST(Engine, CountsBothKeysOfARequestThatFillOneShard) {
   RuleSetSpec spec{.limits = {{.name = "log", .per = {"a"}, .meter = LogSpec{5, 1h}},
                               {.name = "bucket", .per = {"b"}, .meter = BucketSpec{5, 1h}}}};
-  const auto shard = [](std::string_view limit, std::string_view value) {
-    const Print key = with_value(kSecret, {}, value);
-    return print_for(seed_for(kSecret, limit), key).high >> (64 - kShardBitsMax);
-  };
-  std::vector<std::string> mates;  // keys of "bucket" in the shard of key "x" of "log"
-  for (int i = 0; mates.size() < 120; ++i) {
-    if (shard("bucket", std::to_string(i)) == shard("log", "x")) mates.push_back(std::to_string(i));
-  }
+  const std::vector<std::string> mates = mates_of_x("bucket", "log");
   for (std::size_t filled = 20; filled < mates.size(); ++filled) {
     auto engine = engine_of(spec);
     for (std::size_t i = 0; i < filled; ++i) {
@@ -97,6 +146,76 @@ TEST(Engine, CountsBothKeysOfARequestThatFillOneShard) {
     for (std::size_t i = 0; i < filled; ++i) {
       ASSERT_EQ(remaining(*engine, "bucket", {mates[i]}, kStart), 4) << filled;
     }
+  }
+}
+
+// The log of key "x" has forgotten everything, so making room for the bucket's new key might
+// drop it, and give its runs to the next log.
+TEST(Engine, KeepsTheRunsOfALogWhileItMakesRoomForAnotherKeyOfTheRequest) {
+  RuleSetSpec spec{.limits = {{.name = "bucket", .per = {"b"}, .meter = BucketSpec{5, 1h}},
+                              {.name = "log", .per = {"a"}, .meter = LogSpec{9, 1s}}}};
+  const std::vector<std::string> mates = mates_of_x("bucket", "log");
+  for (std::size_t filled = 20; filled < mates.size(); ++filled) {
+    auto engine = engine_of(spec);
+    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), kStart)->allowed());
+    for (std::size_t i = 0; i < filled; ++i) {
+      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+    }
+    const Instant later = kStart + 2s;
+    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}, {"b", mates[filled]}}), later)->allowed());
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(engine->decide(Ask({{"a", "y"}}).costing(2), later + i * 1ns)->allowed());
+      ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), later + i * 1ns)->allowed());
+    }
+    ASSERT_EQ(remaining(*engine, "log", {"x"}, later + 2ns), 5) << filled << " keys before";
+    ASSERT_EQ(remaining(*engine, "log", {"y"}, later + 2ns), 3) << filled << " keys before";
+  }
+}
+
+// The log of key "x" is the meter nearest to its initial state, so it would make room.
+TEST(Engine, EvictsNoMeterOfARequestThatStartsATicker) {
+  auto engine = engine_of(
+      {.limits = {{.name = "bucket", .per = {"b"}, .meter = BucketSpec{1, 100h}},
+                  {.name = "ticker",
+                   .per = {"c"},
+                   .meter = TickerSpec{.interval = 1h, .start = meter::TickerStart::kEmpty}},
+                  {.name = "log", .per = {"a"}, .meter = LogSpec{9, 1h}}}},
+      {.keys_max = 256, .when_full = WhenFull::kEvict});
+  const std::vector<std::string> mates = mates_of_x("bucket", "log");
+  ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), kStart)->allowed());
+  for (std::size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+  }
+  const Ask ask({{"a", "x"}, {"c", mates_of_x("ticker", "log")[0]}});
+  const auto refused = engine->decide(ask, kStart);
+  ASSERT_EQ(refused->verdict, Verdict::kDenied);
+  EXPECT_EQ(refused->outcomes()[1].remaining, 8);
+  EXPECT_EQ(remaining(*engine, "log", {"x"}, kStart), 8);
+  EXPECT_EQ(engine->keys(), 9u);
+}
+
+// Somebody else waits at "x" when making room for the first waiter's other key moves its slot.
+TEST(Engine, WakesTheNextWaiterAfterItMadeRoomForAnotherKeyOfTheFirst) {
+  RuleSetSpec spec{
+      .limits = {
+          {.name = "bucket", .per = {"b"}, .meter = BucketSpec{5, 1h}},
+          {.name = "slots", .per = {"a"}, .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}}};
+  const std::vector<std::string> mates = mates_of_x("bucket", "slots");
+  for (std::size_t filled = 20; filled < mates.size(); ++filled) {
+    auto engine = engine_of(spec);
+    Inbox inbox;
+    const auto held = engine->acquire(Ask({{"a", "x"}}), {}, kStart);
+    const WaitOptions patient{.deadline = kStart + 1h};
+    ASSERT_TRUE(
+        engine->wait(Ask({{"a", "x"}, {"b", mates[filled]}}), patient, kStart, inbox.as("first")));
+    ASSERT_TRUE(engine->wait(Ask({{"a", "x"}}), patient, kStart, inbox.as("next")));
+    for (std::size_t i = 0; i < filled; ++i) {
+      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+    }
+    ASSERT_EQ(engine->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
+    ASSERT_EQ(inbox.texts(), Texts{"first allowed"});
+    ASSERT_EQ(engine->cancel(inbox.last().hold, kStart + 2s), HoldState::kCancelled);
+    ASSERT_EQ(inbox.texts(), (Texts{"first allowed", "next allowed"})) << filled;
   }
 }
 

@@ -362,6 +362,17 @@ TEST_F(GateTest, KeepsItsSeatAcrossASwap) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
+// What holds it lets it keep its seat, and so its lock and its queue.
+TEST_F(GateTest, KeepsItsSeatThoughItLeavesTheRulesForAWhile) {
+  use({});
+  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->swap(rules_of({.attributes = {"client"}}), kStart));
+  ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
+  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket != 0);
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
 // --- waiting
 
 TEST_F(GateTest, WakesAWaiterWhenSomethingComesBack) {

@@ -208,34 +208,47 @@ Slot* Attempt::slot_for(std::size_t i) {
   return item.slot;
 }
 
-// Slots for all items that have none. Making room for one may drop meters in their
-// initial state and move all others, so those of this plan are pinned meanwhile, by
-// the flag that keeps a slot with waiters, and looked up again afterwards.
-bool Attempt::make_slots() {
-  std::array<bool, kLimitsPerRequestMax> pinned{};
-  bool made = true;
-  for (std::size_t i = 0; made && i < plan_.count; ++i) {
-    if (seat(i) != nullptr) continue;
-    const bool waited_for = has_waiters(i);
-    made = slot_for(i) != nullptr;
-    if (!made || waited_for) continue;
-    pinned[i] = true;
+bool Attempt::needs_slot(std::size_t i) const noexcept {
+  return seat(i) == nullptr && items_[i].slot == nullptr;
+}
+
+// Slots for the items of `needed` that have none. Making room for one may drop other
+// meters and moves those that stay, so all of this plan are pinned before the first is
+// made, by the flag that keeps a slot with waiters, and looked up again at the end.
+// Returns the item for which there was no room, or plan_.count.
+std::size_t Attempt::make_slots(Items needed) {
+  Items pinned;
+  const auto pin = [&](std::size_t i) {
+    pinned.set(i);
     items_[i].slot->set_meta(items_[i].slot->meta() | meta::kWaiters);
+  };
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (items_[i].slot != nullptr && !has_waiters(i)) pin(i);
+  }
+  std::size_t full = plan_.count;
+  for (std::size_t i = 0; full == plan_.count && i < plan_.count; ++i) {
+    if (!needed[i]) continue;
+    if (slot_for(i) == nullptr) {
+      full = i;
+    } else {
+      pin(i);
+    }
   }
   for (std::size_t i = 0; i < plan_.count; ++i) {
     if (seat(i) != nullptr) continue;
     items_[i].slot = table_.find(shard(i), planned(i).print);
     if (pinned[i]) items_[i].slot->set_meta(items_[i].slot->meta() & ~meta::kWaiters);
   }
-  return made;
+  return full;
 }
 
 Status Attempt::charge(bool held) {
   // First everything that can fail, then everything that cannot.
-  for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (seat(i) != nullptr || items_[i].slot != nullptr) continue;
-    if (!make_slots()) return table_full(i);
-    break;
+  Items needed;
+  for (std::size_t i = 0; i < plan_.count; ++i) needed[i] = needs_slot(i);
+  if (needed.any()) {
+    const std::size_t full = make_slots(needed);
+    if (full < plan_.count) return table_full(full);
   }
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
@@ -291,11 +304,12 @@ Error Attempt::logs_full(std::size_t i) const {
 }
 
 void Attempt::start_fresh_tickers() {
+  Items needed;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
-    if (ticker == nullptr || seat(i) != nullptr || items_[i].slot != nullptr) continue;
-    if (ticker->start == meter::TickerStart::kEmpty) slot_for(i);
+    needed[i] = ticker != nullptr && ticker->start == meter::TickerStart::kEmpty && needs_slot(i);
   }
+  if (needed.any()) make_slots(needed);
 }
 
 HoldCharges Attempt::charges() const {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 
 #include "weir/base/decision.h"
@@ -184,12 +185,15 @@ class Attempt {
     std::uint64_t receipt;  // of a gate
   };
 
+  using Items = std::bitset<kLimitsPerRequestMax>;
+
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
   GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat; }
   Shard& shard(std::size_t i) const noexcept { return table_.shard_of(planned(i).print); }
   void look_up(std::size_t i) noexcept;
   Slot* slot_for(std::size_t i);
-  bool make_slots();
+  bool needs_slot(std::size_t i) const noexcept;
+  std::size_t make_slots(Items needed);
   void charge_item(std::size_t i, bool held) noexcept;
   Error table_full(std::size_t i) const;
   Error logs_full(std::size_t i) const;

@@ -91,16 +91,16 @@ void Engine::Impl::take_sample(Local& mine, const Active& rules, std::span<const
   }
 }
 
-// The seat of a gate in force, or a new one.
+// The gate's seat, or a new one. A gate that left the rules has its seat for as long as a
+// hold, a waiter or an old plan refers to it, so that one lock guards it all the time.
 std::shared_ptr<GateSeat> Engine::Impl::seat_of(const std::shared_ptr<Gate>& gate) {
-  if (active != nullptr) {
-    for (const ActiveLimit& limit : active->limits) {
-      if (limit.seat != nullptr && limit.seat->gate == gate) return limit.owned_seat;
-    }
-  }
+  std::erase_if(seats, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<GateSeat>& known = seats[gate.get()];
+  if (std::shared_ptr<GateSeat> seat = known.lock()) return seat;
   auto seat = std::make_shared<GateSeat>();
   seat->gate = gate;
   seat->order = next_seat_order++;
+  known = seat;
   return seat;
 }
 
@@ -254,6 +254,7 @@ std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
 Instant Engine::next_instant() const noexcept { return impl_->next_instant(); }
 
 void Engine::advance(Instant now) noexcept {
+  if (!is_acceptable(now)) return;
   impl_->expire_holds(now);
   impl_->serve_due(now);
   for (std::size_t i = 0; i < kSweepShards; ++i) {

@@ -14,8 +14,10 @@
 //   if (decision && decision->allowed()) ...
 //
 // A refusal is a Decision; an Error means that nothing was decided and nothing
-// charged. Instants lie in [0, 2^62) ns. A `now` earlier than the last charge of
-// the same keys counts as that instant.
+// charged. Instants lie in [0, 2^62) ns. At any other `now`, kForever among them, a
+// call that returns a Result or a Status is an error, and advance(), try_waiters(),
+// cancel() and cancel_wait() do nothing. A `now` earlier than the last charge of the
+// same keys counts as that instant.
 //
 // No exception leaves it: where memory for a few bytes is not to be had, or a
 // callback throws, the process ends.
@@ -180,7 +182,8 @@ class Engine {
   // come back. The answer says how the hold stands; only the first call changes
   // anything.
   Result<HoldState> settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept;
-  // Ends a hold and gives everything back, as far as the meters allow.
+  // Ends a hold and gives everything back, as far as the meters allow. kActive: `now` is
+  // no instant, and nothing has changed.
   HoldState cancel(HoldId hold, Instant now) noexcept;
   // Lets an active hold last `ttl` from now. kActive, or how it has ended.
   Result<HoldState> renew(HoldId hold, Duration ttl, Instant now) noexcept;
@@ -192,7 +195,7 @@ class Engine {
   Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
                          WaitCallback callback) noexcept;
   // Gives up a place in the queue; its callback is not called. False: it has been
-  // answered already.
+  // answered already, or `now` is no instant and the place is kept.
   bool cancel_wait(std::uint64_t ticket, Instant now) noexcept;
 
   // Asks again where decide(), acquire(), peek() or wait() said kElsewhere: limits of this
@@ -228,7 +231,8 @@ class Engine {
   // part in it: everybody who waits is tried.
   void try_waiters(Instant now) noexcept;
 
-  // When the engine wants advance() to be called; kForever: not at all.
+  // When the engine wants advance() to be called; kForever: not at all, which is no
+  // instant to call it with.
   Instant next_instant() const noexcept;
   // Expires holds, answers waiters, sweeps a bounded part of the table.
   void advance(Instant now) noexcept;

@@ -260,6 +260,7 @@ struct Engine::Impl {
   std::shared_ptr<const Active> active;
   std::atomic<std::uint64_t> generation{0};
   std::uint64_t next_seat_order = 1;
+  std::map<const Gate*, std::weak_ptr<GateSeat>> seats;  // a seat keeps its gate's address taken
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string_view> overridden;  // print to limit
   std::map<std::string, std::uint32_t, std::less<>> tally_places;
 

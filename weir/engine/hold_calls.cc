@@ -131,6 +131,7 @@ Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Inst
 }
 
 HoldState Engine::cancel(HoldId hold, Instant now) noexcept {
+  if (!is_acceptable(now)) return impl_->holds.state(hold, Instant{0});
   return *impl_->end_hold(hold, HoldState::kCancelled, {}, now);
 }
 

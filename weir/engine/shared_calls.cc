@@ -338,6 +338,7 @@ void Engine::ask_settle(HoldId hold, std::span<const Cost> actual, Instant now,
 
 void Engine::ask_cancel(HoldId hold, Instant now,
                         std::function<void(Result<HoldState>)> callback) noexcept {
+  if (!is_acceptable(now)) return callback(unacceptable_instant(now));
   impl_->end_shared(hold, HoldState::kCancelled, {}, now, std::move(callback));
 }
 

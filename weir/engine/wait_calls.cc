@@ -192,7 +192,9 @@ void Engine::Impl::serve_everybody(Instant now) {
   deliver(answers);
 }
 
-void Engine::try_waiters(Instant now) noexcept { impl_->serve_everybody(now); }
+void Engine::try_waiters(Instant now) noexcept {
+  if (is_acceptable(now)) impl_->serve_everybody(now);
+}
 
 void Engine::Impl::deliver(const Answers& answers) {
   for (const auto& [callback, answer] : answers) {
@@ -202,6 +204,7 @@ void Engine::Impl::deliver(const Answers& answers) {
 }
 
 bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
+  if (!is_acceptable(now)) return false;
   Impl::Answers answers;
   bool found = false;
   {
