@@ -137,13 +137,16 @@ void SharedLimits::note_failure(const Failure& failure) {
     const std::scoped_lock lock(lock_);
     trouble_ = failure.message;
   }
-  if (breaker_.failed(clock_.now())) turns_.fetch_add(1, std::memory_order_relaxed);
+  const Instant now = clock_.now();
+  if (!breaker_.failed(now)) return;
+  turns_.fetch_add(1, std::memory_order_relaxed);
+  stand_in_.forget(now);  // what has refilled since the outage before
 }
 
 void SharedLimits::note_success() {
   if (!breaker_.succeeded()) return;
   turns_.fetch_add(1, std::memory_order_relaxed);
-  stand_in_.forget();
+  stand_in_.forget(clock_.now());
 }
 
 void SharedLimits::beat() {
@@ -155,12 +158,13 @@ void SharedLimits::beat() {
   const std::array<std::string_view, 2> keys = {epoch_key_, servers_key_};
   const std::array<std::string_view, 5> arguments = {at, id_, known.seen, known.fresh, alive};
   clients_[0]->call(beat_, keys, arguments,
-                    [this](const Answer& answer) {
+                    [this, sent_at = clock_.now()](const Answer& answer) {
                       if (!answer.ok()) {
                         if (is_outage(answer.failure().kind)) note_failure(answer.failure());
                         return;
                       }
-                      note_success();
+                      // A Redis that is too slow for decisions is still out of reach.
+                      if (clock_.now() - sent_at < options_.timeout) note_success();
                       const auto count = answer.reply().at(0).integer();
                       const auto heard = answer.reply().at(1).text();
                       if (heard) learn_epoch(*heard);
