@@ -206,12 +206,15 @@ struct PlainSource final : LeaseSource {
   void answer(std::int64_t units) {
     Drawn drawn;
     drawn.units = units;
-    drawn.now = drawn.here = kFleetStart;
+    drawn.now = drawn.here = now;
+    drawn.stamp_us = stamp_us;
     std::exchange(under_way, {})(drawn);
   }
   void give_back(const LeaseReturn& units, Instant) override { returned += units.units; }
 
   bool is_silent = false;
+  Instant now = kFleetStart;
+  std::int64_t stamp_us = 0;
   DrawCallback under_way;
   std::int64_t returned = 0;
 };
@@ -247,6 +250,41 @@ TEST_F(PlainLeases, TheLeaseLongestUnusedMakesRoom) {
   EXPECT_EQ(source.returned, held);
   EXPECT_EQ(answers, kKeys + 3);
   EXPECT_TRUE(failures.empty());
+}
+
+// A request takes units of one window and is refused elsewhere in the next one, for which others
+// were drawn meanwhile.
+TEST(LeasesOfAWindow, TakeNothingBackFromTheWindowBefore) {
+  const auto rules = *engine::compile({.limits = {leased(engine::WindowSpec{100, 1s}, 30, 1h)}});
+  const engine::Print print{7, 1 << 16};
+  const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, print};
+  PlainSource source;
+  Leases leases(source, "weir:");
+  const auto take = [&](Instant now) {
+    source.now = now;
+    source.stamp_us = now.ns / 1'000'000'000 * 1'000'000;
+    LeaseSaid got;
+    leases.take(item, rules, now, [&](const LeaseSaid& said) { got = said; });
+    EXPECT_TRUE(got.outcome.check.allowed());
+    return LeaseUnits{1, got.stamp_us};
+  };
+  LeaseUnits taken;
+  for (int i = 0; i < 5; ++i) taken = take(kFleetStart);
+  const std::int64_t held = leases.held(print, kFleetStart);
+  ASSERT_GT(held, 1);
+  leases.put_back(print, taken, kFleetStart);
+  EXPECT_EQ(leases.held(print, kFleetStart), held + 1);
+
+  const LeaseUnits withdrawn = leases.withdraw(print, kFleetStart);
+  EXPECT_EQ(withdrawn.units, held + 1);
+  const Instant next = kFleetStart + 1s;
+  take(next);
+  const std::int64_t held_next = leases.held(print, next);
+  leases.put_back(print, taken, next);
+  leases.put_back(print, withdrawn, next);
+  EXPECT_EQ(leases.held(print, next), held_next);
+  EXPECT_EQ(source.returned, 0);
+  EXPECT_EQ(leases.counts(next)[0].expired, static_cast<std::uint64_t>(held + 2));
 }
 
 TEST_F(PlainLeases, WhatADrawBringsAfterTheEndGoesBack) {

@@ -199,6 +199,23 @@ TEST_F(SharedBatch, IsOneScriptAgainOnceItsLimitsHaveRefilledAfterALoss) {
   EXPECT_LT(scripts_of(), 30);
 }
 
+TEST_F(SharedBatch, FindsEverythingUsedAfterASecondLossThoughTheClockWasSetBack) {
+  const std::vector<std::string> clients = names(20);
+  ASSERT_EQ(redis_.ask("FLUSHALL"), "+OK");
+  ask_together(one_of_each(clients));
+  clock_.advance(3h);
+  ask_together(one_of_each(clients));  // tells that hours have passed
+  clock_.advance(-2h);
+  ASSERT_EQ(redis_.ask("FLUSHALL"), "+OK");
+  for (int i = 0; i < 3; ++i) {
+    for (const Result<Decision>& answer : ask_together(one_of_each(clients))) {
+      ASSERT_TRUE(answer) << answer.error().message;
+      EXPECT_EQ(answer->verdict, Verdict::kDenied);
+    }
+  }
+  EXPECT_EQ(server_.limits().counts().losses, 2u);
+}
+
 TEST_F(SharedBatch, KeepsItsPlaceBeforeARequestWithAHold) {
   const std::vector<std::string> clients = names(1);
   std::vector<Ask> asks = one_of_each(clients);

@@ -217,6 +217,32 @@ TEST(SharedFault, OfSlownessIsTimedOutAndCharged) {
   EXPECT_LE(decision->outcomes()[0].remaining, 7);
 }
 
+// Beats have a second, so they are answered while decisions are not. That ends no outage: else
+// each of them would give every key a fresh share.
+TEST(SharedFault, OfSlownessAdmitsOneShareHoweverOftenTheHeartBeats) {
+  RedisServer redis;
+  DelayingProxy proxy(redis.port());
+  SystemClock clock;
+  SharedEngine server(proxy.url(), ten_for_all(Outage::kLocal), clock, {.timeout = 100ms}, true);
+  ASSERT_TRUE(eventually(
+      [&] { return server.acquire(kAny).ok() && server.limits().counts().answered > 0; }));
+  ASSERT_TRUE(eventually([&] { return !server.limits().counts().is_out; }));
+  const std::uint64_t turns = server.limits().counts().turns;
+  proxy.set_delay(150ms);
+  int admitted = 0;
+  const Instant begin = clock.now();
+  while (clock.now() - begin < 3s) {
+    const Result<Decision> decision = server.acquire(kAny);
+    ASSERT_TRUE(decision) << decision.error().message;
+    if (decision->allowed()) ++admitted;
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_GT(admitted, 0);
+  EXPECT_LE(admitted, 10);
+  EXPECT_TRUE(server.limits().counts().is_out);
+  EXPECT_EQ(server.limits().counts().turns, turns + 1);
+}
+
 // --- the clock of Redis
 
 struct ClockCase {

@@ -115,6 +115,40 @@ TEST(SharedHold, IsSettledByAnotherEngine) {
   EXPECT_EQ(second.peek(request)->outcomes()[0].remaining, 7);
 }
 
+// An hourly ticker takes 4.5 * 10^15 hours to make up for that.
+TEST(SharedHold, IsSettledOnceHoweverMuchMoreItTook) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  const RuleSetSpec rules{
+      .limits = {{.name = "bucket",
+                  .unit = "calls",
+                  .meter = engine::BucketSpec{.amount = 10, .period = 24h, .burst = 10},
+                  .shared = engine::SharedSpec{}},
+                 {.name = "ticker",
+                  .unit = "tokens",
+                  .meter = engine::TickerSpec{1, 1h, 10},
+                  .shared = engine::SharedSpec{}}},
+      .units = {{"calls"}, {"tokens"}}};
+  for (const bool has_redis_time : {true, false}) {
+    redis.ask("FLUSHALL");
+    SharedEngine server(redis.url(), rules, clock, patient(), has_redis_time);
+    const engine::Cost estimate[] = {{"calls", 4}, {"tokens", 1}};
+    const engine::Request request{.costs = estimate};
+    const Result<Decision> other = server.acquire(request);
+    const Result<Decision> held = server.acquire(request, {.hold = 1h});
+    ASSERT_TRUE(other && other->allowed());
+    ASSERT_TRUE(held && held->allowed());
+    const engine::Cost actual[] = {{"calls", 1}, {"tokens", std::int64_t{1} << 52}};
+    for (int i = 0; i < 2; ++i) {
+      const Result<HoldState> settled = server.settle(held->hold, actual);
+      ASSERT_TRUE(settled) << settled.error().message;
+      EXPECT_EQ(*settled, HoldState::kSettled);
+      EXPECT_EQ(server.inspect("bucket")->remaining, 5);
+    }
+    EXPECT_LT(server.inspect("ticker")->remaining, 0);
+  }
+}
+
 TEST(SharedHold, OfADeadEngineGivesItsSlotBackWhenItEnds) {
   RedisServer redis;
   testing::ManualClock clock(kStart);

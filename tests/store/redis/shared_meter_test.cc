@@ -107,8 +107,28 @@ TEST(StandIn, RefusesOneKeyMoreThanItsBound) {
   };
   for (std::size_t i = 0; i < kStandInKeysMax; ++i) ASSERT_TRUE(allows(i));
   EXPECT_FALSE(allows(kStandInKeysMax));
-  stand_in.forget();
+  stand_in.forget(Instant{1} + 24h);
   EXPECT_TRUE(allows(kStandInKeysMax));
+}
+
+TEST(StandIn, RemembersFromOneOutageToTheNextWhatHasNotRefilled) {
+  StandIn stand_in;
+  constexpr Instant begin{1'800'000'000'000'000'000};
+  const engine::MeterShape shape = shape_of(engine::BucketSpec{10, 10s, 10});
+  const auto admitted = [&](std::string key, std::int64_t servers, Instant now) {
+    const StandIn::Item item{&shape, std::move(key), 1, false};
+    int count = 0;
+    while (stand_in.take({&item, 1}, servers, now, false)[0].check.allowed()) ++count;
+    return count;
+  };
+  EXPECT_EQ(admitted("a", 1, begin), 10);
+  stand_in.forget(begin + 3s);
+  EXPECT_EQ(admitted("a", 1, begin + 3s), 3);
+  stand_in.forget(begin + 13s);
+  EXPECT_EQ(admitted("a", 1, begin + 13s), 10);
+  // With more servers than before the share is smaller, and still used up.
+  EXPECT_EQ(admitted("a", 2, begin + 13s), 0);
+  EXPECT_EQ(admitted("b", 2, begin + 13s), 5);
 }
 
 TEST(StandIn, TakesFromAllOrNone) {

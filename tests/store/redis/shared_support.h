@@ -64,7 +64,7 @@ inline std::shared_ptr<const engine::RuleSet> compiled(engine::RuleSetSpec spec)
 // One server of a fleet.
 class SharedEngine {
  public:
-  SharedEngine(const std::string& url, engine::RuleSetSpec spec, testing::ManualClock& clock,
+  SharedEngine(const std::string& url, engine::RuleSetSpec spec, Clock& clock,
                SharedOptions options = {}, bool has_redis_time = false)
       : clock_(clock) {
     options.address = *parse_address(url);
@@ -118,7 +118,7 @@ class SharedEngine {
   SharedLimits& limits() { return *limits_; }
 
  private:
-  testing::ManualClock& clock_;
+  Clock& clock_;
   Loop loop_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<SharedLimits> limits_;  // answers what is in flight before the engine ends

@@ -87,7 +87,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
       entry.quiet_until = sent_at + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
-        work.answers.push_back({std::move(waiter.callback), {{}, *failure}});
+        work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
       }
       waiters_.fetch_sub(entry.waiters.size(), std::memory_order_relaxed);
       entry.waiters.clear();
@@ -109,10 +109,10 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
   const Instant now = drawn.here;
   entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
   entry.give_up(entry.lease.expire(now));
-  if (std::holds_alternative<meter::WindowShape>(entry.rule->shape) && !entry.batches.empty() &&
-      entry.batches.back().stamp_us != drawn.stamp_us) {
+  if (entry.is_window() && entry.stamp_us != drawn.stamp_us) {
     entry.give_up(entry.lease.empty());  // of a window that is over
   }
+  entry.stamp_us = drawn.stamp_us;
   entry.heard = {.is_known = true,
                  .is_refused = drawn.is_refused,
                  .now = drawn.now,
@@ -128,6 +128,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
     LeaseSaid said;
     if (waiter.cost <= held) {
       said.outcome = entry.allowed(now, waiter.cost, held);
+      said.stamp_us = entry.stamp_us;
       const std::int64_t at_once = std::min(units, waiter.cost);
       units -= at_once;
       entry.lease.note_use(at_once);

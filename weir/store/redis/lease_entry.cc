@@ -56,13 +56,13 @@ engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
   return {{Verdict::kAllowed, now, 0}, left, left - cost};
 }
 
-void Leases::Entry::add_batch(std::int64_t units, std::int64_t stamp_us, const std::string& epoch) {
+void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us,
+                              const std::string& epoch) {
   // Only windows and logs are told under which instant something was charged.
-  const bool is_stamped =
-      std::holds_alternative<meter::WindowShape>(rule->shape) || engine::is_log(rule->shape);
-  if (!is_stamped) stamp_us = 0;
-  if (batches.empty() || batches.back().stamp_us != stamp_us || batches.back().epoch != epoch) {
-    batches.push_back({0, stamp_us, epoch});
+  const bool is_stamped = is_window() || engine::is_log(rule->shape);
+  if (!is_stamped) charged_us = 0;
+  if (batches.empty() || batches.back().stamp_us != charged_us || batches.back().epoch != epoch) {
+    batches.push_back({0, charged_us, epoch});
     if (batches.size() > kBatchesMax) batches.pop_front();
   }
   // No more than `most` is ever held, and so given back. Both terms are at most 2^62.

@@ -73,6 +73,7 @@ struct Leases::Entry {
         sums(its_sums) {}
 
   const engine::LeaseSpec& terms() const { return *rule->shared->lease; }
+  bool is_window() const { return std::holds_alternative<meter::WindowShape>(rule->shape); }
   // Why `cost` is refused without asking, with `held` units here; nothing: Redis may have it.
   std::optional<engine::SharedOutcome> refusal(Instant now, std::int64_t cost,
                                                std::int64_t held) const;
@@ -82,7 +83,7 @@ struct Leases::Entry {
   Instant here(Instant of_redis) const;
 
   // Notes a draw of which `units` are held now.
-  void add_batch(std::int64_t units, std::int64_t stamp_us, const std::string& epoch);
+  void add_batch(std::int64_t units, std::int64_t charged_us, const std::string& epoch);
   void give_back(std::int64_t units, Work& work);
   void give_up(std::int64_t units);
 
@@ -93,6 +94,7 @@ struct Leases::Entry {
   Lease lease;
   Sums& sums;
   Heard heard;
+  std::int64_t stamp_us = 0;  // of the newest draw; a window's is its begin
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;
   bool is_drawing = false;

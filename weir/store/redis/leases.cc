@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <utility>
 
 #include "weir/store/redis/lease_entry.h"
@@ -40,7 +41,7 @@ Leases::Sums& Leases::sums_of(const std::string& limit) {
 }
 
 Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
-                              engine::SharedOutcome& outcome, Work& work) {
+                              engine::SharedOutcome& outcome, std::int64_t& stamp_us, Work& work) {
   Shard& shard = shard_of(item.print);
   const std::scoped_lock lock(shard.lock);
   const auto found = shard.entries.find(item.print);
@@ -52,6 +53,7 @@ Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
   // Whoever waits for a draw came earlier.
   if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
     outcome = entry.allowed(now, item.cost, held);
+    stamp_us = entry.stamp_us;
     if (entry.lease.is_low(now) && !entry.is_drawing && now >= entry.quiet_until) {
       start_draw(entry, now, work);
     }
@@ -67,10 +69,13 @@ bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
                       std::span<engine::SharedOutcome> outcomes) {
   Work work;
   bool is_decided = true;
+  boost::container::small_vector<std::int64_t, 4> stamps_us(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Took took = take_one(items[i], now, outcomes[i], work);
+    const Took took = take_one(items[i], now, outcomes[i], stamps_us[i], work);
     if (took == Took::kTaken) continue;
-    for (std::size_t j = 0; j < i; ++j) put_back(items[j].print, items[j].cost, now);
+    for (std::size_t j = 0; j < i; ++j) {
+      put_back(items[j].print, {items[j].cost, stamps_us[j]}, now);
+    }
     // What the others would have said is not known.
     is_decided = took == Took::kRefused && items.size() == 1;
     break;
@@ -132,17 +137,18 @@ void Leases::take(const engine::SharedItem& item,
     if (entry == nullptr) {
       work.answers.push_back(
           {std::move(callback),
-           {{}, too_many(item.rule->name, "leases are being drawn", kLeasesMax)}});
+           {{}, 0, too_many(item.rule->name, "leases are being drawn", kLeasesMax)}});
     } else if (const std::int64_t held = entry->lease.held(now);
                entry->waiters.empty() && entry->lease.take(now, item.cost)) {
-      work.answers.push_back({std::move(callback), {entry->allowed(now, item.cost, held), {}}});
+      work.answers.push_back(
+          {std::move(callback), {entry->allowed(now, item.cost, held), entry->stamp_us, {}}});
     } else if (const auto refused = entry->refusal(now, item.cost, held)) {
-      work.answers.push_back({std::move(callback), {*refused, {}}});
+      work.answers.push_back({std::move(callback), {*refused, 0, {}}});
     } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
       waiters_.fetch_sub(1, std::memory_order_relaxed);
       work.answers.push_back(
           {std::move(callback),
-           {{}, too_many(item.rule->name, "requests wait for leases", kLeaseWaitersMax)}});
+           {{}, 0, too_many(item.rule->name, "requests wait for leases", kLeaseWaitersMax)}});
     } else {
       entry->waiters.push_back({item.cost, std::move(callback)});
       if (!entry->is_drawing) start_draw(*entry, now, work);
@@ -151,7 +157,7 @@ void Leases::take(const engine::SharedItem& item,
   run(work, now);
 }
 
-void Leases::put_back(engine::Print print, std::int64_t units, Instant now) {
+void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
   Work work;
   {
     Shard& shard = shard_of(print);
@@ -159,7 +165,8 @@ void Leases::put_back(engine::Print print, std::int64_t units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
-    entry.give_back(entry.lease.put_back(now, units, entry.under_way), work);
+    if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
+    entry.give_back(entry.lease.put_back(now, units.units, entry.under_way), work);
   }
   run(work, now);
 }
@@ -183,13 +190,14 @@ void Leases::surrender(engine::Print print, Instant now) {
   run(work, now);
 }
 
-std::int64_t Leases::withdraw(engine::Print print, Instant now) {
+LeaseUnits Leases::withdraw(engine::Print print, Instant now) {
   Shard& shard = shard_of(print);
   const std::scoped_lock lock(shard.lock);
   const auto found = shard.entries.find(print);
-  if (found == shard.entries.end()) return 0;
-  found->second.give_up(found->second.lease.expire(now));
-  return found->second.lease.empty();
+  if (found == shard.entries.end()) return {};
+  Entry& entry = found->second;
+  entry.give_up(entry.lease.expire(now));
+  return {entry.lease.empty(), entry.stamp_us};
 }
 
 void Leases::start_anew(engine::Print print, std::int64_t units) {

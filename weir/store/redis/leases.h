@@ -39,9 +39,16 @@ constexpr std::size_t kLeaseShards = 64;
 constexpr std::size_t kLeasesMax = 65'536;  // keys; the one longest unused in a shard makes room
 constexpr std::size_t kLeaseWaitersMax = 65'536;  // requests that wait for draws
 
+// Units that are out of their lease, and might come back into it.
+struct LeaseUnits {
+  std::int64_t units = 0;
+  std::int64_t stamp_us = 0;  // of the draw: units of a window are good in that window only
+};
+
 // What a limit said to a request that took from a lease.
 struct LeaseSaid {
   engine::SharedOutcome outcome{};       // if allowed, the units have been taken
+  std::int64_t stamp_us = 0;             // of these units
   std::optional<DrawFailure> failure{};  // nothing was drawn, and there is no outcome
 };
 using LeaseCallback = std::function<void(const LeaseSaid&)>;
@@ -67,15 +74,15 @@ class Leases {
   // Takes one item, or says why not, maybe after a draw.
   void take(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
             Instant now, LeaseCallback callback);
-  // Puts back what take() has given and nobody used.
-  void put_back(engine::Print print, std::int64_t units, Instant now);
+  // Puts back what take() has given and nobody used. Units of a window that is over are given up.
+  void put_back(engine::Print print, LeaseUnits units, Instant now);
 
   std::int64_t held(engine::Print print, Instant now);
   // Gives everything back that is held for a key.
   void surrender(engine::Print print, Instant now);
-  // Takes everything out that is held for a key, and says how much that was. put_back() undoes
-  // it; start_anew() lets it go for good, with all that was heard of the key.
-  std::int64_t withdraw(engine::Print print, Instant now);
+  // Takes everything out that is held for a key. put_back() undoes it; start_anew() lets it go
+  // for good, with all that was heard of the key.
+  LeaseUnits withdraw(engine::Print print, Instant now);
   void start_anew(engine::Print print, std::int64_t units);
   // At the end: gives everything back, and from now on what a draw under way brings too.
   void end(Instant now);
@@ -93,8 +100,9 @@ class Leases {
   enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
 
   Shard& shard_of(engine::Print print) noexcept;
+  // The stamp is set if units are taken.
   Took take_one(const engine::LeasedItem& item, Instant now, engine::SharedOutcome& outcome,
-                Work& work);
+                std::int64_t& stamp_us, Work& work);
   Entry* entry_for(Shard& shard, const engine::SharedItem& item,
                    const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
   bool make_room(Shard& shard, Work& work);

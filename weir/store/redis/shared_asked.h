@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,7 @@ struct SharedLimits::Asked {
   bool is_peek = false;
   bool is_started = true;  // false: it was refused because Redis did not answer in time
   Instant now{};
+  std::uint64_t lossy_version = 0;  // of the epoch when this was sent; 0: nothing was lost
   engine::SharedCallback callback;
 };
 

@@ -1,7 +1,6 @@
 // Decisions that one thread asks in one turn of its loop leave for Redis together, in one script.
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <variant>
 
@@ -155,12 +154,9 @@ void SharedLimits::send_batch(Batch& batch) {
 
 bool SharedLimits::have_refilled(std::span<const std::shared_ptr<Asked>> all,
                                  const Epoch& known) const {
-  if (known.seen.size() < kEpochIdBytes + 2) return false;
-  std::int64_t lost_at_us = 0;
-  std::from_chars(known.seen.data() + kEpochIdBytes + 1, known.seen.data() + known.seen.size(),
-                  lost_at_us);
-  if (lost_at_us == 0) return true;
-  const std::int64_t since_us = heard_at_us_.load(std::memory_order_relaxed) - lost_at_us;
+  if (known.lost_at_us < 0) return false;
+  if (known.lost_at_us == 0) return true;
+  const std::int64_t since_us = heard_at_us_.load(std::memory_order_relaxed) - known.lost_at_us;
   return std::all_of(all.begin(), all.end(), [&](const std::shared_ptr<Asked>& asked) {
     return std::all_of(asked->items.begin(), asked->items.end(), [&](const SharedItem& item) {
       const auto& shape = std::get<meter::BucketShape>(item.rule->shape);

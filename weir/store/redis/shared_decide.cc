@@ -82,6 +82,7 @@ void SharedLimits::decide_in_redis(const SharedAsk& ask, engine::SharedCallback 
 }
 
 void SharedLimits::ask_all(const std::shared_ptr<Asked>& asked, const Epoch& known) {
+  asked->lossy_version = known.lost_at_us > 0 ? known.version : 0;
   boost::container::small_vector<std::string_view, 8> keys = {epoch_key_};
   keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
   std::string hold;
@@ -148,7 +149,7 @@ Result<SharedAnswer> SharedLimits::read_decision(const Asked& asked, const Reply
     numbers.push_back(*number);
   }
   learn_epoch(*epoch);
-  heard_at_us_.store(numbers[1], std::memory_order_relaxed);
+  hear_time(numbers[1], asked.lossy_version);
   return read_numbers(asked, numbers);
 }
 

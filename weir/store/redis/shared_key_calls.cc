@@ -69,20 +69,20 @@ void SharedLimits::reset(const SharedItem& item,
   const std::array<std::string_view, 5> arguments = {at, "", known.seen, known.fresh, blob};
   // What was drawn before is given to nobody any more, or it would come on top. If Redis does
   // not answer, it is as good as before.
-  const std::int64_t drawn =
-      item.rule->shared->lease ? leases_.withdraw(item.print, now) : std::int64_t{0};
+  const LeaseUnits drawn =
+      item.rule->shared->lease ? leases_.withdraw(item.print, now) : LeaseUnits{};
   client().call(reset_, keys, arguments,
                 [this, rules, print = item.print, drawn,
                  callback = std::move(callback)](const Answer& answer) {
                   if (!answer.ok()) {
-                    if (drawn > 0) leases_.put_back(print, drawn, clock_.now());
+                    if (drawn.units > 0) leases_.put_back(print, drawn, clock_.now());
                     return callback(failed(answer.failure()));
                   }
                   note_success();
                   const auto epoch = answer.reply().at(1).text();
                   if (!epoch) return callback(odd_reply("a reset"));
                   learn_epoch(*epoch);
-                  leases_.start_anew(print, drawn);
+                  leases_.start_anew(print, drawn.units);
                   callback(Done{});
                 });
 }

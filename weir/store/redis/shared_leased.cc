@@ -125,7 +125,7 @@ void SharedLimits::put_back(const Mixed& mixed) {
   for (std::size_t i = 0; i < mixed.items.size(); ++i) {
     const LeaseSaid& said = mixed.said[i];
     if (!is_leased(mixed.items[i]) || said.failure || !said.outcome.check.allowed()) continue;
-    leases_.put_back(mixed.items[i].print, mixed.items[i].cost, mixed.now);
+    leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <list>
 #include <random>
 #include <utility>
@@ -24,6 +25,15 @@ std::string random_id() {
   std::random_device random;
   const auto draw = [&] { return static_cast<std::uint64_t>(random()) & 0xffff'ffff; };
   return fmt::format("{:08x}{:08x}", draw(), draw());
+}
+
+// When data was lost, as an epoch says it: its tail, all of it, is a number.
+std::int64_t loss_in(std::string_view epoch) {
+  if (epoch.size() < kEpochIdBytes + 2) return -1;
+  std::int64_t at_us = 0;
+  const char* const end = epoch.data() + epoch.size();
+  const auto read = std::from_chars(epoch.data() + kEpochIdBytes + 1, end, at_us);
+  return read.ec == std::errc{} && read.ptr == end ? at_us : -1;
 }
 
 // Drawn for each state of each epoch, so that a number says which one was meant, and whose.
@@ -57,8 +67,8 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       draw_("draw", draw_script()),
       give_back_("give_back", give_back_script()),
       breaker_(options_.breaker),
-      epoch_{{}, random_id()},
-      epoch_version_(next_version()),
+      epoch_{.seen = {}, .fresh = random_id(), .version = next_version()},
+      epoch_version_(epoch_.version),
       leases_(*this, prefix_),
       timers_(std::make_shared<Timers>()) {
   loop_.run([this] {
@@ -103,16 +113,12 @@ std::string SharedLimits::now_argument() const {
 
 // Each thread keeps a copy, so that nobody waits for anybody in the usual case.
 const SharedLimits::Epoch& SharedLimits::epoch() const {
-  struct Copy {
-    std::uint64_t version = 0;
-    Epoch epoch;
-  };
-  thread_local Copy mine;
+  thread_local Epoch mine;
   if (mine.version != epoch_version_.load(std::memory_order_acquire)) {
     const std::scoped_lock lock(lock_);
-    mine = {epoch_version_.load(std::memory_order_relaxed), epoch_};
+    mine = epoch_;
   }
-  return mine.epoch;
+  return mine;
 }
 
 void SharedLimits::learn_epoch(std::string_view epoch) {
@@ -121,9 +127,21 @@ void SharedLimits::learn_epoch(std::string_view epoch) {
   if (!epoch_.seen.empty() && !epoch.starts_with(epoch_.seen.substr(0, kEpochIdBytes))) {
     losses_.fetch_add(1, std::memory_order_relaxed);
   }
+  if (epoch == epoch_.seen) return;
   epoch_.seen = epoch;
   if (epoch.starts_with(epoch_.fresh)) epoch_.fresh = random_id();
-  epoch_version_.store(next_version(), std::memory_order_release);
+  epoch_.version = next_version();
+  epoch_.lost_at_us = loss_in(epoch);
+  // Its clock may have been set back between one loss and the next, so a time from before says
+  // nothing. Whoever sees the new epoch does not see that time any more.
+  heard_at_us_.store(0, std::memory_order_relaxed);
+  epoch_version_.store(epoch_.version, std::memory_order_release);
+}
+
+void SharedLimits::hear_time(std::int64_t now_us, std::uint64_t version) {
+  if (version == 0) return;
+  const std::scoped_lock lock(lock_);
+  if (version == epoch_.version) heard_at_us_.store(now_us, std::memory_order_relaxed);
 }
 
 // --- outages
@@ -137,13 +155,16 @@ void SharedLimits::note_failure(const Failure& failure) {
     const std::scoped_lock lock(lock_);
     trouble_ = failure.message;
   }
-  if (breaker_.failed(clock_.now())) turns_.fetch_add(1, std::memory_order_relaxed);
+  const Instant now = clock_.now();
+  if (!breaker_.failed(now)) return;
+  turns_.fetch_add(1, std::memory_order_relaxed);
+  stand_in_.forget(now);  // what has refilled since the outage before
 }
 
 void SharedLimits::note_success() {
   if (!breaker_.succeeded()) return;
   turns_.fetch_add(1, std::memory_order_relaxed);
-  stand_in_.forget();
+  stand_in_.forget(clock_.now());
 }
 
 void SharedLimits::beat() {
@@ -155,12 +176,13 @@ void SharedLimits::beat() {
   const std::array<std::string_view, 2> keys = {epoch_key_, servers_key_};
   const std::array<std::string_view, 5> arguments = {at, id_, known.seen, known.fresh, alive};
   clients_[0]->call(beat_, keys, arguments,
-                    [this](const Answer& answer) {
+                    [this, sent_at = clock_.now()](const Answer& answer) {
                       if (!answer.ok()) {
                         if (is_outage(answer.failure().kind)) note_failure(answer.failure());
                         return;
                       }
-                      note_success();
+                      // A Redis that is too slow for decisions is still out of reach.
+                      if (clock_.now() - sent_at < options_.timeout) note_success();
                       const auto count = answer.reply().at(0).integer();
                       const auto heard = answer.reply().at(1).text();
                       if (heard) learn_epoch(*heard);

@@ -117,10 +117,14 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   struct Epoch {
     std::string seen;
     std::string fresh;
+    std::uint64_t version = 0;     // another one with each change
+    std::int64_t lost_at_us = -1;  // when data was lost; 0: never, -1: not known
   };
   // Valid until this thread asks again.
   const Epoch& epoch() const;
   void learn_epoch(std::string_view epoch);
+  // The time of Redis, from an answer to somebody who knew the epoch in this version; 0: of no use.
+  void hear_time(std::int64_t now_us, std::uint64_t version);
   // Whether the buckets of these have refilled since data was last lost, so that one without a
   // key is full. False as long as that is not known.
   bool have_refilled(std::span<const std::shared_ptr<Asked>> all, const Epoch& known) const;
@@ -188,9 +192,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
 
   mutable std::mutex lock_;
   Epoch epoch_;
-  std::atomic<std::uint64_t> epoch_version_;  // another one with each change
+  std::atomic<std::uint64_t> epoch_version_;  // of epoch_
   std::string trouble_;                       // of the last failure
-  std::atomic<std::int64_t> heard_at_us_{0};  // the time of Redis, once something was lost
+  std::atomic<std::int64_t> heard_at_us_{0};  // the time of Redis, heard with this epoch; 0: never
 
   std::atomic<std::uint64_t> asked_{0}, answered_{0}, by_policy_{0}, turns_{0}, losses_{0},
       servers_{1};

@@ -30,8 +30,10 @@ local function read(key)
 end
 
 -- A key lives until its meter is back in its initial state. On a clock of its own a test
--- must not lose it earlier.
+-- must not lose it earlier. A ticker in debt may take longer than instants reach; a number above
+-- 10^17 would reach Redis with an exponent, which it refuses, after other keys were written.
 local function put(key, value, till)
+  till = min(till, EXACT)
   if injected then
     call('SET', key, value, 'PX', 600000 + max(0, ceil((till - now) / 1000)))
   else

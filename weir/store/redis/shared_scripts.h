@@ -38,7 +38,8 @@ namespace weir::store::redis {
 //         window: begin, count; log: used, freed at or -1; slots: in flight, 0)
 std::string_view decide_script();
 
-// The same for one bucket, without a hold, where no data was ever lost; it takes less time.
+// The same for one bucket, without a hold, where no data was lost since before it has refilled;
+// it takes less time.
 //   KEYS  as above
 //   ARGV  now, the epoch as last seen, the blob without its sixth number
 //   reply  0: the epoch is another one, ask decide_script(); else the numbers of the reply above,

@@ -47,6 +47,23 @@ MeterShape share_of(const MeterShape& shape, std::int64_t n) {
   return n <= 1 ? shape : std::visit(Sharer{n}, shape);
 }
 
+StandIn::Meter* StandIn::meter_for(const Item& item, std::int64_t servers, Instant now) {
+  const MeterShape shape = share_of(*item.shape, servers);
+  const auto found = meters_.find(item.key);
+  if (found == meters_.end()) {
+    if (meters_.size() == kStandInKeysMax) return nullptr;
+    return &meters_.emplace(item.key, Meter{shape, engine::initial_words(shape, now)})
+                .first->second;
+  }
+  // There may be more servers than in an outage before, or the limit another one.
+  Meter& meter = found->second;
+  if (meter.shape != shape) {
+    meter.words = engine::reshape(meter.shape, shape, meter.words, logs_, now);
+    meter.shape = shape;
+  }
+  return &meter;
+}
+
 boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span<const Item> items,
                                                                        std::int64_t servers,
                                                                        Instant now, bool is_peek) {
@@ -56,13 +73,7 @@ boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span
   const std::scoped_lock lock(lock_);
   for (const Item& item : items) {
     engine::SharedOutcome& outcome = outcomes.emplace_back();
-    auto found = meters_.find(item.key);
-    if (found == meters_.end() && meters_.size() < kStandInKeysMax) {
-      Meter fresh{share_of(*item.shape, servers)};
-      fresh.words = engine::initial_words(fresh.shape, now);
-      found = meters_.emplace(item.key, fresh).first;
-    }
-    Meter* const meter = found == meters_.end() ? nullptr : &found->second;
+    Meter* const meter = meter_for(item, servers, now);
     meters.push_back(meter);
     if (meter == nullptr) {
       outcome.check = {Verdict::kDenied, kForever, item.cost};
@@ -88,10 +99,14 @@ boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span
   return outcomes;
 }
 
-void StandIn::forget() {
+void StandIn::forget(Instant now) {
   const std::scoped_lock lock(lock_);
-  for (const auto& [key, meter] : meters_) engine::release(meter.shape, meter.words, logs_);
-  meters_.clear();
+  std::erase_if(meters_, [&](const auto& entry) {
+    const Meter& meter = entry.second;
+    if (!engine::is_initial(meter.shape, meter.words, logs_, now)) return false;
+    engine::release(meter.shape, meter.words, logs_);
+    return true;
+  });
 }
 
 }  // namespace weir::store::redis

@@ -1,9 +1,9 @@
 // Stand-in: decides shared limits alone while the store cannot be asked.
 //
 // Each server of the fleet takes its share: with n of them a bucket refills an n-th as fast
-// and holds an n-th, rounded down, of the burst; at least 1. What it has seen starts anew with each
-// outage, because nobody knows what the store would say: an outage may admit one burst more than
-// the limit has.
+// and holds an n-th, rounded down, of the burst; at least 1. A key begins unused, because nobody
+// knows what the store would say: an outage may admit one burst more than the limit has. What
+// was used is remembered until it has refilled, however often the store comes and goes meanwhile.
 //
 // Slots are not decided here: whether work elsewhere has ended, nobody can know.
 //
@@ -42,14 +42,17 @@ class StandIn {
   boost::container::small_vector<engine::SharedOutcome, 4> take(std::span<const Item> items,
                                                                 std::int64_t servers, Instant now,
                                                                 bool is_peek);
-  // The outage is over.
-  void forget();
+  // An outage begins or ends: drops the keys that are back in their initial state.
+  void forget(Instant now);
 
  private:
   struct Meter {
     engine::MeterShape shape;
     engine::Words words{};
   };
+
+  // Nothing: there are too many.
+  Meter* meter_for(const Item& item, std::int64_t servers, Instant now);
 
   std::mutex lock_;
   std::map<std::string, Meter> meters_;
