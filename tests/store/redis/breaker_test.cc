@@ -44,6 +44,19 @@ TEST(Breaker, LetsOneProbeThroughAtATime) {
   EXPECT_TRUE(breaker.may_ask(kStart + 300ms));
 }
 
+TEST(Breaker, ProbesAtOnceWhenTheStoreWasHeardOf) {
+  Breaker breaker = opened();
+  for (int i = 0; i < 3; ++i) breaker.failed(kStart);
+  for (int i = 0; i < 5; ++i) breaker.may_ask(kStart + 400ms * i);  // now 200 to 400 ms apart
+  const Instant heard = kStart + 1610ms;
+  EXPECT_FALSE(breaker.may_ask(heard));
+  breaker.heard_of(heard);
+  EXPECT_TRUE(breaker.is_open());
+  EXPECT_TRUE(breaker.may_ask(heard));
+  EXPECT_FALSE(breaker.may_ask(heard + 49ms));
+  EXPECT_TRUE(breaker.may_ask(heard + 100ms));
+}
+
 TEST(Breaker, ClosesWithASuccessAndSaysSoOnce) {
   Breaker breaker = opened();
   for (int i = 0; i < 3; ++i) breaker.failed(kStart);

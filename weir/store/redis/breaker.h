@@ -4,7 +4,7 @@
 // but for one probe at a time, the first after `probe_first`, then at doubling jittered
 // distances up to `probe_last`. A success, of a probe or of a request that was still under
 // way, closes it. A failed probe keeps it open; a probe that is never reported counts as
-// failed when the next one is due.
+// failed when the next one is due. A sign of life that is no success makes a probe due at once.
 //
 //   if (!breaker.may_ask(now)) return by_outage_policy();
 //   ... ask ...
@@ -63,6 +63,13 @@ class Breaker {
     probe_at_ = now + backoff_.next();
     is_open_.store(true, std::memory_order_relaxed);
     return true;
+  }
+
+  // The store was heard of: the next one who asks is the probe, and others follow soon.
+  void heard_of(Instant now) {
+    const std::lock_guard lock(mutex_);
+    backoff_.reset();
+    probe_at_ = now;
   }
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }

@@ -75,7 +75,10 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
     heart_ = std::make_unique<Timer>(loop_);
     ClientOptions first = client_options();
     // Whoever waits for Redis to come back is not kept waiting for the next beat.
-    first.on_up = [this] { beat(); };
+    first.on_up = [this] {
+      breaker_.heard_of(clock_.now());
+      beat();
+    };
     clients_.push_back(make_client(loop_, std::move(first)));
     while (clients_.size() < std::min(options_.connections, kConnectionsMax)) {
       clients_.push_back(make_client(loop_, client_options()));
@@ -182,7 +185,11 @@ void SharedLimits::beat() {
                         return;
                       }
                       // A Redis that is too slow for decisions is still out of reach.
-                      if (clock_.now() - sent_at < options_.timeout) note_success();
+                      if (clock_.now() - sent_at < options_.timeout) {
+                        note_success();
+                      } else {
+                        breaker_.heard_of(clock_.now());
+                      }
                       const auto count = answer.reply().at(0).integer();
                       const auto heard = answer.reply().at(1).text();
                       if (heard) learn_epoch(*heard);
