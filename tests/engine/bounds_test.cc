@@ -116,6 +116,23 @@ TEST(Engine, RefusesANewKeyOfAFullTableAndNamesTheLimit) {
   EXPECT_EQ(remaining(*engine, "first", {}, kStart), 1'000'000 - (2000 - refused));
 }
 
+// It could not remember when it began to fill, and would promise a later instant each time.
+TEST(Engine, RefusesATickerThatBeginsEmptyInAFullTable) {
+  auto engine = engine_of(
+      {.limits = {{.name = "window", .per = {"client"}, .meter = WindowSpec{1, 1h}},
+                  {.name = "ticker",
+                   .per = {"job"},
+                   .meter = TickerSpec{.interval = 1s, .start = meter::TickerStart::kEmpty}}}},
+      {.keys_max = 1});
+  for (int i = 0; i < 10'000; ++i) (void)engine->decide(client(std::to_string(i)), kStart);
+  ASSERT_EQ(engine->keys(), 256u);  // one in each shard
+  const auto answer = engine->decide(Ask({{"job", "a"}}), kStart);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kExhausted);
+  EXPECT_NE(answer.error().message.find("'ticker'"), std::string::npos);
+  EXPECT_TRUE(engine->peek(Ask({{"job", "a"}}), kStart));
+}
+
 // Keys of `limit` in the shard of key "x" of `other`, enough to make it grow several times.
 std::vector<std::string> mates_of_x(std::string_view limit, std::string_view other) {
   const auto shard = [](std::string_view name, std::string_view value) {

@@ -68,11 +68,18 @@ class Bucket : public Meter {
   std::int64_t capacity() const override { return burst_; }
   bool is_initial(Instant now) const override { return level_at(now) == full(); }
   void reshape(const MeterSpec& to, Instant now) override {
-    const Exact used = ceil_of(full() - level_at(now), period_);
+    const Exact parts = full() - level_at(now);
+    const Exact used = ceil_of(parts, period_);
+    const Bucket before = *this;
     set(std::get<BucketSpec>(to));
+    at_ = now;
+    if (Exact{before.amount_} * period_ == Exact{amount_} * before.period_) {
+      // The same rate, so what is used is kept to its last part.
+      level_ = full() - parts * period_ / before.period_;
+      return;
+    }
     // No debt is remembered for longer than 2^62 ns.
     level_ = full() - std::min(Exact{used * period_}, Exact{Exact{kTermMax} * amount_});
-    at_ = now;
   }
   std::unique_ptr<Meter> copy() const override { return std::make_unique<Bucket>(*this); }
 

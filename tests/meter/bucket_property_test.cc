@@ -345,6 +345,30 @@ TEST(BucketProperty, KeepsUnitsInUseRoundedUpWhenItsShapeChanges) {
   });
 }
 
+// However often the burst changes, even while a start is booked or the use is a debt.
+TEST(BucketProperty, RefillsAsIfUntouchedWhileOnlyItsBurstChanges) {
+  for_all([] {
+    BucketShape shape = *any_bucket();
+    const Lived life = *lived(shape);
+    const Wide used_before = used_parts(shape, life.state, life.at);
+    BucketState state = life.state;
+    Instant now = life.at;
+    const Exact most = (Exact{shape.num} * kTermMax - 1) / shape.den;
+    for (const std::int64_t gap_ns : *list_of(rc::gen::oneOf(between(0, 40), extreme_term()))) {
+      now = instant_within(Exact{now.ns} + gap_ns);
+      const std::int64_t burst = *rc::gen::oneOf(between(1, 8), extreme_term());
+      const BucketShape other =
+          make_bucket(shape.num, Duration{shape.den},
+                      std::min(burst, std::max<std::int64_t>(1, nearest(most))))
+              .value();
+      state = reshape(shape, other, state, now);
+      shape = other;
+      const Wide gained = Wide{now.ns - life.at.ns} * shape.num;
+      RC_ASSERT(used_parts(shape, state, now) == std::max(Wide{0}, used_before - gained));
+    }
+  });
+}
+
 // Time running backwards.
 
 TEST(BucketProperty, CountsAnEarlierInstantAsNoTimePassed) {
@@ -407,6 +431,10 @@ class ExactBucket {
   void charge(Instant now, std::int64_t cost) { full_at_ = charged(now, cost); }
   void give_back(std::int64_t amount) { full_at_ -= Exact{amount} * shape_.den; }
   void reshape(const BucketShape& to, Instant now) {
+    if (std::pair(shape_.num, shape_.den) == std::pair(to.num, to.den)) {
+      shape_ = to;
+      return;
+    }
     const Exact units = nearest(units_used(now));
     shape_ = to;
     full_at_ = parts_at(now) + units * to.den;

@@ -461,6 +461,13 @@ TEST(Bucket, RoundsUnitsInUseUpWhenItsShapeChanges) {
       take(wider, reshape(kOnePerSecond, wider, state, later), later + 100ms - 1ns, 97).allowed());
 }
 
+TEST(Bucket, KeepsFractionsInUseWhenOnlyItsBurstChanges) {
+  const BucketShape wider = make_bucket(1, 1s, 100).value();
+  const BucketState state = taken(kOnePerSecond, kStart, 4);
+
+  EXPECT_EQ(reshape(kOnePerSecond, wider, state, kStart + 500ms), state);
+}
+
 TEST(Bucket, TurnsUseAboveANewBurstIntoDebt) {
   const BucketShape narrower = make_bucket(1, 1s, 2).value();
   const BucketState state = taken(kOnePerSecond, kStart, 5);

@@ -303,13 +303,16 @@ Error Attempt::logs_full(std::size_t i) const {
                       planned(i).limit->name)};
 }
 
-void Attempt::start_fresh_tickers() {
+Status Attempt::start_fresh_tickers() {
   Items needed;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
     needed[i] = ticker != nullptr && ticker->start == meter::TickerStart::kEmpty && needs_slot(i);
   }
-  if (needed.any()) make_slots(needed);
+  if (needed.none()) return Done{};
+  const std::size_t full = make_slots(needed);
+  if (full < plan_.count) return table_full(full);
+  return Done{};
 }
 
 HoldCharges Attempt::charges() const {

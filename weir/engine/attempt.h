@@ -149,8 +149,9 @@ class Attempt {
   // The request is refused for good: tells the gates that have refused it themselves.
   void tell_refused() noexcept;
 
-  // A meter that starts empty begins to fill when it is first asked.
-  void start_fresh_tickers();
+  // A meter that starts empty begins to fill when it is first asked. An error: there is
+  // no room for one, so it would begin anew with every request.
+  Status start_fresh_tickers();
 
   // When the charged work starts: now(), or the booked start.
   Instant start() const noexcept { return start_; }

@@ -318,7 +318,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
                       attempt.find_booking(attempt.now() + asked.book_within);
   if (mode == Mode::kPeek || !(attempt.passes() || booked)) {
     if (mode != Mode::kPeek) {
-      attempt.start_fresh_tickers();
+      if (Status started = attempt.start_fresh_tickers(); !started) return started;
       // Who only tries may yet wait; `never` is the last word for everybody.
       if (mode != Mode::kTry || !attempt.may_pass_later()) attempt.tell_refused();
     }

@@ -196,10 +196,12 @@ constexpr BucketState give_back(const BucketShape& shape, BucketState state, Ins
   return {Instant{full_at_ns}, parts};
 }
 
-// The same use under another shape: units in use are kept, rounded up. A use
-// larger than the new burst becomes debt.
+// The same use under another shape. At the same rate it is kept exactly, since it is
+// refilled at the same instant whatever the burst; otherwise units in use are kept,
+// rounded up. A use larger than the new burst becomes debt.
 constexpr BucketState reshape(const BucketShape& from, const BucketShape& to, BucketState state,
                               Instant now) noexcept {
+  if (from.num == to.num && from.den == to.den) return state;
   const std::int64_t units = used(from, state, now);
   if (units == 0) return {};
   const Wide span = Wide{units} * to.den;
