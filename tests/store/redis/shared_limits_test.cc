@@ -405,6 +405,34 @@ TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
   EXPECT_TRUE(server.acquire(kAny)->allowed());
 }
 
+// The stand-in has given everything out, and refuses; Redis has two left, and charges too late.
+TEST(SharedOutage, GivesBackTooLateWhatTheStandInRefused) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  const RuleSetSpec rules{
+      .limits = {{.name = "calls",
+                  .meter = engine::BucketSpec{.amount = 1, .period = 24h, .burst = 3},
+                  .shared = engine::SharedSpec{Outage::kLocal}}}};
+  SharedEngine server(redis.url(), rules, here, {.timeout = 200ms}, true);
+  ASSERT_TRUE(server.acquire(kAny)->allowed());
+  redis.pause();
+  const engine::Cost three[] = {{"requests", 3}};
+  ASSERT_TRUE(server.acquire({.costs = three})->allowed());  // all that the stand-in has
+  const Result<Decision> refused = server.acquire(kAny, {.hold = 1h});
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_FALSE(refused->allowed());
+  redis.resume();
+  // Redis refuses the three, which it does not have, and takes the one late: then it is given
+  // back, and of the hold is left how it ended.
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    const Result<engine::Inspection> level = server.inspect("calls");
+    return level && level->remaining == 2 &&
+           redis.ask("EVAL \"return #redis.call('KEYS','*:hold:*')\" 0") == ":1";
+  }));
+}
+
 TEST(SharedOutage, WithALossOfDataLeavesMetersFullyUsed) {
   RedisServer redis;
   testing::ManualClock clock(kStart);
