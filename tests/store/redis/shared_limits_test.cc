@@ -247,6 +247,26 @@ TEST(SharedKey, OfSomebodyElseIsANamedErrorAndNothingIsCharged) {
   EXPECT_EQ(decision->outcome("calls")->remaining, 9);
 }
 
+TEST(SharedKey, OfTheEpochHasANumberAtItsEnd) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  const std::string key = "weir:1:{weir}:epoch";
+  for (const std::string foreign :
+       {"hello", "0123456789abcdef:", "0123456789abcdef:hello", "0123456789abcdef:12x",
+        "0123456789abcdef:-5", "0123456789abcdef:1e9", "0123456789abcdef:12345678901234567",
+        "0123456789abcdef0"}) {
+    redis.ask("SET " + key + " " + foreign);
+    SharedEngine server(redis.url(), ten_an_hour(Outage::kAllow), clock, patient());
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_FALSE(decision) << foreign;
+    EXPECT_THAT(decision.error().message, HasSubstr("key '" + key + "'"));
+    EXPECT_THAT(decision.error().message, HasSubstr("weir did not write"));
+  }
+  redis.ask("SET " + key + " 0123456789abcdef:0");
+  SharedEngine server(redis.url(), ten_an_hour(Outage::kAllow), clock, patient());
+  EXPECT_EQ(admitted(server, 1), 1);
+}
+
 // Buckets alone have scripts of their own, for one and for several.
 TEST(SharedKey, OfSomebodyElseIsFoundByTheScriptsForBucketsToo) {
   RedisServer redis;
