@@ -12,6 +12,7 @@
 #include "tests/server/http_client.h"
 #include "tests/server/shared_support.h"
 #include "tests/server/support.h"
+#include "tests/support/delaying_proxy.h"
 #include "tests/support/process.h"
 #include "tests/support/sanitizer.h"
 #include "weir/testing/redis_server.h"
@@ -133,8 +134,8 @@ struct LeasingFleet : ServerTest {
   void begin(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       std::ofstream(file(i)) << "listen: { resp: \"unix:" << socket(i)
-                             << "\" }\nthreads: 1\nredis: { url: \"" << redis.url()
-                             << "\", timeout: 100ms }\nlimits: [ { name: calls, bucket: { rate: "
+                             << "\" }\nthreads: 1\nredis: { url: \"" << proxy.url()
+                             << "\", timeout: 300ms }\nlimits: [ { name: calls, bucket: { rate: "
                                 "200/s, burst: 50 }, store: redis, lease: { most: 10, length: "
                                 "500ms } } ]\n";
       servers.push_back(launch(i));
@@ -224,6 +225,7 @@ struct LeasingFleet : ServerTest {
   static constexpr double kSlowness = kSanitized ? 10 : 1;
 
   RedisServer redis{{.keeps_data = true}};
+  DelayingProxy proxy{redis.port()};
   std::vector<std::unique_ptr<Process>> servers;
   std::vector<std::thread> clients;
   std::atomic<bool> is_over{false};
@@ -241,9 +243,11 @@ void survive_everything(LeasingFleet& fleet) {
   fleet.servers[0] = fleet.launch(0);
   fleet.expect_normal("it is back");
 
+  // Well past the end of its lease.
+  const SteadyTime stopped = std::chrono::steady_clock::now();
   fleet.servers[1]->signal(SIGSTOP);
   fleet.expect_normal("another one was stopped");
-  std::this_thread::sleep_for(700ms);  // past the end of its lease
+  std::this_thread::sleep_until(stopped + 5s);
   fleet.servers[1]->signal(SIGCONT);
   fleet.expect_normal("it goes on");
 
@@ -252,9 +256,14 @@ void survive_everything(LeasingFleet& fleet) {
   fleet.expect_normal("Redis was killed and came back");
 
   fleet.redis.pause();
-  std::this_thread::sleep_for(700ms);
+  std::this_thread::sleep_for(5s);
   fleet.redis.resume();
   fleet.expect_normal("Redis was stopped for a while");
+
+  fleet.proxy.set_delay(50ms);
+  fleet.expect_normal("the network became slow");
+  fleet.proxy.set_delay(0ms);
+  fleet.expect_normal("the network is fast again");
 
   fleet.redis.kill();
   fleet.redis.forget();

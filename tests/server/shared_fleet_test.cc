@@ -125,6 +125,30 @@ struct FleetOf : Fleet {
     for (const int number : left) EXPECT_EQ(process(number).wait(), 0);
   }
 
+  void run_while_one_stands_still(int count) {
+    run(count, [&] {
+      process(0).signal(SIGSTOP);
+      std::this_thread::sleep_for(5s);
+      process(0).signal(SIGCONT);
+    });
+  }
+  void run_while_redis_stands_still(int count) {
+    run(count, [&] {
+      redis.pause();
+      std::this_thread::sleep_for(5s);
+      redis.resume();
+    });
+  }
+  void run_over_a_slow_network(int count) {
+    DelayingProxy proxy(redis.port());
+    url = proxy.url();
+    run(count, [&] {
+      proxy.set_delay(50ms);
+      EXPECT_TRUE(admits(50));
+      proxy.set_delay(0ms);
+    });
+  }
+
   std::string url;  // empty: that of Redis
 };
 
@@ -137,21 +161,11 @@ TEST_F(FleetOf, FiveThroughTheDeathOfOne) {
       {1, 2, 3, 4});
 }
 
-TEST_F(FleetOf, FiveWhileOneStandsStill) {
-  run(5, [&] {
-    process(0).signal(SIGSTOP);
-    std::this_thread::sleep_for(5s);
-    process(0).signal(SIGCONT);
-  });
-}
+TEST_F(FleetOf, TwoWhileOneStandsStill) { run_while_one_stands_still(2); }
+TEST_F(FleetOf, FiveWhileOneStandsStill) { run_while_one_stands_still(5); }
 
-TEST_F(FleetOf, FiveWhileRedisStandsStill) {
-  run(5, [&] {
-    redis.pause();
-    std::this_thread::sleep_for(5s);
-    redis.resume();
-  });
-}
+TEST_F(FleetOf, TwoWhileRedisStandsStill) { run_while_redis_stands_still(2); }
+TEST_F(FleetOf, FiveWhileRedisStandsStill) { run_while_redis_stands_still(5); }
 
 TEST_F(FleetOf, FiveThroughARestartOfRedis) {
   run(5, [&] {
@@ -170,15 +184,8 @@ TEST_F(FleetOf, FiveThroughALossOfAllData) {
   });
 }
 
-TEST_F(FleetOf, FiveOverASlowNetwork) {
-  DelayingProxy proxy(redis.port());
-  url = proxy.url();
-  run(5, [&] {
-    proxy.set_delay(50ms);
-    EXPECT_TRUE(admits(50));
-    proxy.set_delay(0ms);
-  });
-}
+TEST_F(FleetOf, TwoOverASlowNetwork) { run_over_a_slow_network(2); }
+TEST_F(FleetOf, FiveOverASlowNetwork) { run_over_a_slow_network(5); }
 
 // Everything in a row, to two.
 TEST_F(FleetOf, TwoThroughAllOfIt) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "tests/server/http_client.h"
@@ -149,6 +150,52 @@ limits:
   }));
   EXPECT_THAT(server->metrics(), HasSubstr("weir_shared_out 0"));
   EXPECT_THAT(server->metrics(), HasSubstr("weir_shared_losses_total 0"));
+}
+
+// However short: each turn is said when it happens.
+TEST_F(SharedServers, SayOnceThatRedisIsOutOfReachAndOnceThatItIsBack) {
+  write("listen: { resp: 127.0.0.1:0, http: none }\nthreads: 2\nredis: { url: \"" + redis.url() +
+        "\", timeout: 20ms }\n" + std::string(kTenADay));
+  auto config = config::load(path());
+  ASSERT_TRUE(config) << config.error().message;
+  struct Turns {
+    std::mutex lock;
+    std::vector<std::string> said;
+  };
+  const auto turns = std::make_shared<Turns>();  // the server lives longer than this function
+  auto started =
+      Server::start(std::move(*config), clock, StartEmpty::kNo, [turns](const LogLine& line) {
+        if (!line.event.starts_with("outage")) return;
+        const std::scoped_lock lock(turns->lock);
+        turns->said.emplace_back(line.event);
+        turns->said.back().append(" ").append(line.fields.at(0).value);
+      });
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  const auto is_back = [&] {
+    Client client(resp(*server));
+    const std::string got = client.ask_until("WEIR.PEEK client=acme\r\nPING\r\n", "+PONG");
+    return count_of(got, "allowed") + count_of(got, "denied") == 1;
+  };
+  ASSERT_TRUE(in_time(is_back));
+  for (int i = 0; i < 5; ++i) {
+    redis.pause();
+    Client client(resp(*server));
+    std::string sent;
+    for (int j = 0; j < 10; ++j) sent += kAsk;
+    const std::string got = client.ask_until(sent + "PING\r\n", "+PONG");
+    redis.resume();
+    ASSERT_EQ(count_of(got, "-UNAVAILABLE"), 10u) << got;
+    ASSERT_TRUE(in_time(is_back));
+  }
+  EXPECT_TRUE(server->stop(5s));
+  const std::scoped_lock lock(turns->lock);
+  // A slow machine may have more of them.
+  ASSERT_GE(turns->said.size(), 10u);
+  for (std::size_t i = 0; i < turns->said.size(); ++i) {
+    EXPECT_EQ(turns->said[i], i % 2 == 0 ? "outage redis" : "outage-over redis") << i;
+  }
+  EXPECT_EQ(turns->said.back(), "outage-over redis");
 }
 
 TEST_F(SharedServers, StopWhileRedisIsSilent) {

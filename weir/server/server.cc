@@ -139,6 +139,7 @@ Status Server::Impl::stop(Duration patience) {
   }
   engine->set_wakeup(nullptr);
   if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
+  leaves_redis = true;
   for (auto& loop : redis_loops) shared->detach(*loop);
   for (auto& loop : loops) loop->stop();
   // Answers what is still asked, for nobody to read.
@@ -191,7 +192,11 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
         store::redis::SharedOptions{.address = redis.address,
                                     .name = redis.name,
                                     .timeout = redis.timeout,
-                                    .connections = redis.connections},
+                                    .connections = redis.connections,
+                                    .on_turn =
+                                        [&impl](std::string_view why) {
+                                          if (!impl.leaves_redis) impl.say_turn("redis", why);
+                                        }},
         clock);
     impl.engine->set_shared_store(impl.shared.get());
   }

@@ -54,6 +54,7 @@ struct Server::Impl {
   void look_after_compute();
   // Says when a part of the world begins to fail and when it works again.
   void watch(std::string_view part, std::string& known, std::string trouble) const;
+  void say_turn(std::string_view part, std::string_view trouble) const;  // from any thread
 
   // --- server_reload.cc
   std::string path() const {
@@ -81,7 +82,7 @@ struct Server::Impl {
   engine::RestoreReport restored;
   std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
   Log log;
-  std::string state_trouble, record_trouble, compute_trouble, compute_warning, redis_trouble,
+  std::string state_trouble, record_trouble, compute_trouble, compute_warning,
       pool_trouble;                  // as last said
   std::unique_ptr<Compute> compute;  // nullptr: none is configured
   wire::resp::Service service;
@@ -95,6 +96,7 @@ struct Server::Impl {
   std::atomic<std::uint64_t> reloads{0};
   std::atomic<std::uint64_t> failed_reloads{0};
   bool stopped = false;
+  std::atomic<bool> leaves_redis{false};  // what is not answered any more is no outage
   // Destroyed in reverse: listeners and timers before the loops they live on.
   std::vector<std::unique_ptr<Loop>> loops;
   std::unique_ptr<boost::asio::steady_timer> engine_timer;

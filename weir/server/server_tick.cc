@@ -78,7 +78,6 @@ void Server::Impl::tick() {
     look_after_sampling();
     if (recorder != nullptr) watch("record", record_trouble, recorder->trouble());
     if (compute != nullptr) look_after_compute();
-    if (shared != nullptr) watch("redis", redis_trouble, shared->trouble());
     if (pool != nullptr) {
       pool->jobs().pools().advance(clock.now());
       watch("pools", pool_trouble, pool->trouble());
@@ -93,14 +92,16 @@ void Server::Impl::tick() {
 }
 
 void Server::Impl::watch(std::string_view part, std::string& known, std::string trouble) const {
-  if (trouble.empty() != known.empty()) {
-    if (trouble.empty()) {
-      say(LogLevel::kInfo, "outage-over", {{"part", std::string(part)}});
-    } else {
-      say(LogLevel::kError, "outage", {{"part", std::string(part)}, {"error", trouble}});
-    }
-  }
+  if (trouble.empty() != known.empty()) say_turn(part, trouble);
   known = std::move(trouble);
+}
+
+void Server::Impl::say_turn(std::string_view part, std::string_view trouble) const {
+  if (trouble.empty()) {
+    say(LogLevel::kInfo, "outage-over", {{"part", std::string(part)}});
+  } else {
+    say(LogLevel::kError, "outage", {{"part", std::string(part)}, {"error", std::string(trouble)}});
+  }
 }
 
 }  // namespace weir::server

@@ -247,6 +247,26 @@ TEST(SharedKey, OfSomebodyElseIsANamedErrorAndNothingIsCharged) {
   EXPECT_EQ(decision->outcome("calls")->remaining, 9);
 }
 
+TEST(SharedKey, OfTheEpochHasANumberAtItsEnd) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  const std::string key = "weir:1:{weir}:epoch";
+  for (const std::string foreign :
+       {"hello", "0123456789abcdef:", "0123456789abcdef:hello", "0123456789abcdef:12x",
+        "0123456789abcdef:-5", "0123456789abcdef:1e9", "0123456789abcdef:12345678901234567",
+        "0123456789abcdef0"}) {
+    redis.ask("SET " + key + " " + foreign);
+    SharedEngine server(redis.url(), ten_an_hour(Outage::kAllow), clock, patient());
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_FALSE(decision) << foreign;
+    EXPECT_THAT(decision.error().message, HasSubstr("key '" + key + "'"));
+    EXPECT_THAT(decision.error().message, HasSubstr("weir did not write"));
+  }
+  redis.ask("SET " + key + " 0123456789abcdef:0");
+  SharedEngine server(redis.url(), ten_an_hour(Outage::kAllow), clock, patient());
+  EXPECT_EQ(admitted(server, 1), 1);
+}
+
 // Buckets alone have scripts of their own, for one and for several.
 TEST(SharedKey, OfSomebodyElseIsFoundByTheScriptsForBucketsToo) {
   RedisServer redis;
@@ -403,6 +423,34 @@ TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
     return server.peek(kAny).ok();
   }));
   EXPECT_TRUE(server.acquire(kAny)->allowed());
+}
+
+// The stand-in has given everything out, and refuses; Redis has two left, and charges too late.
+TEST(SharedOutage, GivesBackTooLateWhatTheStandInRefused) {
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here(clock.now());
+  const RuleSetSpec rules{
+      .limits = {{.name = "calls",
+                  .meter = engine::BucketSpec{.amount = 1, .period = 24h, .burst = 3},
+                  .shared = engine::SharedSpec{Outage::kLocal}}}};
+  SharedEngine server(redis.url(), rules, here, {.timeout = 200ms}, true);
+  ASSERT_TRUE(server.acquire(kAny)->allowed());
+  redis.pause();
+  const engine::Cost three[] = {{"requests", 3}};
+  ASSERT_TRUE(server.acquire({.costs = three})->allowed());  // all that the stand-in has
+  const Result<Decision> refused = server.acquire(kAny, {.hold = 1h});
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_FALSE(refused->allowed());
+  redis.resume();
+  // Redis refuses the three, which it does not have, and takes the one late: then it is given
+  // back, and of the hold is left how it ended.
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    const Result<engine::Inspection> level = server.inspect("calls");
+    return level && level->remaining == 2 &&
+           redis.ask("EVAL \"return #redis.call('KEYS','*:hold:*')\" 0") == ":1";
+  }));
 }
 
 TEST(SharedOutage, WithALossOfDataLeavesMetersFullyUsed) {

@@ -131,6 +131,33 @@ TEST(StandIn, RemembersFromOneOutageToTheNextWhatHasNotRefilled) {
   EXPECT_EQ(admitted("b", 2, begin + 13s), 5);
 }
 
+TEST(StandIn, RefusesWhatItsLogsHaveNoRoomFor) {
+  StandIn stand_in;
+  const engine::MeterShape log = shape_of(engine::LogSpec{1024, 24h});
+  const engine::MeterShape window = shape_of(engine::WindowSpec{1, 24h});
+  std::size_t admitted = 0;
+  std::string refused;
+  Instant now{1};
+  // A unit at a time, each at an instant of its own, so that each is a run.
+  for (std::size_t key = 0; key <= kStandInRunsMax / 1024; ++key) {
+    const StandIn::Item item{&log, std::to_string(key), 1, false};
+    for (int i = 0; i < 1024; ++i) {
+      now = now + 1us;
+      if (stand_in.take({&item, 1}, 1, now, false)[0].check.allowed()) {
+        ++admitted;
+      } else {
+        refused = item.key;
+      }
+    }
+  }
+  EXPECT_LE(admitted, kStandInRunsMax);
+  ASSERT_NE(refused, "");
+  // Nor is anything else charged then.
+  const StandIn::Item both[] = {{&window, "window", 1, false}, {&log, refused, 1, false}};
+  EXPECT_FALSE(stand_in.take(both, 1, now, false)[1].check.allowed());
+  EXPECT_TRUE(stand_in.take({both, 1}, 1, now, false)[0].check.allowed());
+}
+
 TEST(StandIn, TakesFromAllOrNone) {
   StandIn stand_in;
   const engine::MeterShape one = shape_of(engine::WindowSpec{1, 24h});

@@ -49,7 +49,7 @@ class Breaker {
 
   // Each returns whether the breaker turned: closed now, or open now.
   bool succeeded() {
-    if (failed_.load(std::memory_order_relaxed) == 0) return false;
+    if (!has_failed()) return false;
     const std::lock_guard lock(mutex_);
     failed_.store(0, std::memory_order_relaxed);
     backoff_.reset();
@@ -72,6 +72,8 @@ class Breaker {
     probe_at_ = now;
   }
 
+  // Whether succeeded() would change anything.
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed) > 0; }
   bool is_open() const noexcept { return is_open_.load(std::memory_order_relaxed); }
 
  private:

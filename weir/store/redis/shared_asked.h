@@ -11,6 +11,10 @@
 
 namespace weir::store::redis {
 
+inline bool refuses(const engine::SharedItem& item, const engine::SharedOutcome& outcome) {
+  return !item.rule->shadow && !outcome.check.allowed();
+}
+
 struct SharedLimits::Asked {
   std::shared_ptr<const engine::RuleSet> rules;
   boost::container::small_vector<engine::SharedItem, 8> items;

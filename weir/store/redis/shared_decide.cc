@@ -121,6 +121,9 @@ void SharedLimits::on_decided(Asked& asked, const Answer& answer) {
   const Result<SharedAnswer> said =
       by_policy(asked.items, asked.keys, asked.now, asked.is_peek, failure.message);
   asked.is_started = said.ok();
+  for (std::size_t i = 0; said && i < asked.items.size(); ++i) {
+    if (refuses(asked.items[i], said->outcomes[i])) asked.is_started = false;
+  }
   asked.callback(said);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weir/base/integer.h"
+#include "weir/store/redis/shared_asked.h"
 #include "weir/store/redis/shared_errors.h"
 #include "weir/store/redis/shared_keys.h"
 #include "weir/store/redis/shared_limits.h"
@@ -24,10 +25,6 @@ using engine::SharedOutcome;
 constexpr Duration kGiveBackMax = std::chrono::seconds{1};  // to return everything at the end
 
 bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_value(); }
-
-bool refuses(const SharedItem& item, const SharedOutcome& outcome) {
-  return !item.rule->shadow && !outcome.check.allowed();
-}
 
 }  // namespace
 

@@ -159,15 +159,20 @@ void SharedLimits::note_failure(const Failure& failure) {
     trouble_ = failure.message;
   }
   const Instant now = clock_.now();
+  const std::scoped_lock lock(turn_lock_);
   if (!breaker_.failed(now)) return;
   turns_.fetch_add(1, std::memory_order_relaxed);
   stand_in_.forget(now);  // what has refilled since the outage before
+  if (options_.on_turn) options_.on_turn(failure.message);
 }
 
 void SharedLimits::note_success() {
+  if (!breaker_.has_failed()) return;
+  const std::scoped_lock lock(turn_lock_);
   if (!breaker_.succeeded()) return;
   turns_.fetch_add(1, std::memory_order_relaxed);
   stand_in_.forget(clock_.now());
+  if (options_.on_turn) options_.on_turn({});
 }
 
 void SharedLimits::beat() {

@@ -33,12 +33,14 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/base/clock.h"
@@ -60,6 +62,9 @@ struct SharedOptions {
   unsigned connections = 1;
   BreakerShape breaker{};
   Clock* redis_clock = nullptr;  // for tests: instead of the time of Redis
+  // Told each time Redis goes out of reach, and why; each time it is back, empty. From any thread,
+  // but one at a time and in order, so it asks nothing of this store.
+  std::function<void(std::string_view why)> on_turn{};
 };
 
 struct SharedCounts {
@@ -187,6 +192,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   const Script beat_;
   const Script draw_;
   const Script give_back_;
+  std::mutex turn_lock_;  // while the breaker may turn
   Breaker breaker_;
   StandIn stand_in_;
 

@@ -369,7 +369,7 @@ local epoch_after = epoch
 if not epoch then
   epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
 elseif epoch ~= seen then
-  if #epoch < 18 or epoch:sub(17, 17) ~= ':' then foreign(KEYS[1]) end
+  if #epoch > 33 or not epoch:find('^:%d+$', 17) then foreign(KEYS[1]) end
   if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
     epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
   end

@@ -89,10 +89,17 @@ boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span
     allowed = allowed && (item.shadow || outcome.check.allowed());
   }
   if (!allowed || is_peek) return outcomes;
+  // First everything that can fail, then everything that cannot.
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!outcomes[i].check.allowed() || items[i].cost == 0) continue;
+    if (engine::reserve(meters[i]->shape, meters[i]->words, logs_, now)) continue;
+    outcomes[i].check = {Verdict::kDenied, kForever, items[i].cost};
+    allowed = allowed && items[i].shadow;
+  }
+  if (!allowed) return outcomes;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!outcomes[i].check.allowed() || items[i].cost == 0) continue;
     Meter& meter = *meters[i];
-    if (!engine::reserve(meter.shape, meter.words, logs_, now)) continue;
     engine::charge(meter.shape, meter.words, logs_, now, items[i].cost);
     outcomes[i].after = engine::level(meter.shape, meter.words, logs_, now);
   }

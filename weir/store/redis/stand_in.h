@@ -24,7 +24,8 @@
 
 namespace weir::store::redis {
 
-constexpr std::size_t kStandInKeysMax = 65'536;  // one key more is refused
+constexpr std::size_t kStandInKeysMax = 65'536;     // one key more is refused
+constexpr std::size_t kStandInRunsMax = 1'048'576;  // of all logs; who needs one more is refused
 
 // An n-th of a shape. Requires n >= 1.
 engine::MeterShape share_of(const engine::MeterShape& shape, std::int64_t n);
@@ -56,7 +57,7 @@ class StandIn {
 
   std::mutex lock_;
   std::map<std::string, Meter> meters_;
-  engine::LogBlocks logs_{1 << 20};
+  engine::LogBlocks logs_{kStandInRunsMax};
 };
 
 }  // namespace weir::store::redis
