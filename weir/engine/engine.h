@@ -236,7 +236,9 @@ class Engine {
   Instant next_instant() const noexcept;
   // Expires holds, answers waiters, sweeps a bounded part of the table.
   void advance(Instant now) noexcept;
-  // `hook` is told when next_instant() becomes earlier; none: forget it.
+  // `hook` is told when next_instant() becomes earlier; none: forget it. Told by two threads, it
+  // may hear of the later instant last, so it asks for next_instant() itself, though not from
+  // within: a lock of its own is held, so that it is told of nothing once it is forgotten.
   void set_wakeup(std::function<void(Instant)> hook) noexcept;
 
   // Puts another rule set in force, whole. Meters of limits that still exist keep
