@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -24,7 +25,15 @@ class SimulatedRedis {
   explicit SimulatedRedis(engine::MeterShape shape)
       : shape_(shape), words_(engine::initial_words(shape, kFleetStart)) {}
 
-  Drawn draw(const std::vector<std::int64_t>& amounts, std::int64_t cost, Instant now) {
+  // A lease that ended without a word of its server, and what came back of it.
+  struct Lapse {
+    Instant at;
+    std::int64_t units = 0;
+  };
+
+  Drawn draw(const void* server, const LeaseDraw& asked, const std::vector<std::int64_t>& amounts,
+             Instant now) {
+    end_leases(now);
     Drawn drawn;
     drawn.now = now;
     drawn.is_refused = true;
@@ -43,18 +52,38 @@ class SimulatedRedis {
       charged_ns = meter::window_begin(*window, now).ns;
     }
     drawn.stamp_us = charged_ns / kNsPerUs;
-    drawn.state = state(now, cost);
+    drawn.state = state(now, asked.cost);
+    const Duration length = asked.rule->shared->lease->length;
+    Held& held = leases_[server];
+    if (asked.word > held.word) {
+      held.word = asked.word;
+      held.parts = asked.kept;
+    }
+    held.ends = now + length + length / 16;
+    if (drawn.units > asked.awaited) {
+      held.parts.push_back({drawn.units - asked.awaited, drawn.stamp_us});
+    }
+    if (held.parts.empty()) leases_.erase(server);
     return drawn;
   }
 
-  void give_back(std::int64_t units, std::int64_t stamp_us, const std::string& of, Instant now) {
-    if (of != epoch()) return;
-    engine::give_back(shape_, words_, blocks_, now, Instant{stamp_us * kNsPerUs}, units);
+  void give_back(const void* server, const LeaseReturn& back, Instant now) {
+    end_leases(now);
+    if (back.epoch != epoch() || now >= back.until) return;
+    give_back(back.units, now);
+    const auto found = leases_.find(server);
+    if (found == leases_.end() || back.word < found->second.word) return;
+    found->second.word = back.word;
+    found->second.parts = back.kept;
+    if (back.kept.empty()) leases_.erase(found);
   }
+
+  const std::vector<Lapse>& lapses() const { return lapses_; }
 
   // Everything is forgotten and counts as used.
   void lose(Instant now) {
     ++losses_;
+    leases_.clear();
     engine::release(shape_, words_, blocks_);
     words_ = engine::initial_words(shape_, now);
     if (engine::reserve(shape_, words_, blocks_, now)) {
@@ -63,6 +92,29 @@ class SimulatedRedis {
   }
 
  private:
+  struct Held {
+    Instant ends;
+    std::uint64_t word = 0;  // the last message that said so
+    std::vector<LeaseUnits> parts;
+  };
+
+  void give_back(const LeaseUnits& part, Instant now) {
+    engine::give_back(shape_, words_, blocks_, now, Instant{part.stamp_us * kNsPerUs}, part.units);
+  }
+  void end_leases(Instant now) {
+    for (auto at = leases_.begin(); at != leases_.end();) {
+      if (now < at->second.ends) {
+        ++at;
+        continue;
+      }
+      lapses_.push_back({now});
+      for (const LeaseUnits& part : at->second.parts) {
+        give_back(part, now);
+        lapses_.back().units += part.units;
+      }
+      at = leases_.erase(at);
+    }
+  }
   std::string epoch() const { return std::to_string(losses_); }
   SharedState state(Instant now, std::int64_t cost) const {
     if (std::holds_alternative<meter::BucketShape>(shape_)) {
@@ -83,6 +135,8 @@ class SimulatedRedis {
   engine::Words words_;
   engine::LogBlocks blocks_{1 << 16};
   int losses_ = 0;
+  std::map<const void*, Held> leases_;
+  std::vector<Lapse> lapses_;
 };
 
 // An admission: when, by the clock of Redis, and how much.
@@ -91,10 +145,17 @@ struct Admission {
   std::int64_t units;
 };
 
+// Whether some answers of Redis are lost on their way.
+enum class Answers : bool { kMost, kAll };
+
 class SimulatedFleet {
  public:
-  SimulatedFleet(const engine::LimitSpec& limit, std::size_t servers, std::uint64_t seed)
-      : random_(seed), rules_(*engine::compile({.limits = {limit}})), redis_(rule().shape) {
+  SimulatedFleet(const engine::LimitSpec& limit, std::size_t servers, std::uint64_t seed,
+                 Answers answers = Answers::kMost)
+      : answers_(answers),
+        random_(seed),
+        rules_(*engine::compile({.limits = {limit}})),
+        redis_(rule().shape) {
     for (std::size_t i = 0; i < servers; ++i) servers_.push_back(make_server());
   }
   // Answers that are still on their way find nobody.
@@ -104,6 +165,7 @@ class SimulatedFleet {
   Instant now() const { return now_; }
   std::size_t size() const { return servers_.size(); }
   const std::vector<Admission>& admissions() const { return admissions_; }
+  const std::vector<SimulatedRedis::Lapse>& lapses() const { return redis_.lapses(); }
   std::uint64_t refusals() const { return refusals_; }
 
   std::int64_t pick(std::int64_t least, std::int64_t most) {
@@ -140,6 +202,10 @@ class SimulatedFleet {
     if (now_ >= servers_[number]->wakes_at)
       servers_[number]->leases->tick(servers_[number]->local(now_));
   }
+  void end_and_start(std::size_t number) {
+    servers_[number]->leases->end(servers_[number]->local(now_));
+    servers_[number] = make_server();
+  }
   void crash(std::size_t number) {
     servers_[number]->is_dead = true;
     servers_[number] = make_server();
@@ -161,10 +227,11 @@ class SimulatedFleet {
 
     void draw(const LeaseDraw& draw, DrawCallback callback) override {
       const std::vector<std::int64_t> amounts(draw.amounts.begin(), draw.amounts.end());
-      fleet.send([this, self = weak, amounts, cost = draw.cost, callback = std::move(callback)] {
+      fleet.send([this, self = weak, amounts, asked = draw, callback = std::move(callback)] {
         // Redis executes what a server asked that has crashed since.
-        Drawn drawn = fleet.redis_.draw(amounts, cost, fleet.now_);
-        if (fleet.pick(0, 49) == 0) {  // the answer is lost: charged for nothing
+        Drawn drawn = fleet.redis_.draw(this, asked, amounts, fleet.now_);
+        if (fleet.answers_ == Answers::kMost &&
+            fleet.pick(0, 49) == 0) {  // the answer is lost: charged for nothing
           fleet.deliver(self, [callback] {
             callback(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}});
           });
@@ -179,9 +246,7 @@ class SimulatedFleet {
       });
     }
     void give_back(const LeaseReturn& units, Instant) override {
-      fleet.send([this, units] {
-        fleet.redis_.give_back(units.units, units.stamp_us, units.epoch, fleet.now_);
-      });
+      fleet.send([this, units] { fleet.redis_.give_back(this, units, fleet.now_); });
     }
 
     SimulatedFleet& fleet;
@@ -230,6 +295,7 @@ class SimulatedFleet {
     }
   }
 
+  Answers answers_;
   std::mt19937_64 random_;
   std::shared_ptr<const engine::RuleSet> rules_;
   SimulatedRedis redis_;

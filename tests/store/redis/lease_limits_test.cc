@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
 #include "tests/store/redis/shared_support.h"
+#include "tests/support/delaying_proxy.h"
 #include "weir/base/clock.h"
 
 namespace weir::store::redis {
@@ -71,6 +73,67 @@ TEST_P(EveryKind, GivesBackWhatIsNotUsed) {
   first.reset();  // gives everything back, and what a draw under way brings
   SharedEngine second(redis.url(), leased(GetParam(), 40), clock, patient());
   EXPECT_EQ(admitted(second, 120), 100 - used);
+}
+
+// One of two servers is not heard of any more, while it holds something.
+struct Crashed {
+  explicit Crashed(const engine::MeterSpec& meter)
+      : rules(leased(meter, 40, Outage::kDeny, 64s)),
+        first(proxy->url(), rules, clock, patient()),
+        second(std::make_unique<SharedEngine>(redis.url(), rules, clock, patient())) {
+    used = warm_up(first);
+    held = static_cast<int>(counts_of(first).held);
+    proxy.reset();
+  }
+
+  RedisServer redis;
+  std::optional<DelayingProxy> proxy{redis.port()};
+  testing::ManualClock clock{kStart};
+  RuleSetSpec rules;
+  SharedEngine first;
+  std::unique_ptr<SharedEngine> second;
+  int used = 0;
+  int held = 0;
+};
+
+TEST_P(EveryKind, ComesBackWhenTheLeaseOfACrashedServerEnds) {
+  Crashed fleet(GetParam());
+  const int before = admitted(*fleet.second, 120);
+  EXPECT_LE(before, 100 - fleet.used - fleet.held);
+  fleet.clock.advance(64s);  // only the server that held it knows that it has ended
+  EXPECT_EQ(admitted(*fleet.second, 5), 0);
+  fleet.clock.advance(4s);
+  const int admitted_in_all = fleet.used + before + admitted(*fleet.second, 120);
+  EXPECT_GE(admitted_in_all, 100);
+  EXPECT_LE(admitted_in_all, 100 + 40);
+  fleet.second.reset();
+  fleet.clock.advance(100s);
+  SharedEngine third(fleet.redis.url(), fleet.rules, fleet.clock, patient());
+  EXPECT_EQ(admitted(third, 5), 0) << "came back twice";
+}
+
+TEST_P(EveryKind, IsPeekedAtAndHeldWithWhatHasComeBack) {
+  Crashed fleet(GetParam());
+  SharedEngine& server = *fleet.second;
+  const engine::Cost rest[] = {{"requests", 100 - fleet.used}};
+  const engine::Request request{.attributes = kAcme, .costs = rest};
+  EXPECT_EQ(server.peek(request)->verdict, Verdict::kDenied);
+  EXPECT_EQ(server.acquire(request, {.hold = 60s})->verdict, Verdict::kDenied);
+  EXPECT_LT(server.inspect("calls", {"acme"})->remaining, 100 - fleet.used);
+  fleet.clock.advance(68s);
+  EXPECT_EQ(server.peek(request)->verdict, Verdict::kAllowed);
+  EXPECT_GE(server.inspect("calls", {"acme"})->remaining, 100 - fleet.used);
+  EXPECT_EQ(server.acquire(request, {.hold = 60s})->verdict, Verdict::kAllowed);
+}
+
+TEST_P(EveryKind, DoesNotComeBackAfterAReset) {
+  Crashed fleet(GetParam());
+  ASSERT_TRUE(fleet.second->reset("calls", {"acme"}));
+  EXPECT_EQ(admitted(*fleet.second, 60), 60);
+  fleet.second.reset();
+  fleet.clock.advance(68s);
+  SharedEngine third(fleet.redis.url(), fleet.rules, fleet.clock, patient());
+  EXPECT_EQ(admitted(third, 60), 40);
 }
 
 TEST_P(EveryKind, BeginsUsedUpAfterALoss) {
@@ -242,6 +305,43 @@ TEST(LeasedLimits, AreAnErrorWhereSomebodyElseWroteTheirKey) {
   const Result<Decision> decision = server.acquire(kCall);
   ASSERT_FALSE(decision);
   EXPECT_THAT(decision.error().message, HasSubstr("weir:1:{weir}:b:calls:acme"));
+}
+
+TEST(LeasedLimits, AreAnErrorWhereSomebodyElseWroteTheirRecord) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(40, Outage::kAllow), clock, patient());
+  for (const std::string value : {"hello", "drawn", "d1234567123456781234567812345671p"}) {
+    ASSERT_EQ(redis.ask("SET weir:1:{weir}:lease:b:calls:acme " + value), "+OK");
+    const Result<Decision> decision = server.acquire(kCall);
+    ASSERT_FALSE(decision) << value;
+    EXPECT_THAT(decision.error().message, HasSubstr("weir:1:{weir}:lease:b:calls:acme"));
+  }
+  EXPECT_EQ(redis.ask("EXISTS weir:1:{weir}:b:calls:acme"), ":0") << "nothing was charged";
+  ASSERT_EQ(redis.ask("SET weir:1:{weir}:lease:b:calls:acme hello"), "+OK");
+  EXPECT_FALSE(server.reset("calls", {"acme"}));
+  EXPECT_EQ(redis.ask("EXISTS weir:1:{weir}:lease:b:calls:acme"), ":1");
+}
+
+// The record is there as long as there is something in it, and never longer than the meter.
+TEST(LeasedLimits, HaveARecordAsLongAsSomethingIsHeld) {
+  RedisServer redis;
+  SystemClock clock;
+  const RuleSetSpec rules = hundred_a_day(40, Outage::kDeny, 60s);
+  auto server = std::make_unique<SharedEngine>(redis.url(), rules, clock, patient(), true);
+  EXPECT_EQ(admitted(*server, 1), 1);
+  EXPECT_EQ(redis.ask("EXISTS weir:1:{weir}:lease:b:calls:acme"), ":0");
+  warm_up(*server);
+  ASSERT_TRUE(
+      eventually([&] { return redis.ask("EXISTS weir:1:{weir}:lease:b:calls:acme") == ":1"; }));
+  const auto ttl = [&](const std::string& key) {
+    return std::stoll(redis.ask("PTTL " + key).substr(1));
+  };
+  const auto of_record = ttl("weir:1:{weir}:lease:b:calls:acme");
+  EXPECT_GT(of_record, 0);
+  EXPECT_LE(of_record, ttl("weir:1:{weir}:b:calls:acme") + 1000);
+  server.reset();
+  EXPECT_EQ(redis.ask("EXISTS weir:1:{weir}:lease:b:calls:acme"), ":0");
 }
 
 TEST(LeasedLimits, OfAnIdleServerGoBackToTheOthers) {

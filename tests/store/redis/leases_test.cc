@@ -67,13 +67,23 @@ std::int64_t total(const std::vector<Admission>& admissions) {
   return units;
 }
 
+// What came back of leases that lapsed from `from` on until `until`.
+std::int64_t came_back(const SimulatedFleet& fleet, Instant from, Instant until) {
+  std::int64_t units = 0;
+  for (const auto& lapse : fleet.lapses()) {
+    if (from <= lapse.at && lapse.at <= until) units += lapse.units;
+  }
+  return units;
+}
+
 // The bound that docs/design/shared.md states, over every interval: a bucket with so much more
-// burst would have let everything pass.
+// burst, that gets back what lapses, would have let everything pass.
 TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
   std::uint64_t refusals = 0;
+  std::int64_t lapsed = 0;
   for (int round = 0; round < 60; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
@@ -83,7 +93,13 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
     const auto shape = std::get<meter::BucketShape>(
         *engine::make_shape(engine::BucketSpec{.amount = 1000, .period = 1s, .burst = bound}));
     meter::BucketState state{};
+    auto lapse = fleet.lapses().begin();
     for (const Admission& admission : in_order(fleet.admissions())) {
+      for (; lapse != fleet.lapses().end() && lapse->at <= admission.at; ++lapse) {
+        ASSERT_LE(lapse->units, most) << "round " << round;
+        state = meter::give_back(shape, state, lapse->at, lapse->units);
+        lapsed += lapse->units;
+      }
       const auto step = meter::take(shape, state, admission.at, admission.units);
       ASSERT_TRUE(step.allowed()) << "round " << round << ": " << admission.units << " at "
                                   << admission.at.ns - kFleetStart.ns << " ns, "
@@ -92,17 +108,20 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
     }
     // From the beginning, when nobody held anything, it is the limit itself.
     const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
-    EXPECT_LE(total(fleet.admissions()), 60 + passed_ms);
+    EXPECT_LE(total(fleet.admissions()),
+              60 + passed_ms + came_back(fleet, kFleetStart, fleet.now()));
     EXPECT_GT(fleet.admissions().size(), 100u);
     refusals += fleet.refusals();
   }
   EXPECT_GT(refusals, 1000u);
+  EXPECT_GT(lapsed, 1000);
 }
 
-TEST(Leases, AdmitNoMoreInAWindowThanItHas) {
+TEST(Leases, AdmitNoMoreInAWindowThanItHasAndWhatLapses) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
+  std::size_t seen = 0;
   for (int round = 0; round < 40; ++round) {
     const auto most = static_cast<std::int64_t>(1 + seeds() % 50);
     SimulatedFleet fleet(leased(engine::WindowSpec{200, 300ms}, most), 1 + seeds() % 5, seeds());
@@ -111,9 +130,13 @@ TEST(Leases, AdmitNoMoreInAWindowThanItHas) {
     for (const Admission& admission : fleet.admissions()) {
       windows[admission.at.ns / 300'000'000] += admission.units;
     }
-    for (const auto& [window, units] : windows) ASSERT_LE(units, 200) << "round " << round;
-    EXPECT_GT(windows.size(), 3u);
+    for (const auto& [window, units] : windows) {
+      const Instant begin{window * 300'000'000};
+      ASSERT_LE(units, 200 + came_back(fleet, begin, begin + 300ms)) << "round " << round;
+    }
+    seen += windows.size();
   }
+  EXPECT_GT(seen, 160u);  // of some 280: not all servers ask all the time
 }
 
 TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
@@ -132,7 +155,9 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
       units += admission.units;
       for (; admissions[first].at + 300ms <= admission.at; ++first)
         units -= admissions[first].units;
-      ASSERT_LE(units, 200 + static_cast<std::int64_t>(servers) * most) << "round " << round;
+      ASSERT_LE(units, 200 + static_cast<std::int64_t>(servers) * most +
+                           came_back(fleet, admission.at - 300ms, admission.at))
+          << "round " << round;
     }
     EXPECT_GT(admissions.size(), 100u);
   }
@@ -148,6 +173,84 @@ TEST(Leases, GrowAsTheyAreUsed) {
     EXPECT_EQ(fleet.held(0), held) << "after " << fleet.admissions().size();
   }
   EXPECT_EQ(fleet.admissions().size(), 15u);
+}
+
+// A bucket, a window and a log that bring nothing in the time of a test.
+const std::vector<engine::MeterSpec> kStanding = {
+    engine::BucketSpec{.amount = 100, .period = 24h * 365, .burst = 100},
+    engine::WindowSpec{100, 24h * 365}, engine::LogSpec{100, 24h * 365}};
+
+int admitted(SimulatedFleet& fleet, std::size_t server, int times) {
+  const std::size_t before = fleet.admissions().size();
+  for (int i = 0; i < times; ++i) {
+    fleet.ask(server, 1);
+    fleet.pass(10ms);
+  }
+  return static_cast<int>(fleet.admissions().size() - before);
+}
+
+TEST(Leases, OfAServerThatCrashesComeBackWhenTheyEnd) {
+  for (const engine::MeterSpec& meter : kStanding) {
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAll);
+    ASSERT_EQ(admitted(fleet, 0, 15), 15);
+    ASSERT_EQ(fleet.held(0), 20);
+    const Instant heard = fleet.now();  // of its last draw, a moment ago
+    fleet.crash(0);
+    EXPECT_EQ(admitted(fleet, 1, 120), 65) << meter.index();
+    fleet.pass(heard + 1h - fleet.now());
+    EXPECT_EQ(admitted(fleet, 1, 120), 0) << meter.index();
+    fleet.pass(heard + Duration{1h} + Duration{1h} / 16 - fleet.now());
+    EXPECT_EQ(admitted(fleet, 1, 120), 20) << meter.index();
+    fleet.pass(3h);
+    EXPECT_EQ(admitted(fleet, 1, 120), 0) << meter.index() << ": came back twice";
+  }
+}
+
+// Nobody knows of those: they are above the limit, and the bound in docs/design/shared.md has them.
+TEST(Leases, OfAServerThatCrashesComeBackWithWhatItUsedSinceItWasHeard) {
+  for (const engine::MeterSpec& meter : kStanding) {
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAll);
+    ASSERT_EQ(admitted(fleet, 0, 19), 19);
+    ASSERT_EQ(fleet.held(0), 16);
+    fleet.crash(0);
+    fleet.pass(2h);
+    EXPECT_EQ(admitted(fleet, 1, 120), 85) << meter.index();
+  }
+}
+
+TEST(Leases, OfAServerThatStopsInOrderDoNotComeBackTwice) {
+  for (const engine::MeterSpec& meter : kStanding) {
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAll);
+    ASSERT_EQ(admitted(fleet, 0, 19), 19);
+    fleet.end_and_start(0);
+    fleet.pass(10ms);
+    EXPECT_EQ(admitted(fleet, 1, 120), 81) << meter.index();
+    fleet.pass(2h);
+    EXPECT_EQ(admitted(fleet, 1, 120), 0) << meter.index();
+  }
+}
+
+// Servers that say what they use in time: the limit itself, from the beginning on.
+TEST(Leases, ThatDoNotLapseAdmitNoMoreThanTheLimit) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
+  std::mt19937_64 seeds(seed);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t servers = 1 + seeds() % 5;
+    const engine::MeterSpec& meter = kStanding[seeds() % kStanding.size()];
+    SimulatedFleet fleet(leased(meter, static_cast<std::int64_t>(1 + seeds() % 30)), servers,
+                         seeds(), Answers::kAll);
+    for (int step = 0; step < 300; ++step) {
+      const auto number = static_cast<std::size_t>(seeds() % servers);
+      if (seeds() % 10 == 0) fleet.ask(number, 1 + static_cast<std::int64_t>(seeds() % 3));
+      if (seeds() % 100 == 0) fleet.end_and_start(number);
+      for (std::size_t i = 0; i < servers; ++i) fleet.tick(i);
+      fleet.pass(10ms);
+    }
+    EXPECT_EQ(came_back(fleet, kFleetStart, fleet.now()), 0) << "round " << round;
+    EXPECT_LE(total(fleet.admissions()), 100) << "round " << round;
+    EXPECT_GT(total(fleet.admissions()), 20) << "round " << round;
+  }
 }
 
 TEST(Leases, OfAnIdleServerGoBack) {
@@ -210,7 +313,7 @@ struct PlainSource final : LeaseSource {
     drawn.stamp_us = stamp_us;
     std::exchange(under_way, {})(drawn);
   }
-  void give_back(const LeaseReturn& units, Instant) override { returned += units.units; }
+  void give_back(const LeaseReturn& units, Instant) override { returned += units.units.units; }
 
   bool is_silent = false;
   Instant now = kFleetStart;

@@ -49,12 +49,16 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
     draw.amounts.push_back(less);
   }
   if (draw.amounts.back() != least) draw.amounts.push_back(least);
-  draw.draw = {entry.rules,
-               entry.rule,
-               entry.key,
-               {},
-               entry.waiters.empty() ? 0 : entry.waiters.front().cost,
-               now};
+  draw.draw = {.rules = entry.rules,
+               .rule = entry.rule,
+               .key = entry.key,
+               .amounts = {},
+               .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
+               .kept = entry.newest(saturate(std::max(Wide{0}, -needed))),
+               .awaited = saturate(std::max(Wide{0}, needed)),
+               .word = next_word(),
+               .now = now};
+  entry.told = saturate(std::max(Wide{0}, -needed) + ahead);
   entry.heard.cost = draw.draw.cost;
   entry.is_drawing = true;
   entry.under_way = ahead;
@@ -83,7 +87,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
     // It is not forgotten while a draw is under way.
     Entry& entry = shard.entries.at(print);
     entry.is_drawing = false;
-    entry.under_way = 0;
+    const std::int64_t ahead = std::exchange(entry.under_way, 0);
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
       entry.quiet_until = sent_at + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
@@ -96,6 +100,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < wanted) entry.quiet_until = now + kLeaseTick;
+      entry.told -= std::min(ahead, wanted - drawn.units);
       serve(entry, drawn, sent_at, work);
       if (!entry.waiters.empty()) start_draw(entry, now, work);
     }
@@ -148,8 +153,10 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
   const std::int64_t spare =
       entry.lease.add(sent_at, use_before(entry.rule->shape, drawn, sent_at), units);
   entry.add_batch(units, drawn.stamp_us, drawn.epoch);
-  entry.give_back(spare, work);
-  if (is_ending_) entry.give_back(entry.lease.empty(), work);
+  entry.give_back(spare, now, work);
+  if (!is_ending_) return;
+  entry.give_back(entry.lease.empty(), now, work);
+  entry.tell_held(now, work);
 }
 
 }  // namespace weir::store::redis

@@ -61,27 +61,57 @@ void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us,
   // Only windows and logs are told under which instant something was charged.
   const bool is_stamped = is_window() || engine::is_log(rule->shape);
   if (!is_stamped) charged_us = 0;
-  if (batches.empty() || batches.back().stamp_us != charged_us || batches.back().epoch != epoch) {
-    batches.push_back({0, charged_us, epoch});
+  if (batches.empty() || batches.back().drawn.stamp_us != charged_us ||
+      batches.back().epoch != epoch) {
+    batches.push_back({{0, charged_us}, epoch});
     if (batches.size() > kBatchesMax) batches.pop_front();
   }
   // No more than `most` is ever held, and so given back. Both terms are at most 2^62.
-  batches.back().units = std::min(terms().most, batches.back().units + units);
+  std::int64_t& drawn = batches.back().drawn.units;
+  drawn = std::min(terms().most, drawn + units);
 }
 
-void Leases::Entry::give_back(std::int64_t units, Work& work) {
+std::vector<LeaseUnits> Leases::Entry::newest(std::int64_t units) const {
+  std::vector<LeaseUnits> found;
+  for (auto batch = batches.rbegin(); units > 0 && batch != batches.rend(); ++batch) {
+    const std::int64_t some = std::min(units, batch->drawn.units);
+    if (some > 0) found.push_back({some, batch->drawn.stamp_us});
+    units -= some;
+  }
+  return found;
+}
+
+void Leases::Entry::give_back(std::int64_t units, Instant now, Work& work) {
   while (units > 0 && !batches.empty()) {
-    Batch& newest = batches.back();
-    const std::int64_t given = std::min(units, newest.units);
+    LeaseUnits& latest = batches.back().drawn;
+    const std::int64_t given = std::min(units, latest.units);
+    latest.units -= given;
+    units -= given;
     if (given > 0) {
-      work.returns.push_back({rules, rule, key, given, newest.stamp_us, newest.epoch});
+      say({given, latest.stamp_us}, saturate(Wide{lease.held(now)} + units), work);
       sums.returned.fetch_add(static_cast<std::uint64_t>(given), std::memory_order_relaxed);
     }
-    newest.units -= given;
-    units -= given;
-    if (newest.units == 0) batches.pop_back();
+    if (latest.units == 0) batches.pop_back();
   }
   give_up(units);
+}
+
+void Leases::Entry::tell_held(Instant now, Work& work) {
+  const std::int64_t held = lease.held(now);
+  if (told > held && !batches.empty()) say({}, held, work);
+}
+
+void Leases::Entry::say(LeaseUnits back, std::int64_t held, Work& work) {
+  // Redis may hear of a draw under way later than of this.
+  if (!is_drawing) told = held;
+  work.returns.push_back({.rules = rules,
+                          .rule = rule,
+                          .key = key,
+                          .units = back,
+                          .epoch = batches.back().epoch,
+                          .kept = newest(held),
+                          .word = leases.next_word(),
+                          .until = heard.now + terms().length});
 }
 
 void Leases::Entry::give_up(std::int64_t units) {

@@ -56,21 +56,22 @@ struct Leases::Entry {
     std::int64_t cost = 0;  // a log has told about
     std::int64_t left = 0;
   };
-  // Units that were charged together; those used are the oldest.
+  // Those used are the oldest.
   struct Batch {
-    std::int64_t units = 0;
-    std::int64_t stamp_us = 0;
+    LeaseUnits drawn;
     std::string epoch;
   };
 
   Entry(engine::Print printed, const engine::Rule& its_rule,
-        std::shared_ptr<const engine::RuleSet> its_rules, std::string its_key, Sums& its_sums)
+        std::shared_ptr<const engine::RuleSet> its_rules, std::string its_key, Sums& its_sums,
+        Leases& its_leases)
       : print(printed),
         rule(&its_rule),
         rules(std::move(its_rules)),
         key(std::move(its_key)),
         lease(*its_rule.shared->lease),
-        sums(its_sums) {}
+        sums(its_sums),
+        leases(its_leases) {}
 
   const engine::LeaseSpec& terms() const { return *rule->shared->lease; }
   bool is_window() const { return std::holds_alternative<meter::WindowShape>(rule->shape); }
@@ -84,7 +85,14 @@ struct Leases::Entry {
 
   // Notes a draw of which `units` are held now.
   void add_batch(std::int64_t units, std::int64_t charged_us, const std::string& epoch);
-  void give_back(std::int64_t units, Work& work);
+  // The newest `units` of those drawn.
+  std::vector<LeaseUnits> newest(std::int64_t units) const;
+  // Takes units out for good that are not in the lease any more.
+  void give_back(std::int64_t units, Instant now, Work& work);
+  // Tells Redis what is held, if it knows of more: used units would come back when the lease ends.
+  void tell_held(Instant now, Work& work);
+  // One message: so much goes back, so much is held. Requires a batch.
+  void say(LeaseUnits back, std::int64_t held, Work& work);
   void give_up(std::int64_t units);
 
   engine::Print print;
@@ -93,11 +101,13 @@ struct Leases::Entry {
   std::string key;  // in Redis
   Lease lease;
   Sums& sums;
+  Leases& leases;
   Heard heard;
   std::int64_t stamp_us = 0;  // of the newest draw; a window's is its begin
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;
   bool is_drawing = false;
+  std::int64_t told = 0;       // what Redis thinks is held, or more
   std::int64_t under_way = 0;  // units of the draw that nobody waits for
   Instant quiet_until{};       // nothing is drawn ahead before
   Instant touched{};

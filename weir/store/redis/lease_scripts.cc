@@ -7,21 +7,87 @@
 namespace weir::store::redis {
 namespace {
 
+// What servers hold of a limit, KEYS[3]: for each the end, its id, which message said it, how many
+// parts, and for each part under which instant it was charged, and its amount.
+constexpr std::string_view kLeases = R"lua(
+local HEAD, PART = 31, 23
+local function read_leases()
+  local value = read(KEYS[3])
+  if not value then return {} end
+  local leases = {is_there = true}
+  local at, size = 2, #value
+  if value:sub(1, 1) ~= 'd' then foreign(KEYS[3]) end
+  while at <= size do
+    if at + HEAD > size + 1 then foreign(KEYS[3]) end
+    local ends, id, word, count, from = unpack('>I7c16I7B', value, at)
+    at = from + count * PART
+    if at > size + 1 then foreign(KEYS[3]) end
+    leases[#leases + 1] = {ends = ends, id = id, word = word, parts = value:sub(from, at - 1)}
+  end
+  return leases
+end
+
+-- Takes out the leases that have ended. Who let one end without a word has crashed or was out
+-- of touch; what it held goes back to the meter.
+local function end_leases(leases, kind, b, c, d, e, f)
+  for i = #leases, 1, -1 do
+    local lease = leases[i]
+    if lease.ends <= now then
+      for at = 1, #lease.parts, PART do
+        local stamp, units, parts = unpack('>I7dd', lease.parts, at)
+        local second = b
+        if kind == 'b' then second = parts < e and parts or 0 end
+        local after = given_back(kind, KEYS[2], stamp, units, second, c, d, e, f)
+        if after then write(after) end
+      end
+      table.remove(leases, i)
+    end
+  end
+end
+
+local function lease_of(leases, id)
+  for _, lease in ipairs(leases) do
+    if lease.id == id then return lease end
+  end
+end
+
+-- A meter in its initial state has everything back, so the record lives as long as the meter.
+local function put_leases(leases)
+  local value = {'d'}
+  for _, lease in ipairs(leases) do
+    if lease.parts ~= '' then
+      value[#value + 1] = pack('>I7c16I7B', lease.ends, lease.id, lease.word, #lease.parts / PART)
+      value[#value + 1] = lease.parts
+    end
+  end
+  local span = #value > 1 and call('PTTL', KEYS[2]) or 0
+  if span > 0 then
+    call('SET', KEYS[3], table.concat(value), 'PX', span)
+  elseif leases.is_there then
+    call('DEL', KEYS[3])
+  end
+end
+)lua";
+
 constexpr std::string_view kDraw = R"lua(
 local key = KEYS[2]
-local first = 5
-local kind, _, told, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[first])
+local kind, _, told, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[5])
+local id, length, beside, amounts = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local word = tonumber(ARGV[10])
+local leases = read_leases()
+end_leases(leases, kind, b, c, d, e, f)
 local chosen, x, y, stamp = 0, 0, 0, now
+local AMOUNT = 32
+local count = #amounts / AMOUNT
 local function amount(i)
-  local _, _, units, parts = unpack('>c1c1dd', ARGV[first + i])
-  return units, parts
+  return unpack('>dd', amounts, 1 + (i - 1) * AMOUNT)
 end
 
 if kind == 'b' then
   local at, parts = read_bucket(key, c, d, e)
   x, y = at, parts
   if at < now then at, parts = now, 0 end
-  for i = 1, #ARGV - first do
+  for i = 1, count do
     local us, rest = amount(i)
     local full, over_parts = at + us, parts + rest
     if over_parts >= e then full, over_parts = full + 1, over_parts - e end
@@ -39,7 +105,7 @@ elseif kind == 't' then
   local tokens, last, fresh = read_ticker(key, b, c, d, e == 1)
   tokens, last = tick(tokens, last, b, c, d)
   local empty = e == 1
-  for i = 1, #ARGV - first do
+  for i = 1, count do
     local units = amount(i)
     if units == 0 or units <= tokens then
       chosen = i
@@ -55,7 +121,7 @@ elseif kind == 'w' or kind == 'c' then
   local begin, n = read_window(key, b, c, bounds)
   local current, till = window(now, c, bounds)
   if current > begin then begin, n = current, 0 end
-  for i = 1, #ARGV - first do
+  for i = 1, count do
     local units = amount(i)
     if units == 0 or n + units <= b then
       chosen = i
@@ -70,7 +136,7 @@ else
   local at, gone = forgotten(value, c)
   held = held - gone
   stamp = stamp_of(d)
-  for i = 1, #ARGV - first do
+  for i = 1, count do
     local units = amount(i)
     if units == 0 or held + units <= b then
       chosen = i
@@ -84,6 +150,18 @@ else
   x, y = held, -1
   if chosen == 0 then y = freed_at(value, at, c, held + told - b) end
 end
+local own = lease_of(leases, id)
+if not own then
+  own = {id = id, word = 0}
+  leases[#leases + 1] = own
+end
+if word > own.word then own.word, own.parts = word, beside end
+if chosen > 0 then
+  local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
+  if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. own.parts end
+end
+own.ends = now + length
+put_leases(leases)
 if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
 return {chosen, now, epoch_after == seen and '' or epoch_after, x, y, stamp}
 )lua";
@@ -93,20 +171,29 @@ local epoch = read(KEYS[1])
 if not epoch or epoch:sub(1, 16) ~= ARGV[2] then return 0 end
 lost_at = loss_in(epoch)
 local kind, _, a, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[3])
-local after = given_back(kind, KEYS[2], tonumber(ARGV[4]), a, b, c, d, e, f)
-if after then write(after) end
-return 1
+local id, held, till, word = ARGV[5], ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local leases = read_leases()
+end_leases(leases, kind, b, c, d, e, f)
+local is_held = now < till
+if is_held then
+  local after = given_back(kind, KEYS[2], tonumber(ARGV[4]), a, b, c, d, e, f)
+  if after then write(after) end
+  local own = lease_of(leases, id)
+  if own and word > own.word then own.word, own.parts = word, held end
+end
+put_leases(leases)
+return is_held and 1 or 0
 )lua";
 
 }  // namespace
 
 std::string_view draw_script() {
-  static const std::string text = with_epoch(kDraw);
+  static const std::string text = with_epoch(std::string(kLeases) + std::string(kDraw));
   return text;
 }
 
 std::string_view give_back_script() {
-  static const std::string text = with_meters(kGiveBack);
+  static const std::string text = with_meters(std::string(kLeases) + std::string(kGiveBack));
   return text;
 }
 

@@ -1,6 +1,9 @@
 // Lease source: where leases are drawn from, and go back to.
 //
 // What Leases (leases.h) asks of Redis, as an interface, so that it can be tried without one.
+// The source keeps a record of what each server said last that it holds. If a lease ends by the
+// clock of the source, a little later than by that of the server, and the server has not been
+// heard, those units go back: so a server that crashed keeps nothing from the others for longer.
 //
 // Thread safety: called from any thread, and calls back from any, maybe before it returns.
 
@@ -12,6 +15,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -20,12 +24,21 @@
 
 namespace weir::store::redis {
 
+// Units that were charged together.
+struct LeaseUnits {
+  std::int64_t units = 0;
+  std::int64_t stamp_us = 0;  // under which they were charged; a window's is its begin
+};
+
 struct LeaseDraw {
   std::shared_ptr<const engine::RuleSet> rules;  // of the limit
   const engine::Rule* rule = nullptr;
   std::string key;                        // in Redis
   std::span<const std::int64_t> amounts;  // the largest first; the first that fits is charged
   std::int64_t cost = 0;                  // which a log is to tell about, if none fits
+  std::vector<LeaseUnits> kept{};         // held beside, when those who wait have been served
+  std::int64_t awaited = 0;               // of what is drawn, by those who wait
+  std::uint64_t word = 0;                 // which message this is: later ones know better
   Instant now{};
 };
 
@@ -46,14 +59,17 @@ struct DrawFailure {
 
 using DrawCallback = std::function<void(const std::variant<Drawn, DrawFailure>&)>;
 
-// Units that go back.
+// Units that go back. Nothing happens from `until` on, in the time of the source: it has taken
+// them back by then, or will.
 struct LeaseReturn {
   std::shared_ptr<const engine::RuleSet> rules;
   const engine::Rule* rule = nullptr;
   std::string key;
-  std::int64_t units = 0;
-  std::int64_t stamp_us = 0;
+  LeaseUnits units;
   std::string epoch;
+  std::vector<LeaseUnits> kept{};  // still held
+  std::uint64_t word = 0;
+  Instant until{};
 };
 
 class LeaseSource {
@@ -62,7 +78,7 @@ class LeaseSource {
 
   // `draw` is read before this returns.
   virtual void draw(const LeaseDraw& draw, DrawCallback callback) = 0;
-  // What cannot be given back is lost: it counts as used.
+  // What cannot be given back comes back when the lease ends.
   virtual void give_back(const LeaseReturn& units, Instant now) = 0;
 };
 

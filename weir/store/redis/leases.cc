@@ -85,7 +85,7 @@ bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
 }
 
 // The lease longest unused makes room for another one.
-bool Leases::make_room(Shard& shard, Work& work) {
+bool Leases::make_room(Shard& shard, Instant now, Work& work) {
   if (shard.entries.size() < kLeasesMax / kLeaseShards) return true;
   auto oldest = shard.entries.end();
   for (auto at = shard.entries.begin(); at != shard.entries.end(); ++at) {
@@ -93,7 +93,8 @@ bool Leases::make_room(Shard& shard, Work& work) {
     if (oldest == shard.entries.end() || at->second.touched < oldest->second.touched) oldest = at;
   }
   if (oldest == shard.entries.end()) return false;
-  oldest->second.give_back(oldest->second.lease.empty(), work);
+  oldest->second.give_back(oldest->second.lease.empty(), now, work);
+  oldest->second.tell_held(now, work);
   shard.entries.erase(oldest);
   return true;
 }
@@ -114,13 +115,14 @@ Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
       return &entry;
     }
     // The limit has changed: what was drawn of it as it was goes back.
-    entry.give_back(entry.lease.empty(), work);
+    entry.give_back(entry.lease.empty(), now, work);
+    entry.tell_held(now, work);
     shard.entries.erase(found);
   }
-  if (!make_room(shard, work)) return nullptr;
+  if (!make_room(shard, now, work)) return nullptr;
   found = shard.entries
               .try_emplace(item.print, item.print, *item.rule, rules, limit_key(prefix_, item),
-                           sums_of(item.rule->name))
+                           sums_of(item.rule->name), *this)
               .first;
   found->second.touched = now;
   return &found->second;
@@ -166,7 +168,7 @@ void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
     if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
-    entry.give_back(entry.lease.put_back(now, units.units, entry.under_way), work);
+    entry.give_back(entry.lease.put_back(now, units.units, entry.under_way), now, work);
   }
   run(work, now);
 }
@@ -185,7 +187,8 @@ void Leases::surrender(engine::Print print, Instant now) {
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;
-    found->second.give_back(found->second.lease.empty(), work);
+    found->second.give_back(found->second.lease.empty(), now, work);
+    found->second.tell_held(now, work);
   }
   run(work, now);
 }
@@ -209,6 +212,7 @@ void Leases::start_anew(engine::Print print, std::int64_t units) {
   entry.give_up(units);
   entry.lease.forget_use();
   entry.heard = {};
+  entry.told = 0;
   entry.quiet_until = {};
 }
 
@@ -220,7 +224,8 @@ void Leases::end(Instant now) {
       const std::scoped_lock lock(shard.lock);
       for (auto& [print, entry] : shard.entries) {
         entry.give_up(entry.lease.expire(now));
-        entry.give_back(entry.lease.empty(), work);
+        entry.give_back(entry.lease.empty(), now, work);
+        entry.tell_held(now, work);
       }
     }
     run(work, now);
@@ -236,10 +241,13 @@ void Leases::tick(Instant now) {
         Entry& entry = at->second;
         const Lease::Tidied tidied = entry.lease.tidy(now);
         entry.give_up(tidied.expired);
-        entry.give_back(tidied.surplus, work);
+        entry.give_back(tidied.surplus, now, work);
         const bool is_wanted =
             tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
         if (is_wanted && !entry.is_drawing && !is_ending_) start_draw(entry, now, work);
+        if (!entry.is_drawing && now - entry.heard.here >= entry.terms().length / 2) {
+          entry.tell_held(now, work);
+        }
         const bool is_forgotten =
             tidied.is_idle && !entry.is_drawing && now - entry.touched > entry.terms().length;
         at = is_forgotten ? shard.entries.erase(at) : std::next(at);

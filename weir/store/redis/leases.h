@@ -39,12 +39,6 @@ constexpr std::size_t kLeaseShards = 64;
 constexpr std::size_t kLeasesMax = 65'536;  // keys; the one longest unused in a shard makes room
 constexpr std::size_t kLeaseWaitersMax = 65'536;  // requests that wait for draws
 
-// Units that are out of their lease, and might come back into it.
-struct LeaseUnits {
-  std::int64_t units = 0;
-  std::int64_t stamp_us = 0;  // of the draw: units of a window are good in that window only
-};
-
 // What a limit said to a request that took from a lease.
 struct LeaseSaid {
   engine::SharedOutcome outcome{};       // if allowed, the units have been taken
@@ -92,6 +86,9 @@ class Leases {
 
   std::vector<LeaseCounts> counts(Instant now);
 
+  // The number of the next message about what is held.
+  std::uint64_t next_word() noexcept { return words_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
  private:
   struct Entry;
   struct Shard;
@@ -105,7 +102,7 @@ class Leases {
                 std::int64_t& stamp_us, Work& work);
   Entry* entry_for(Shard& shard, const engine::SharedItem& item,
                    const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
-  bool make_room(Shard& shard, Work& work);
+  bool make_room(Shard& shard, Instant now, Work& work);
   void start_draw(Entry& entry, Instant now, Work& work);
   void finish_draw(engine::Print print, Instant sent_at, std::int64_t wanted,
                    const std::variant<Drawn, DrawFailure>& answer);
@@ -118,6 +115,7 @@ class Leases {
   std::vector<Shard> shards_;
   std::atomic<bool> is_ending_{false};
   std::atomic<std::size_t> waiters_{0};
+  std::atomic<std::uint64_t> words_{0};
   std::mutex sums_lock_;
   std::map<std::string, std::unique_ptr<Sums>, std::less<>> sums_;
 };

@@ -32,6 +32,7 @@ void SharedLimits::inspect(const SharedItem& item,
   const std::string key = limit_key(prefix_, item);
   std::string blob;
   append_blob(blob, item.rule->shape, 0, '0', now);
+  if (item.rule->shared->lease) take_back_lapsed(item, rules, now);
   const Epoch known = epoch();
   const std::string at = now_argument();
   const std::array<std::string_view, 2> keys = {epoch_key_, key};
@@ -65,7 +66,8 @@ void SharedLimits::reset(const SharedItem& item,
   append_blob(blob, item.rule->shape, 0, '0', now);
   const Epoch known = epoch();
   const std::string at = now_argument();
-  const std::array<std::string_view, 2> keys = {epoch_key_, key};
+  const std::string record = lease_key(prefix_, key);
+  const std::array<std::string_view, 3> keys = {epoch_key_, key, record};
   const std::array<std::string_view, 5> arguments = {at, "", known.seen, known.fresh, blob};
   // What was drawn before is given to nobody any more, or it would come on top. If Redis does
   // not answer, it is as good as before.

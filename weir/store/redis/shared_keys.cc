@@ -14,10 +14,6 @@ bool is_plain(char c) {
          c != '}';
 }
 
-void append_bytes(std::string& out, std::uint64_t value, int bytes) {
-  while (bytes-- > 0) out += static_cast<char>(value >> (8 * bytes) & 0xff);
-}
-
 void append_text(std::string& out, std::string_view text) {
   append_bytes(out, text.size(), 2);
   out += text;
@@ -83,6 +79,17 @@ std::string limit_key(std::string_view prefix, const engine::SharedItem& item) {
     append_escaped(key, value);
   }
   return key;
+}
+
+std::string lease_key(std::string_view prefix, std::string_view limit_key) {
+  std::string key(prefix);
+  key += "lease:";
+  key += limit_key.substr(prefix.size());
+  return key;
+}
+
+void append_bytes(std::string& out, std::uint64_t value, int bytes) {
+  while (bytes-- > 0) out += static_cast<char>(value >> (8 * bytes) & 0xff);
 }
 
 std::string hold_bytes(HoldId hold) {

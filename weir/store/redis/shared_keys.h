@@ -1,6 +1,7 @@
 // Shared keys: what shared limits are called in Redis, and what a hold says there.
 //
 //   weir:1:{name}:b:per-client:acme       a bucket; t ticker, w window, l log, s slots
+//   weir:1:{name}:lease:b:per-client:acme what servers hold of it
 //   weir:1:{name}:epoch                   since when the data is there
 //   weir:1:{name}:hold:00c0ffee00c0ffee-42
 //   weir:1:{name}:servers                 who is alive
@@ -33,6 +34,10 @@ constexpr std::size_t kEpochIdBytes = 16;  // of an epoch, before the colon
 std::string key_prefix(std::string_view name);
 void append_escaped(std::string& out, std::string_view text);
 std::string limit_key(std::string_view prefix, const engine::SharedItem& item);
+// Of the record of what servers have drawn of a limit ahead.
+std::string lease_key(std::string_view prefix, std::string_view limit_key);
+// The lowest `bytes` of a number, big-endian, as scripts read it.
+void append_bytes(std::string& out, std::uint64_t value, int bytes);
 // The id of a hold, as scripts know it: owner and number, 8 bytes each, big-endian.
 std::string hold_bytes(HoldId hold);
 std::string hold_key(std::string_view prefix, HoldId hold);

@@ -24,6 +24,20 @@ using engine::SharedOutcome;
 
 constexpr Duration kGiveBackMax = std::chrono::seconds{1};  // to return everything at the end
 
+// How long Redis waits for a word of a server before it takes a lease back: longer than the
+// server gives units out, though the clock of a server may run slower by a twentieth (time.md).
+Duration record_length(const engine::LeaseSpec& lease) { return lease.length + lease.length / 16; }
+
+// What a server holds, as scripts read it.
+std::string held_text(const engine::MeterShape& shape, std::span<const LeaseUnits> held) {
+  std::string text;
+  for (const LeaseUnits& part : held) {
+    append_bytes(text, static_cast<std::uint64_t>(part.stamp_us), 7);
+    append_amount(text, shape, part.units);
+  }
+  return text;
+}
+
 bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_value(); }
 
 }  // namespace
@@ -59,7 +73,9 @@ void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback cal
     // Holds are kept in Redis, for any server to end; and what is left there, leases know only
     // from when they last asked. What is held here goes back before.
     for (const SharedItem& item : ask.items) {
-      if (is_leased(item)) leases_.surrender(item.print, ask.now);
+      if (!is_leased(item)) continue;
+      take_back_lapsed(item, ask.rules, ask.now);
+      leases_.surrender(item.print, ask.now);
     }
     return decide_in_redis(ask, std::move(callback));
   }
@@ -106,6 +122,9 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
       said.outcomes.push_back({{Verdict::kAllowed, ask.now, 0}, units, units});
     }
     return callback(std::move(said));
+  }
+  for (const SharedItem& item : items) {
+    if (is_leased(item)) take_back_lapsed(item, ask.rules, ask.now);
   }
   SharedAsk rest = ask;
   rest.items = items;
@@ -191,18 +210,21 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   asked_.fetch_add(1, std::memory_order_relaxed);
   const Epoch known = epoch();
   const std::string now = now_argument();
-  std::string blobs;
-  append_blob(blobs, draw.rule->shape, draw.cost, '0', draw.now);
-  const std::size_t bytes = blobs.size();
+  const engine::MeterShape& shape = draw.rule->shape;
+  std::string blob;
+  append_blob(blob, shape, draw.cost, '0', draw.now);
+  const std::string length = fmt::format("{}", whole_us(record_length(*draw.rule->shared->lease)));
+  const std::string kept = held_text(shape, draw.kept);
+  const std::string word = fmt::format("{}", draw.word);
+  std::string amounts;
   for (const std::int64_t amount : draw.amounts) {
-    append_blob(blobs, draw.rule->shape, amount, '0', draw.now);
+    append_amount(amounts, shape, amount);
+    append_amount(amounts, shape, std::max<std::int64_t>(0, amount - draw.awaited));
   }
-  const std::array<std::string_view, 2> keys = {epoch_key_, draw.key};
-  boost::container::small_vector<std::string_view, 16> arguments = {now, "", known.seen,
-                                                                    known.fresh};
-  for (std::size_t at = 0; at < blobs.size(); at += bytes) {
-    arguments.push_back(std::string_view(blobs).substr(at, bytes));
-  }
+  const std::string record = lease_key(prefix_, draw.key);
+  const std::array<std::string_view, 3> keys = {epoch_key_, draw.key, record};
+  const std::array<std::string_view, 10> arguments = {now, "",     known.seen, known.fresh, blob,
+                                                      id_, length, kept,       amounts,     word};
   // What comes too late to be given out goes back.
   const auto late = [this, rules = draw.rules, rule = draw.rule, key = draw.key,
                      amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
@@ -210,7 +232,14 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
     if (!answer.ok()) return;
     const Result<Drawn> drawn = read_draw(answer.reply(), amounts, seen);
     if (!drawn || drawn->units == 0) return;
-    give_back({rules, rule, key, drawn->units, drawn->stamp_us, drawn->epoch}, clock_.now());
+    give_back({.rules = rules,
+               .rule = rule,
+               .key = key,
+               .units = {drawn->units, drawn->stamp_us},
+               .epoch = drawn->epoch,
+               .word = leases_.next_word(),
+               .until = drawn->now + rule->shared->lease->length},
+              clock_.now());
   };
   client().call(
       draw_, keys, arguments,
@@ -258,12 +287,30 @@ Result<Drawn> SharedLimits::read_draw(const Reply& reply, std::span<const std::i
 
 void SharedLimits::give_back(const LeaseReturn& units, Instant now) {
   const std::string at = now_argument();
-  const std::string stamp = fmt::format("{}", units.stamp_us);
+  const std::string stamp = fmt::format("{}", units.units.stamp_us);
+  const std::string until = fmt::format("{}", units.until.ns / kNsPerUs);
   std::string blob;
-  append_blob(blob, units.rule->shape, units.units, '+', now);
-  const std::array<std::string_view, 2> keys = {epoch_key_, units.key};
-  const std::array<std::string_view, 4> arguments = {at, units.epoch, blob, stamp};
+  append_blob(blob, units.rule->shape, units.units.units, '+', now);
+  const std::string kept = held_text(units.rule->shape, units.kept);
+  const std::string record = lease_key(prefix_, units.key);
+  const std::array<std::string_view, 3> keys = {epoch_key_, units.key, record};
+  const std::string word = fmt::format("{}", units.word);
+  const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  stamp,
+                                                     id_, kept,        until, word};
   client().call(give_back_, keys, arguments, [](const Answer&) {});
+}
+
+void SharedLimits::take_back_lapsed(const SharedItem& item,
+                                    const std::shared_ptr<const engine::RuleSet>& rules,
+                                    Instant now) {
+  // Nothing of our own goes back with it.
+  give_back({.rules = rules,
+             .rule = item.rule,
+             .key = limit_key(prefix_, item),
+             .units = {},
+             .epoch = epoch().seen.substr(0, kEpochIdBytes),
+             .until = Instant{0}},
+            now);
 }
 
 // --- time

@@ -165,6 +165,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void put_back(const Mixed& mixed);
   void draw(const LeaseDraw& draw, DrawCallback callback) override;
   void give_back(const LeaseReturn& units, Instant now) override;
+  // Has Redis take back what servers held whose leases have ended, as each draw does.
+  void take_back_lapsed(const engine::SharedItem& item,
+                        const std::shared_ptr<const engine::RuleSet>& rules, Instant now);
   Result<Drawn> read_draw(const Reply& reply, std::span<const std::int64_t> amounts,
                           std::string_view seen);
   void start_ticking();

@@ -235,6 +235,17 @@ void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t
   }
 }
 
+void append_amount(std::string& out, const engine::MeterShape& shape, std::int64_t units) {
+  if (const auto* bucket = std::get_if<BucketShape>(&shape)) {
+    const MicroSpan span = micro_span(*bucket, within(units, bucket->burst));
+    append_double(out, span.us);
+    append_double(out, span.parts);
+    return;
+  }
+  append_double(out, within(units, engine::capacity(shape)));
+  append_double(out, 0);
+}
+
 std::int64_t read_double(std::string_view bytes) {
   std::uint64_t bits = 0;
   for (const char byte : bytes.substr(0, 8)) bits = bits << 8 | static_cast<unsigned char>(byte);

@@ -44,6 +44,10 @@ char kind_of(const engine::MeterShape& shape);
 void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t cost, char flag,
                  Instant about);
 
+// Appends how much `units` are, in two numbers: what a blob with that cost begins with, and, of
+// a bucket, its numerator; else 0.
+void append_amount(std::string& out, const engine::MeterShape& shape, std::int64_t units);
+
 // The whole number in the eight bytes that a script packed as a double, at the front of `bytes`.
 std::int64_t read_double(std::string_view bytes);
 

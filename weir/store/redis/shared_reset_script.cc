@@ -11,6 +11,8 @@ namespace {
 // Each kind is read first, so that nobody else's value is overwritten.
 constexpr std::string_view kReset = R"lua(
 local key = KEYS[2]
+local record = read(KEYS[3])
+if record and record:sub(1, 1) ~= 'd' then foreign(KEYS[3]) end
 local kind, _, _, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[5])
 if kind == 'b' then
   read_bucket(key, c, d, e)
@@ -32,6 +34,8 @@ else
   local begin = window(now, c, bounds)
   put_window(key, begin, 0, c, bounds)
 end
+-- What servers have drawn before does not come back.
+if record then call('DEL', KEYS[3]) end
 if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
 return {now, epoch_after == seen and '' or epoch_after}
 )lua";

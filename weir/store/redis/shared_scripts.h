@@ -64,7 +64,7 @@ std::string_view buckets_script();
 std::string_view end_script();
 
 // Forgets what one key has used. Not for slots.
-//   KEYS  epoch, the key
+//   KEYS  epoch, the key, the record of its leases
 //   ARGV  now, nothing, the epoch as last seen, a fresh epoch, a blob of no cost
 //   reply  now, the epoch if it is not as last seen, else ''
 std::string_view reset_script();
