@@ -57,8 +57,8 @@ void read_lease_most(const Entry& entry, Context& context, engine::LeaseSpec& le
 
 constexpr Key<engine::LeaseSpec> kLeaseKeys[] = {
     {"most", read_lease_most, "50",
-     "The most that one server holds of one key. So much for each server may pass beyond the "
-     "limit. Default: a tenth of what the limit has."},
+     "The most that one server holds of one key. So much for each server, and for each lease that "
+     "lapses, may pass beyond the limit. Default: a tenth of what the limit has."},
     {"length", duration_at<&engine::LeaseSpec::length>, "1s",
      "How long drawn units may be used; what nobody used for so long goes back. `100ms` to `1h`. "
      "Default `1s`."},
