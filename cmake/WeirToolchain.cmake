@@ -28,10 +28,12 @@ if(WEIR_WARNINGS_AS_ERRORS)
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
     # At -O3 g++ 12 sees an overlap in `"text" + string` where there is none (its bug 105651).
     $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
-    # In a batch g++ takes every file but the batch itself for a header.
-    $<$<AND:$<BOOL:${WEIR_TOGETHER}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
     # What g++ leaves out of -Wconversion in C++.
     $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
+endif()
+if(WEIR_TOGETHER)
+  # In a batch g++ takes every file but the batch itself for a header.
+  target_compile_options(weir_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 if(WEIR_SANITIZE)
   # Most of the sanitized code compiles longer than it runs, so only what is marked BUSY is
