@@ -376,7 +376,7 @@ TEST(BadRequest, NamesACostGivenTwice) {
 }
 
 TEST(BadRequest, NamesANegativeCost) {
-  expect_bad(client("acme").costing("tokens", -1), "the cost in 'tokens' is -1");
+  expect_bad(client("acme").costing("tokens", -1), "limit 'tokens': the cost in 'tokens' is -1");
   expect_bad(client("acme").costing("tokens", std::numeric_limits<std::int64_t>::min()),
              "'tokens' is -9223372036854775808");
 }

@@ -20,11 +20,15 @@ namespace {
       attribute.name, attribute.value.size(), kValueBytesMax));
 }
 
-[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> bad_cost(const Cost& cost) {
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> bad_cost(const Active& active,
+                                                             const Cost& cost) {
+  const auto counts = [&](const ActiveLimit& limit) { return limit.unit == cost.unit; };
+  const auto limit = std::find_if(active.limits.begin(), active.limits.end(), counts);
   return bad_request(fmt::format(
-      "request: the cost in '{}' is {}, but it must be between 0 and 2^62; to give something back, "
+      "{}: the cost in '{}' is {}, but it must be between 0 and 2^62; to give something back, "
       "settle or cancel a hold",
-      cost.unit, cost.amount));
+      limit == active.limits.end() ? "request" : fmt::format("limit '{}'", limit->name), cost.unit,
+      cost.amount));
 }
 
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> too_many_limits(const ActiveLimit& limit) {
@@ -180,7 +184,7 @@ std::unique_ptr<Error> make_plan(const Active& active, const Outline& outline,
     if (attribute.value.size() > kValueBytesMax) return long_value(attribute);
   }
   for (const Cost& cost : request.costs) {
-    if (cost.amount < 0 || cost.amount > kTermMax) return bad_cost(cost);
+    if (cost.amount < 0 || cost.amount > kTermMax) return bad_cost(active, cost);
   }
   plan.generation = active.generation;
   return outline.is_plain() ? add_all(active, outline, request, plan)
