@@ -168,6 +168,37 @@ TEST(Allocation, IsNotNeededForABatch) {
   EXPECT_EQ(allocations_of([&](int) { engine->decide(requests, kStart, answers); }), 0);
 }
 
+// Conditions of each kind, weights, an exemption, a shadow, a parent.
+RuleSetSpec conditional(std::int64_t room) {
+  return {.limits = {{.name = "parent", .meter = WindowSpec{10 * room, 24h}},
+                     {.name = "child",
+                      .when = {{"path", {"/v1/*"}}, {"method", {"GET", "HEAD"}}},
+                      .per = {"client"},
+                      .parent = "parent",
+                      .meter = BucketSpec{room, 24h}},
+                     {.name = "weighed",
+                      .per = {"client"},
+                      .weigh = {"method", {{"GET", 2}}},
+                      .meter = WindowSpec{10 * room, 24h}},
+                     {.name = "exempting",
+                      .exempt = {{{"client", {std::string(kLongKey)}}}},
+                      .meter = WindowSpec{1, 24h}},
+                     {.name = "tried", .shadow = true, .meter = WindowSpec{1, 24h}}}};
+}
+
+TEST(Allocation, IsNotNeededForConditionsWeightsAndParents) {
+  for (const std::int64_t room : {1, 1'000'000}) {
+    auto engine = engine_of(conditional(room), kNoSampling);
+    Ask ask = client(kLongKey);
+    ask.with("path", "/v1/some/long/path/of/a/request").with("method", "GET");
+    const Request request = ask;
+    int allowed = 0;
+    EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(request, kStart)->allowed(); }),
+              0);
+    EXPECT_EQ(allowed, room == 1 ? 1 : 2 * kDecisions);
+  }
+}
+
 TEST(Allocation, IsNotNeededByALogAtItsUsualSize) {
   auto engine = engine_of(
       {.limits = {{.name = "log", .per = {"client"}, .meter = LogSpec{100, 1s}}}}, kNoSampling);
@@ -196,6 +227,25 @@ TEST(Allocation, IsNotNeededForKeysThatComeAndGo) {
     engine->advance(now);
   });
   EXPECT_EQ(count, 0);
+  EXPECT_EQ(allowed, 2 * kDecisions);
+}
+
+// Ends wait in line, in blocks.
+TEST(Allocation, IsRareForHoldsThatEnd) {
+  auto engine = engine_of({.limits = {{.name = "slots",
+                                       .per = {"client"},
+                                       .meter = SlotsSpec{.limit = 1, .hold = 1h}}}},
+                          kNoSampling);
+  Ask ask = client(kLongKey);
+  const Request request = ask;
+  int allowed = 0;
+  EXPECT_LT(allocations_of([&](int) {
+              const Result<Decision> first = engine->decide(request, kStart);
+              allowed += first->allowed();
+              allowed += engine->decide(request, kStart)->allowed();  // denied
+              (void)engine->cancel(first->hold, kStart);
+            }),
+            kDecisions / 16);
   EXPECT_EQ(allowed, 2 * kDecisions);
 }
 

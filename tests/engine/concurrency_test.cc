@@ -117,7 +117,10 @@ TEST(Concurrency, GivesEachOfManyNewKeysItsOwnMeterWhileTheTableGrows) {
 // --- everything at once
 
 constexpr std::size_t kClients = 6;
-constexpr std::array<std::string_view, 5> kSpent = {"bucket", "window", "log", "tokens", "top"};
+constexpr std::array<std::string_view, 6> kSpent = {"bucket", "ticker", "window",
+                                                    "log",    "tokens", "top"};
+constexpr std::array<std::string_view, 6> kModes = {"bucket", "ticker", "window",
+                                                    "log",    "slots",  "all"};
 constexpr int kRuleSets = 4;
 
 std::string name_of(std::size_t who) { return "client-" + std::to_string(who); }
@@ -134,6 +137,12 @@ RuleSetSpec rules_number(int number) {
                                .when = {{"mode", {"bucket", "all"}}},
                                .per = {"client"},
                                .meter = BucketSpec{400 + more, Duration{kTermMax / 2}}},
+                              // Nor does it tick. It keeps its tokens when it changes, not what was
+                              // used: so it does not.
+                              {.name = "ticker",
+                               .when = {{"mode", {"ticker", "all"}}},
+                               .per = {"client"},
+                               .meter = TickerSpec{1, 24h, 400}},
                               {.name = "window",
                                .when = {{"mode", {"window", "all"}}},
                                .per = {"client"},
@@ -254,9 +263,8 @@ class Hammer {
   }
 
   void step(std::mt19937_64& random, Prepared& prepared) {
-    static constexpr std::string_view kModes[] = {"bucket", "window", "log", "slots", "all"};
     const std::size_t who = random() % kClients;
-    const std::string_view mode = kModes[random() % 5];
+    const std::string_view mode = kModes[random() % kModes.size()];
     const auto tokens = static_cast<std::int64_t>(random() % 5);
     Ask ask = request(who, mode, tokens);
     switch (random() % 16) {
@@ -316,13 +324,12 @@ class Hammer {
   }
 
   void batch(std::mt19937_64& random) {
-    static constexpr std::string_view kModes[] = {"bucket", "window", "log", "slots", "all"};
     const std::size_t count = random() % 24 + 1;
     std::vector<Ask> asks;
     std::vector<std::size_t> whose;
     for (std::size_t i = 0; i < count; ++i) {
       whose.push_back(random() % kClients);
-      asks.push_back(request(whose.back(), kModes[random() % 5]));
+      asks.push_back(request(whose.back(), kModes[random() % kModes.size()]));
     }
     const std::vector<Request> requests(asks.begin(), asks.end());
     std::vector<Result<Decision>> answers(count, Result<Decision>(std::in_place));
@@ -345,7 +352,7 @@ class Hammer {
 
   void look(std::mt19937_64& random, std::size_t who) {
     const std::string name = name_of(who);
-    const std::string_view limit = kSpent[random() % 4];
+    const std::string_view limit = kSpent[random() % 5];
     switch (random() % 5) {
       case 0:
         ASSERT_TRUE(engine_->set_override("window", Key{name}, WindowSpec{450, 24h}, tick()));

@@ -137,8 +137,22 @@ TEST(HeaviestKeys, CountWhatWasDeniedToo) {
 
 TEST(HeaviestKeys, AreEstimatedFromSamples) {
   auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 10});
-  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
-  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 3000);
+  for (int i = 0; i < 100'000; ++i) ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
+  // Some 10,000 samples of 30 units, six standard deviations either way.
+  EXPECT_NEAR(static_cast<double>(engine->heaviest("rate", 1)[0].units), 300'000, 12'000);
+}
+
+// One key in ten, always the same beat.
+TEST(HeaviestKeys, AreFoundInTrafficWithTheRhythmOfTheSamples) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 10});
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_TRUE(engine->decide(ask(i % 10 == 0 ? "rare" : "usual", "prod", 1), kStart));
+  }
+  const auto keys = engine->heaviest("rate", 2);
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(keys[0].key, "client=usual env=prod");
+  EXPECT_NEAR(static_cast<double>(keys[0].units), 90'000, 4'000);
+  EXPECT_NEAR(static_cast<double>(keys[1].units), 10'000, 2'000);
 }
 
 TEST(HeaviestKeys, AreNotKeptForALimitWithoutAKey) {

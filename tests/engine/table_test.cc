@@ -188,6 +188,16 @@ TEST_F(TableTest, TakesANewKeyAtItsBoundOnceAnotherIsInItsInitialState) {
   EXPECT_EQ(find(0), nullptr);
 }
 
+// Not for each key that somebody invents.
+TEST_F(TableTest, LooksThroughAFullShardEveryTenMilliseconds) {
+  for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) insert(i, bucket, full_at(kStart + 1h));
+  ASSERT_EQ(insert(99, bucket, full_at(kStart + 1h)), nullptr);
+  find(3)->set_words(full_at(kStart));  // it was given everything back
+  EXPECT_EQ(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms - 1ns), nullptr);
+  EXPECT_NE(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms), nullptr);
+  EXPECT_EQ(find(3), nullptr);
+}
+
 struct EvictingTable : TableTest {
   EvictingTable() : TableTest(256, WhenFull::kEvict) {}
 

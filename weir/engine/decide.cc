@@ -125,7 +125,7 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
     }
     sample(mine, rules, plan.limits(), request);
     if (&asked == &kPlainOptions && mode == Mode::kCharge && decide_directly(plan, now, *answer)) {
-      return count(mine, plan, *answer);
+      return count_direct(mine, plan, *answer);
     }
   } while (!decide(plan, request, asked, mode, now, answer));
 }
@@ -370,8 +370,8 @@ Result<Decision> Engine::peek(const Request& request, Instant now) noexcept {
 Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
   Prepared::Impl& ready = *prepared.impl_;
-  if (impl_->decide_directly(ready.plan, now, *answer)) {
-    Impl::count(impl_->local(), ready.plan, *answer);
+  if (impl_->decide_directly(ready.plan, now, *answer)) [[likely]] {
+    Impl::count_direct(impl_->local(), ready.plan, *answer);
     return answer;
   }
   while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now,
@@ -424,7 +424,7 @@ void Engine::decide(std::span<const Request> requests, Instant now,
       Result<Decision>& answer = answers[first + i];
       const Request& request = requests[first + i];
       if (impl_->decide_directly(plans[i], now, *answer)) {
-        Impl::count(mine, plans[i], *answer);
+        Impl::count_direct(mine, plans[i], *answer);
         continue;
       }
       if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {

@@ -57,7 +57,7 @@ Local& Engine::Impl::find_local() {
   }
   std::shared_ptr<Local>& mine = my_locals[id];
   if (mine == nullptr) {
-    mine = std::make_shared<Local>(options.heavy_keys, options.heavy_sample_every);
+    mine = std::make_shared<Local>(options.heavy_keys, options.heavy_sample_every, secret[1]);
     const std::scoped_lock lock(locals_lock);
     // Threads that have ended leave what they counted.
     std::erase_if(locals, [&](const std::shared_ptr<Local>& other) {
@@ -80,7 +80,7 @@ std::shared_ptr<const Active> Engine::Impl::current_shared() const {
 
 void Engine::Impl::take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
                                const Request& request) {
-  mine.until_sample = options.heavy_sample_every;
+  mine.until_sample = mine.until_next(options.heavy_sample_every);
   if (options.heavy_keys == 0) return;
   const std::scoped_lock lock(mine.lock);
   for (const PlanItem& item : items) {

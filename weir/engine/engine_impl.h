@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,11 +36,22 @@ namespace weir::engine {
 // What one thread keeps of one engine: the rules it last saw, the kinds of requests
 // it met under them, and its sketch.
 struct Local {
-  Local(std::size_t heavy_places, std::uint32_t sample_every)
-      : until_sample(sample_every), heavy(heavy_places) {}
+  Local(std::size_t heavy_places, std::uint32_t sample_every, std::uint64_t seed)
+      : random(static_cast<std::minstd_rand::result_type>(seed)),
+        until_sample(until_next(sample_every)),
+        heavy(heavy_places) {}
+
+  // Decisions until the next sample: `every` in the mean, and at random, so that traffic with a
+  // rhythm is not always met at the same beat.
+  std::uint32_t until_next(std::uint32_t every) {
+    const std::uint64_t next =
+        std::uniform_int_distribution<std::uint64_t>(1, 2 * std::uint64_t{every} - 1)(random);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(next, ~std::uint32_t{0}));
+  }
 
   std::shared_ptr<const Active> active;  // the thread's own: no other one reads it
   Outlines outlines;
+  std::minstd_rand random;
   std::uint32_t until_sample;
   Tallies tallies;
   std::mutex lock;  // of the sketch
@@ -111,6 +123,11 @@ struct Engine::Impl {
 
   // Counts a decision at the limits that made it (tally_calls.cc).
   static void count(Local& mine, const Plan& plan, const Decision& decision);
+  // The same of a plan that was decided directly: no limit of it is in shadow.
+  static void count_direct(Local& mine, const Plan& plan, const Decision& decision) {
+    if (plan.count != 1) return count(mine, plan, decision);
+    mine.tallies.add(plan.items[0].limit->tally, static_cast<std::size_t>(decision.verdict));
+  }
   // The same, some time after the plan was made.
   void count(const Decision& decision);
   // Requires rules_lock.

@@ -19,6 +19,7 @@ constexpr std::size_t kPageSlots = 4096 / sizeof(Slot);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kSpinsBeforeYield = 32;
 constexpr std::size_t kEvictionCandidates = 16;
+constexpr Duration kSweepAgain = std::chrono::milliseconds{10};  // through a full shard
 
 // From a page on, parts are whole pages, so that one can be given back by itself.
 constexpr std::size_t next_capacity(std::size_t capacity) {
@@ -195,10 +196,31 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
   return dropped;
 }
 
-bool Table::make_room(Shard& shard, Instant now) {
-  // Each pass visits more slots than there are, since a drop revisits its slot.
+// The first instant at which sweeping would drop something, if only time passes.
+Instant Table::droppable_from(const Shard& shard, Instant now) const {
+  Instant first = kForever;
+  const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  const std::size_t dropped = sweep(shard, now, capacity);
+  for (std::size_t i = 0; i < capacity; ++i) {
+    const Slot& slot = slots[i];
+    if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
+    first = std::min(first, initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now));
+  }
+  return first;
+}
+
+bool Table::make_room(Shard& shard, Instant now) {
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  std::size_t dropped = 0;
+  // To look through a full shard takes as long as a hundred decisions, and whoever invents
+  // keys would have it done for each of them.
+  if (shard.size.load(std::memory_order_relaxed) < keys_max_ || now >= shard.full_until) {
+    // Each pass visits more slots than there are, since a drop revisits its slot.
+    dropped = sweep(shard, now, capacity);
+    if (shard.size.load(std::memory_order_relaxed) >= keys_max_) {
+      shard.full_until = std::min(now + kSweepAgain, droppable_from(shard, now));
+    }
+  }
   const std::size_t size = shard.size.load(std::memory_order_relaxed);
   // Keep the room that sweeping made only if it will last a while.
   if (dropped > capacity / 4 && size < keys_max_) return true;

@@ -92,6 +92,7 @@ struct alignas(64) Shard {
   std::uint32_t sweep_at = 0;
   std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
   std::uint64_t changed_parts = 0;   // bit i: part i may have changed slots
+  Instant full_until{};              // until then a full shard is not swept for another key
 
   // `now`, or the last charge or sweep here if that is later: time running
   // backwards counts as no time passed.
@@ -256,6 +257,7 @@ class Table {
   void leave_stage(std::size_t capacity);
   bool make_room(Shard& shard, Instant now);
   bool droppable(const Slot& slot, Instant now) const;
+  Instant droppable_from(const Shard& shard, Instant now) const;
   bool waits_for_store() const noexcept {
     return durable_ == Durable::kYes && !store_fails_.load(std::memory_order_relaxed);
   }
