@@ -100,17 +100,23 @@ Error unacceptable_instant(Instant now) {
 void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>& answer) {
   Local& mine = local();
   const Active& rules = current(mine);
-  const ActiveLimit* limit = mine.outlines.sole_limit(request);
-  if (limit != nullptr && request.attributes[0].value.size() <= kValueBytesMax &&
-      is_acceptable(now)) [[likely]] {
-    const Print key = with_value(rules.secret, {}, request.attributes[0].value);
-    const PlanItem item{limit, print_for(limit->seed, key), 1, 1};
+  PlanItem item;
+  if (plan_one(mine, rules, request, item) && is_acceptable(now)) [[likely]] {
     if (decide_one(item, rules.generation, now, *answer)) [[likely]] {
-      mine.tallies.add(limit->tally, static_cast<std::size_t>(answer->verdict));
+      mine.tallies.add(item.limit->tally, static_cast<std::size_t>(answer->verdict));
       return sample(mine, rules, {&item, 1}, request);
     }
   }
   acquire(request, kPlainOptions, Mode::kCharge, now, answer);
+}
+
+bool Engine::Impl::plan_one(Local& mine, const Active& rules, const Request& request,
+                            PlanItem& item) {
+  const ActiveLimit* limit = mine.outlines.sole_limit(request);
+  if (limit == nullptr || request.attributes[0].value.size() > kValueBytesMax) return false;
+  const Print key = with_value(rules.secret, {}, request.attributes[0].value);
+  item = {limit, print_for(limit->seed, key), 1, 1};
+  return true;
 }
 
 void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, Mode mode,
@@ -397,40 +403,63 @@ Result<Prepared> Engine::prepare(const Request& request) noexcept {
 void Engine::decide(std::span<const Request> requests, Instant now,
                     std::span<Result<Decision>> answers) noexcept {
   WEIR_ASSERT(requests.size() == answers.size());
-  Local& mine = impl_->local();
-  std::array<Plan, kBatch> plans;
   for (std::size_t first = 0; first < requests.size(); first += kBatch) {
     const std::size_t count = std::min(kBatch, requests.size() - first);
-    const Active& rules = impl_->current(mine);
-    // The plans of this batch point into the rules, also after one of its decisions
-    // has met newer ones.
-    const std::shared_ptr<const Active> kept = mine.active;
-    std::array<bool, kBatch> planned{};
-    for (std::size_t i = 0; i < count; ++i) {
-      Result<Decision>& answer = answers[first + i];
-      if (auto error = mine.outlines.make_plan(rules, requests[first + i], plans[i])) {
-        answer = std::move(*error);
-        continue;
-      }
-      planned[i] = true;
-      answer.renew();
-      impl_->sample(mine, rules, plans[i].limits(), requests[first + i]);
-      for (std::size_t j = 0; j < plans[i].count; ++j) {
-        if (!plans[i].items[j].limit->seat) impl_->table.prefetch(plans[i].items[j].print);
-      }
+    impl_->decide_batch(requests.subspan(first, count), now, answers.subspan(first, count));
+  }
+}
+
+// Planned and prefetched together, decided one after the other.
+void Engine::Impl::decide_batch(std::span<const Request> requests, Instant now,
+                                std::span<Result<Decision>> answers) {
+  Local& mine = local();
+  const Active& rules = current(mine);
+  // The plans of this batch point into the rules, also after one of its decisions
+  // has met newer ones.
+  const std::shared_ptr<const Active> kept = mine.active;
+  enum class Planned : std::uint8_t { kNot, kOne, kSeveral };
+  std::array<Planned, kBatch> planned{};
+  std::array<PlanItem, kBatch> ones;
+  std::array<Plan, kBatch> plans;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (plan_one(mine, rules, requests[i], ones[i]) && is_acceptable(now)) [[likely]] {
+      planned[i] = Planned::kOne;
+      answers[i].renew();
+      table.prefetch_both(ones[i].print);
+      continue;
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!planned[i]) continue;
-      Result<Decision>& answer = answers[first + i];
-      const Request& request = requests[first + i];
-      if (impl_->decide_directly(plans[i], now, *answer)) {
-        Impl::count_direct(mine, plans[i], *answer);
-        continue;
-      }
-      if (!impl_->decide(plans[i], request, kPlainOptions, Impl::Mode::kCharge, now, answer)) {
-        impl_->acquire(request, kPlainOptions, Impl::Mode::kCharge, now, answer);
-      }
+    if (auto error = mine.outlines.make_plan(rules, requests[i], plans[i])) {
+      answers[i] = std::move(*error);
+      continue;
     }
+    planned[i] = Planned::kSeveral;
+    answers[i].renew();
+    sample(mine, rules, plans[i].limits(), requests[i]);
+    for (const PlanItem& item : plans[i].limits()) {
+      if (!item.limit->seat) table.prefetch_both(item.print);
+    }
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Result<Decision>& answer = answers[i];
+    switch (planned[i]) {
+      case Planned::kNot:
+        continue;
+      case Planned::kOne:
+        if (decide_one(ones[i], kept->generation, now, *answer)) [[likely]] {
+          mine.tallies.add(ones[i].limit->tally, static_cast<std::size_t>(answer->verdict));
+          sample(mine, *kept, {&ones[i], 1}, requests[i]);
+          continue;
+        }
+        break;
+      case Planned::kSeveral:
+        if (decide_directly(plans[i], now, *answer)) {
+          count_direct(mine, plans[i], *answer);
+          continue;
+        }
+        if (decide(plans[i], requests[i], kPlainOptions, Mode::kCharge, now, answer)) continue;
+        break;
+    }
+    acquire(requests[i], kPlainOptions, Mode::kCharge, now, answer);
   }
 }
 

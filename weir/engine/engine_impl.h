@@ -166,6 +166,10 @@ struct Engine::Impl {
                ? decide_one(plan.items[0], plan.generation, now, decision)
                : decide_several(plan, now, decision);
   }
+  // The whole plan of a request that meets one limit without conditions. False: it takes more.
+  static bool plan_one(Local& mine, const Active& rules, const Request& request, PlanItem& item);
+  void decide_batch(std::span<const Request> requests, Instant now,
+                    std::span<Result<Decision>> answers);
   bool decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
                   Decision& decision);
   bool deny_unlocked(const Shard& shard, const PlanItem& item, std::uint64_t planned_under,

@@ -81,6 +81,7 @@ struct alignas(32) Slot {
   RowId row() const noexcept { return static_cast<RowId>(meta() & meta::kRowMask); }
 };
 static_assert(sizeof(Slot) == 32);
+constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
 
 // One cache line.
 struct alignas(64) Shard {
@@ -213,10 +214,12 @@ class Table {
     return false;
   }
 
-  void prefetch(Print print) const noexcept {
-    const Shard& shard = shard_of(print);
-    const Slot* slots = shard.slots.load(std::memory_order_relaxed);
-    __builtin_prefetch(slots + place(print, shard.capacity.load(std::memory_order_relaxed)), 1);
+  void prefetch(Print print) const noexcept { __builtin_prefetch(home(print), 1); }
+  // The line behind it too, where a key is that found its place taken.
+  void prefetch_both(Print print) const noexcept {
+    const Slot* const first = home(print);
+    __builtin_prefetch(first, 1);
+    __builtin_prefetch(first + kSlotsOfALine, 1);
   }
 
   // Prints of meters that a store may have and the table has no more, until they are
@@ -251,6 +254,11 @@ class Table {
   static std::size_t place(Print print, std::size_t capacity) noexcept {
     // cppcheck-suppress shiftTooManyBits  ; the product has 128 bits
     return static_cast<std::size_t>((internal::Product{print.low} * capacity) >> 64);
+  }
+  const Slot* home(Print print) const noexcept {
+    const Shard& shard = shard_of(print);
+    const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+    return slots + place(print, shard.capacity.load(std::memory_order_relaxed));
   }
   bool grow(Shard& shard);
   Slot* enter_stage(std::size_t capacity);
