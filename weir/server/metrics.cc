@@ -116,9 +116,10 @@ constexpr std::array kRows = {
     MetricRow{"weir_shared_servers", "gauge", "", "Servers that share the limits, as last heard."},
     MetricRow{"weir_lease_held", "gauge", "limit",
               "Units of limits with a lease that this server holds."},
-    MetricRow{"weir_lease_units_total", "counter", "limit, what",
-              "Units drawn ahead, of these returned unused, and expired, given up here at the end "
-              "of a lease."},
+    MetricRow{
+        "weir_lease_units_total", "counter", "limit, what",
+        "Units drawn ahead, of these returned unused, and expired: too late for anybody, such as "
+        "those of a window that is over."},
     MetricRow{"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
     MetricRow{"weir_pool_jobs_total", "counter", "outcome",
               "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "

@@ -33,7 +33,7 @@ class SimulatedRedis {
 
   Drawn draw(const void* server, const LeaseDraw& asked, const std::vector<std::int64_t>& amounts,
              Instant now) {
-    end_leases(now);
+    const bool has_lapsed = end_leases(now, server);
     Drawn drawn;
     drawn.now = now;
     drawn.is_refused = true;
@@ -53,29 +53,34 @@ class SimulatedRedis {
     }
     drawn.stamp_us = charged_ns / kNsPerUs;
     drawn.state = state(now, asked.cost);
-    const Duration length = asked.rule->shared->lease->length;
     Held& held = leases_[server];
     if (asked.word > held.word) {
       held.word = asked.word;
       held.parts = asked.kept;
+      if (has_lapsed || asked.epoch != epoch()) held.parts.clear();
     }
-    held.ends = now + length + length / 16;
     if (drawn.units > asked.awaited) {
       held.parts.push_back({drawn.units - asked.awaited, drawn.stamp_us});
     }
-    if (held.parts.empty()) leases_.erase(server);
+    if (held.ends == Instant{} && held.parts.empty()) {
+      leases_.erase(server);
+    } else if (!held.parts.empty()) {
+      held.ends = now + record_length(*asked.rule->shared->lease);
+    }
     return drawn;
   }
 
   void give_back(const void* server, const LeaseReturn& back, Instant now) {
-    end_leases(now);
+    end_leases(now, server);
     if (back.epoch != epoch() || now >= back.until) return;
-    give_back(back.units, now);
+    for (const LeaseUnits& part : back.units) give_back(part, now);
     const auto found = leases_.find(server);
-    if (found == leases_.end() || back.word < found->second.word) return;
-    found->second.word = back.word;
-    found->second.parts = back.kept;
-    if (back.kept.empty()) leases_.erase(found);
+    if (found == leases_.end() && back.kept.empty()) return;
+    Held& held = leases_[server];
+    if (back.word < held.word) return;
+    held.word = back.word;
+    held.parts = back.kept;
+    held.ends = std::max(held.ends, back.until);
   }
 
   const std::vector<Lapse>& lapses() const { return lapses_; }
@@ -101,19 +106,24 @@ class SimulatedRedis {
   void give_back(const LeaseUnits& part, Instant now) {
     engine::give_back(shape_, words_, blocks_, now, Instant{part.stamp_us * kNsPerUs}, part.units);
   }
-  void end_leases(Instant now) {
+  // Says whether that of `server` has ended.
+  bool end_leases(Instant now, const void* server) {
+    bool is_own = false;
     for (auto at = leases_.begin(); at != leases_.end();) {
       if (now < at->second.ends) {
         ++at;
         continue;
       }
-      lapses_.push_back({now});
+      Lapse lapse{now};
       for (const LeaseUnits& part : at->second.parts) {
         give_back(part, now);
-        lapses_.back().units += part.units;
+        lapse.units += part.units;
       }
+      if (lapse.units > 0) lapses_.push_back(lapse);
+      is_own = is_own || at->first == server;
       at = leases_.erase(at);
     }
+    return is_own;
   }
   std::string epoch() const { return std::to_string(losses_); }
   SharedState state(Instant now, std::int64_t cost) const {
@@ -145,13 +155,13 @@ struct Admission {
   std::int64_t units;
 };
 
-// Whether some answers of Redis are lost on their way.
-enum class Answers : bool { kMost, kAll };
+// Whether some draws are answered late or never.
+enum class Answers : std::uint8_t { kSomeLost, kSomeLate, kAllInTime };
 
 class SimulatedFleet {
  public:
   SimulatedFleet(const engine::LimitSpec& limit, std::size_t servers, std::uint64_t seed,
-                 Answers answers = Answers::kMost)
+                 Answers answers = Answers::kSomeLost)
       : answers_(answers),
         random_(seed),
         rules_(*engine::compile({.limits = {limit}})),
@@ -166,6 +176,7 @@ class SimulatedFleet {
   std::size_t size() const { return servers_.size(); }
   const std::vector<Admission>& admissions() const { return admissions_; }
   const std::vector<SimulatedRedis::Lapse>& lapses() const { return redis_.lapses(); }
+  std::int64_t lost_answers() const { return lost_answers_; }
   std::uint64_t refusals() const { return refusals_; }
 
   std::int64_t pick(std::int64_t least, std::int64_t most) {
@@ -183,6 +194,13 @@ class SimulatedFleet {
     }
     now_ = until;
   }
+  // From now on every server ticks as one that runs does.
+  void keep_ticking() {
+    messages_.push({now_ + kLeaseTick, number_++, [this] {
+                      for (std::size_t i = 0; i < size(); ++i) tick(i);
+                      keep_ticking();
+                    }});
+  }
 
   void ask(std::size_t number, std::int64_t cost) {
     const std::shared_ptr<Server> server = servers_[number];
@@ -193,10 +211,29 @@ class SimulatedFleet {
       return note(outcome, cost, now_);
     }
     const engine::SharedItem full{&rule(), {}, cost, 1, kPrint};
-    server->leases->take(full, rules_, server->local(now_), [this, cost](const LeaseSaid& said) {
+    server->leases->take(full, rules_, server->local(now_), [=, this](const LeaseSaid& said) {
+      if (said.failure) return;
+      if (said.outcome.check.allowed()) server->leases->spend(kPrint, cost);
       // An answer of Redis is decided when Redis decided it.
-      if (!said.failure) note(said.outcome, cost, decided_at_ == Instant{} ? now_ : decided_at_);
+      note(said.outcome, cost, decided_at_ == Instant{} ? now_ : decided_at_);
     });
+  }
+  // A request that is refused elsewhere, by somebody who takes a while.
+  void ask_in_vain(std::size_t number, std::int64_t cost) {
+    const std::shared_ptr<Server> server = servers_[number];
+    if (now_ < server->wakes_at) return;
+    const engine::SharedItem full{&rule(), {}, cost, 1, kPrint};
+    server->leases->take(full, rules_, server->local(now_), [=, this](const LeaseSaid& said) {
+      if (said.failure || !said.outcome.check.allowed()) return;
+      deliver(server, [=, this, taken = LeaseUnits{cost, said.stamp_us}] {
+        server->leases->put_back(kPrint, taken, server->local(now_));
+      });
+    });
+  }
+  // As a hold does.
+  void surrender(std::size_t number) {
+    if (now_ < servers_[number]->wakes_at) return;
+    servers_[number]->leases->surrender(kPrint, servers_[number]->local(now_));
   }
   void tick(std::size_t number) {
     if (now_ >= servers_[number]->wakes_at)
@@ -218,6 +255,7 @@ class SimulatedFleet {
 
  private:
   static constexpr engine::Print kPrint{1, 1 << 16};
+  static constexpr Duration kTimeout = std::chrono::milliseconds{20};
 
   struct Server final : LeaseSource {
     explicit Server(SimulatedFleet& of, Duration clock_ahead) : fleet(of), ahead(clock_ahead) {
@@ -227,26 +265,39 @@ class SimulatedFleet {
 
     void draw(const LeaseDraw& draw, DrawCallback callback) override {
       const std::vector<std::int64_t> amounts(draw.amounts.begin(), draw.amounts.end());
-      fleet.send([this, self = weak, amounts, asked = draw, callback = std::move(callback)] {
-        // Redis executes what a server asked that has crashed since.
-        Drawn drawn = fleet.redis_.draw(this, asked, amounts, fleet.now_);
-        if (fleet.answers_ == Answers::kMost &&
-            fleet.pick(0, 49) == 0) {  // the answer is lost: charged for nothing
-          fleet.deliver(self, [callback] {
+      const auto is_over = std::make_shared<bool>(false);
+      const bool is_slow = fleet.answers_ == Answers::kSomeLate && fleet.pick(0, 9) == 0;
+      const Duration delay{is_slow ? fleet.pick(0, 60'000) * kNsPerUs : 0};
+      fleet.send(
+          [=, this, self = weak, asked = draw] {
+            // Redis executes what a server asked that has crashed since.
+            const Drawn drawn = fleet.redis_.draw(this, asked, amounts, fleet.now_);
+            if (fleet.answers_ == Answers::kSomeLost && fleet.pick(0, 49) == 0) {
+              ++fleet.lost_answers_;
+              return;
+            }
+            fleet.deliver(self, [=, this, heard = drawn]() mutable {
+              heard.here = local(fleet.now_);
+              if (std::exchange(*is_over, true)) return asked.late(heard);
+              fleet.decided_at_ = heard.now;
+              callback(heard);
+              fleet.decided_at_ = {};
+            });
+          },
+          delay);
+      fleet.deliver(
+          weak,
+          [=] {
+            if (std::exchange(*is_over, true)) return;
             callback(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}});
-          });
-          return;
-        }
-        fleet.deliver(self, [this, drawn = std::move(drawn), callback]() mutable {
-          fleet.decided_at_ = drawn.now;
-          drawn.here = local(fleet.now_);
-          callback(drawn);
-          fleet.decided_at_ = {};
-        });
-      });
+          },
+          kTimeout);
     }
-    void give_back(const LeaseReturn& units, Instant) override {
-      fleet.send([this, units] { fleet.redis_.give_back(this, units, fleet.now_); });
+    void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
+      fleet.send([=, this, self = weak] {
+        fleet.redis_.give_back(this, units, fleet.now_);
+        fleet.deliver(self, [=] { callback(true); });
+      });
     }
 
     SimulatedFleet& fleet;
@@ -272,11 +323,11 @@ class SimulatedFleet {
     everybody_.push_back(server);
     return server;
   }
-  void send(std::function<void()> act) {
-    messages_.push({now_ + Duration{pick(0, 3'000) * kNsPerUs}, number_++, std::move(act)});
+  void send(std::function<void()> act, Duration delay = {}) {
+    messages_.push({now_ + delay + Duration{pick(0, 3'000) * kNsPerUs}, number_++, std::move(act)});
   }
-  void deliver(const std::weak_ptr<Server>& to, std::function<void()> act) {
-    const Instant at = now_ + Duration{pick(0, 3'000) * kNsPerUs};
+  void deliver(const std::weak_ptr<Server>& to, std::function<void()> act, Duration delay = {}) {
+    const Instant at = now_ + delay + Duration{pick(0, 3'000) * kNsPerUs};
     messages_.push({at, number_++, [this, to, act = std::move(act)] {
                       const auto server = to.lock();
                       if (server == nullptr || server->is_dead) return;
@@ -302,6 +353,7 @@ class SimulatedFleet {
   Instant now_ = kFleetStart;
   Instant decided_at_{};  // while an answer of Redis is heard
   std::uint64_t number_ = 0;
+  std::int64_t lost_answers_ = 0;
   std::uint64_t refusals_ = 0;
   std::vector<Admission> admissions_;
   std::vector<std::shared_ptr<Server>> everybody_;  // those that crashed, too

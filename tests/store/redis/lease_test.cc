@@ -8,12 +8,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Instant kLeaseStart{1'800'000'000'000'000'000};
+
+// A draw that was sent then is answered. Returns what does not fit.
+std::int64_t heard(Lease& lease, Instant sent_at, Instant until, std::int64_t units) {
+  lease.renew(sent_at, until);
+  return lease.add(units);
+}
 constexpr engine::LeaseSpec kTerms{.most = 100, .length = 1s};
 
 // A lease in use: `units` were drawn at the start.
 Lease lease_of(std::int64_t units) {
   Lease lease(kTerms);
-  lease.add(kLeaseStart, kForever, units);
+  heard(lease, kLeaseStart, kForever, units);
   return lease;
 }
 
@@ -42,23 +48,23 @@ TEST(Lease, GivesOutUntilItsEndAndNotAtIt) {
 
 TEST(Lease, EndsEarlierIfItsWindowDoes) {
   Lease lease(kTerms);
-  lease.add(kLeaseStart, kLeaseStart + 10ms, 5);
+  heard(lease, kLeaseStart, kLeaseStart + 10ms, 5);
   EXPECT_TRUE(lease.take(kLeaseStart + 10ms - 1ns, 1));
   EXPECT_FALSE(lease.take(kLeaseStart + 10ms, 1));
 }
 
 TEST(Lease, IsProlongedByADrawFromWhenThatWasSent) {
   Lease lease = lease_of(5);
-  EXPECT_EQ(lease.add(kLeaseStart + 600ms, kForever, 1), 0);
+  EXPECT_EQ(heard(lease, kLeaseStart + 600ms, kForever, 1), 0);
   EXPECT_EQ(lease.held(kLeaseStart + 1600ms - 1ns), 6);
   EXPECT_EQ(lease.held(kLeaseStart + 1600ms), 0);
 }
 
 TEST(Lease, NeverHoldsMoreThanItsMost) {
   Lease lease = lease_of(100);
-  EXPECT_EQ(lease.add(kLeaseStart, kForever, 1), 1);
+  EXPECT_EQ(heard(lease, kLeaseStart, kForever, 1), 1);
   EXPECT_TRUE(lease.take(kLeaseStart, 10));
-  EXPECT_EQ(lease.add(kLeaseStart, kForever, 7), 0);
+  EXPECT_EQ(heard(lease, kLeaseStart, kForever, 7), 0);
   EXPECT_EQ(lease.put_back(kLeaseStart, 10, 2), 9);  // two more may come
   EXPECT_EQ(lease.held(kLeaseStart), 98);
 }
@@ -93,13 +99,13 @@ TEST(Lease, ThatNobodyUsedForALengthGoesBack) {
   Lease lease = lease_of(10);
   EXPECT_EQ(lease.tidy(kLeaseStart).surplus, 10);  // nobody ever asked
 
-  lease.add(kLeaseStart, kForever, 10);
+  heard(lease, kLeaseStart, kForever, 10);
   ASSERT_TRUE(lease.take(kLeaseStart, 4));
-  lease.add(kLeaseStart + 499ms, kForever, 0);
+  heard(lease, kLeaseStart + 499ms, kForever, 0);
   EXPECT_EQ(lease.tidy(kLeaseStart + 499ms).surplus, 0);
-  lease.add(kLeaseStart + 999ms, kForever, 0);
+  heard(lease, kLeaseStart + 999ms, kForever, 0);
   EXPECT_EQ(lease.tidy(kLeaseStart + 999ms).surplus, 0);
-  lease.add(kLeaseStart + 1500ms, kForever, 0);
+  heard(lease, kLeaseStart + 1500ms, kForever, 0);
   const Lease::Tidied tidied = lease.tidy(kLeaseStart + 1500ms);
   EXPECT_EQ(tidied.surplus, 6);
   EXPECT_TRUE(tidied.is_idle);

@@ -2,16 +2,15 @@
 
 namespace weir::store::redis {
 
-std::int64_t Lease::put_back(Instant now, std::int64_t units, std::int64_t under_way) noexcept {
+std::int64_t Lease::put_back(Instant now, std::int64_t units, std::int64_t reserved) noexcept {
   if (now >= end_) return units;
-  const std::int64_t room = std::max<std::int64_t>(0, terms_.most - held_ - under_way);
+  const std::int64_t room = std::max<std::int64_t>(0, terms_.most - held_ - reserved);
   const std::int64_t fits = std::min(units, room);
   held_ += fits;
   return units - fits;
 }
 
-std::int64_t Lease::add(Instant sent_at, Instant until, std::int64_t units) noexcept {
-  end_ = std::min(sent_at + terms_.length, until);
+std::int64_t Lease::add(std::int64_t units) noexcept {
   const std::int64_t fits = std::min(units, terms_.most - held_);
   held_ += fits;
   return units - fits;

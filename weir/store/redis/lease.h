@@ -7,7 +7,8 @@
 //
 //   Lease lease({.most = 100, .length = 1s});
 //   if (!lease.take(now, 1)) ... draw ...
-//   lease.add(sent_at, kForever, 10);       // a draw sent at `sent_at` brought ten more
+//   lease.renew(sent_at, kForever);         // a draw sent at `sent_at` was answered
+//   lease.add(10);                          // with ten more
 //   const Tidied tidied = lease.tidy(now);  // now and then: what to give back
 //
 // A lease never holds more than `most`, and gives nothing out at or after its end: `now` is
@@ -51,14 +52,17 @@ class Lease {
   // What was used until now says nothing about what is worth holding.
   void forget_use() noexcept { used_ = used_before_ = 0; }
 
-  // Puts back what was taken and not used, beside `under_way` units that a draw may still
-  // bring. Returns what does not fit, or is too late.
-  std::int64_t put_back(Instant now, std::int64_t units, std::int64_t under_way) noexcept;
+  // Puts back what was taken and not used, beside `reserved` units that may still be added.
+  // Returns what does not fit, or is too late.
+  std::int64_t put_back(Instant now, std::int64_t units, std::int64_t reserved) noexcept;
 
-  // A draw that was sent at `sent_at` has brought `units`, to be used before `until`. Redis has
-  // been heard, so everything held is good for another length. Returns what does not fit.
-  // Requires that expire() was called at the same instant.
-  std::int64_t add(Instant sent_at, Instant until, std::int64_t units) noexcept;
+  // Redis has heard at `sent_at` or later what is held: all of it may be used for another length,
+  // before `until`.
+  void renew(Instant sent_at, Instant until) noexcept {
+    end_ = std::min(sent_at + terms_.length, until);
+  }
+  // A draw has brought `units`. Returns what does not fit.
+  std::int64_t add(std::int64_t units) noexcept;
 
   // As many units as are worth holding.
   std::int64_t target() const noexcept {

@@ -10,6 +10,7 @@ namespace weir::store::redis {
 namespace {
 
 constexpr std::size_t kAmountsMax = 9;
+constexpr std::size_t kHalvesMax = 4;  // of these if somebody waits
 
 // When units drawn at `drawn` may not be used any more though their lease goes on; in the time
 // of this process, and rather too early: the draw was sent before Redis saw it.
@@ -22,62 +23,110 @@ Instant use_before(const engine::MeterShape& shape, const Drawn& drawn, Instant 
 
 }  // namespace
 
-// Asks for what those who wait need, and as much more as is worth holding; failing that for
-// less and less, down to what the first of them needs.
+void Leases::talk(Entry& entry, Instant now, Work& work) {
+  if (entry.is_talking) return;
+  if (!entry.waiters.empty()) return start_draw(entry, now, work);
+  if (entry.back > 0 || entry.must_say) entry.say(now, work);
+}
+
+// Asks for what those who wait need, and as much more as is worth holding; failing that for less
+// and less of it, then for what some of those who wait need, in the end only the first. So of each
+// amount nothing is left that nobody waits for, and that is not worth holding either.
 void Leases::start_draw(Entry& entry, Instant now, Work& work) {
-  const std::int64_t most = engine::capacity(entry.rule->shape);
+  const std::int64_t capacity = engine::capacity(entry.rule->shape);
   const std::int64_t held = entry.lease.held(now);
-  Wide needed = -Wide{held};
-  for (const Entry::Waiter& waiter : entry.waiters) needed += waiter.cost;
-  const auto ahead =
-      std::max<std::int64_t>(0, saturate(entry.lease.target() + std::min(Wide{0}, needed)));
-  const std::int64_t wanted = std::min(most, saturate(std::max(Wide{0}, needed) + ahead));
-  const std::int64_t least =
-      entry.waiters.empty()
-          ? 0
-          : std::min(wanted, std::max<std::int64_t>(0, entry.waiters.front().cost - held));
+  // What the first `count` of those who wait need that is not held.
+  const auto needed = [&](std::size_t count) {
+    Wide sum = -Wide{held};
+    for (std::size_t i = 0; i < count; ++i) sum += entry.waiters[i].cost;
+    return sum;
+  };
+  const Wide needed_by_all = needed(entry.waiters.size());
+  const std::int64_t awaited = saturate(std::max(Wide{0}, needed_by_all));
+  const std::int64_t kept = saturate(std::max(Wide{0}, -needed_by_all));  // when they are served
+  const std::int64_t room = entry.terms().most - kept - entry.reserved();
+  const std::int64_t ahead = std::max<std::int64_t>(0, std::min(entry.lease.target() - kept, room));
   Work::Draw& draw = work.draws.emplace_back();
   draw.print = entry.print;
-  draw.amounts.push_back(wanted);
+  const auto ask_for = [&](Wide units) {
+    if (units > capacity) return;
+    const std::int64_t amount = saturate(std::max(Wide{0}, units));
+    if (draw.amounts.empty() || amount < draw.amounts.back()) draw.amounts.push_back(amount);
+  };
+  ask_for(Wide{awaited} + ahead);
   if (entry.heard.is_known) {
     const std::int64_t left =
         judge(entry.rule->shape, entry.heard.state, entry.then(now), 0).before;
-    if (left > least && left < wanted) draw.amounts.push_back(left);
+    if (left > awaited) ask_for(left);
   }
-  for (std::int64_t less = draw.amounts.back() / 2;
-       less > least && draw.amounts.size() < kAmountsMax; less /= 2) {
-    draw.amounts.push_back(less);
+  const std::size_t halves = entry.waiters.empty() ? kAmountsMax - 1 : kHalvesMax;
+  for (std::int64_t less = ahead / 2; less > 0 && draw.amounts.size() < halves; less /= 2) {
+    ask_for(Wide{awaited} + less);
   }
-  if (draw.amounts.back() != least) draw.amounts.push_back(least);
+  for (std::size_t count = entry.waiters.size(); count > 1; count /= 2) {
+    if (draw.amounts.size() + 1 < kAmountsMax) ask_for(needed(count));
+  }
+  ask_for(entry.waiters.empty() ? Wide{0} : needed(1));
+  entry.said = saturate(Wide{kept} + entry.back);
+  entry.word = next_word();
   draw.draw = {.rules = entry.rules,
                .rule = entry.rule,
                .key = entry.key,
                .amounts = {},
                .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
-               .kept = entry.newest(saturate(std::max(Wide{0}, -needed))),
-               .awaited = saturate(std::max(Wide{0}, needed)),
-               .word = next_word(),
-               .now = now};
-  entry.told = saturate(std::max(Wide{0}, -needed) + ahead);
+               .kept = entry.newest(entry.said),
+               .awaited = awaited,
+               .epoch = entry.batches.empty() ? std::string() : entry.batches.back().epoch,
+               .word = entry.word,
+               .now = now,
+               .late = [this, print = entry.print](const Drawn& drawn) { on_late(print, drawn); }};
   entry.heard.cost = draw.draw.cost;
-  entry.is_drawing = true;
+  entry.must_say = false;
+  entry.is_talking = true;
   entry.under_way = ahead;
 }
 
 void Leases::run(Work& work, Instant now) {
-  for (const LeaseReturn& units : work.returns) source_.give_back(units, now);
+  for (Work::Return& back : work.returns) {
+    source_.give_back(back.units, now,
+                      [this, print = back.print, word = back.units.word, now](bool is_heard) {
+                        finish_return(print, word, now, is_heard);
+                      });
+  }
   for (Work::Draw& draw : work.draws) {
     draw.draw.amounts = draw.amounts;
     source_.draw(draw.draw,
-                 [this, print = draw.print, sent_at = draw.draw.now,
-                  wanted = draw.amounts.front()](const std::variant<Drawn, DrawFailure>& answer) {
-                   finish_draw(print, sent_at, wanted, answer);
+                 [this, print = draw.print, sent_at = draw.draw.now, wanted = draw.amounts.front(),
+                  awaited = draw.draw.awaited](const std::variant<Drawn, DrawFailure>& answer) {
+                   finish_draw(print, sent_at, {wanted, awaited}, answer);
                  });
   }
   for (const Work::Answer& answer : work.answers) answer.callback(answer.said);
 }
 
-void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t wanted,
+void Leases::finish_return(engine::Print print, std::uint64_t word, Instant sent_at,
+                           bool is_heard) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end() || found->second.word != word) return;  // it has left
+    Entry& entry = found->second;
+    const std::int64_t returned = std::exchange(entry.returning, 0);
+    entry.is_talking = false;
+    if (is_heard) {
+      entry.told = saturate(Wide{entry.said} + entry.unsure);
+    } else {
+      entry.doubt(returned, sent_at);
+      entry.quiet_until = sent_at + kLeaseTick;
+    }
+    if (is_heard || !is_ending_) talk(entry, sent_at, work);
+  }
+  run(work, sent_at);
+}
+
+void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
                          const std::variant<Drawn, DrawFailure>& answer) {
   Work work;
   Instant now = sent_at;
@@ -86,9 +135,11 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
     const std::scoped_lock lock(shard.lock);
     // It is not forgotten while a draw is under way.
     Entry& entry = shard.entries.at(print);
-    entry.is_drawing = false;
+    entry.is_talking = false;
     const std::int64_t ahead = std::exchange(entry.under_way, 0);
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
+      entry.doubt(ahead, now);
+      entry.told = std::max(entry.told, saturate(Wide{entry.said} + entry.unsure));
       entry.quiet_until = sent_at + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
         work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
@@ -99,13 +150,39 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
       const Drawn& drawn = std::get<Drawn>(answer);
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
-      if (drawn.units < wanted) entry.quiet_until = now + kLeaseTick;
-      entry.told -= std::min(ahead, wanted - drawn.units);
+      if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
+      entry.told = saturate(Wide{entry.said} + entry.unsure +
+                            std::max<std::int64_t>(0, drawn.units - asked.awaited));
       serve(entry, drawn, sent_at, work);
-      if (!entry.waiters.empty()) start_draw(entry, now, work);
     }
+    if (std::holds_alternative<Drawn>(answer) || !is_ending_) talk(entry, now, work);
   }
   run(work, now);
+}
+
+// What comes too late to be given out goes back, but for what those who waited would have used:
+// that counts as used, as a request does that Redis has not answered.
+void Leases::on_late(engine::Print print, const Drawn& drawn) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end()) return;
+    Entry& entry = found->second;
+    entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
+    const bool is_same = entry.epoch.empty() || entry.epoch == drawn.epoch;
+    const std::int64_t units = is_same ? std::min(drawn.units, entry.unsure) : 0;
+    entry.unsure -= units;
+    entry.epoch = drawn.epoch;
+    entry.add_batch(units, drawn.stamp_us);
+    entry.back += units;
+    entry.give_up(drawn.units - units);
+    if (drawn.now > entry.heard.now) entry.heard.now = drawn.now;
+    entry.must_say = true;
+    talk(entry, drawn.here, work);
+  }
+  run(work, drawn.here);
 }
 
 // Each draw either brings what the first of those who wait needs, or refuses it: so everybody
@@ -113,11 +190,16 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, std::int64_t want
 void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work) {
   const Instant now = drawn.here;
   entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
-  entry.give_up(entry.lease.expire(now));
   if (entry.is_window() && entry.stamp_us != drawn.stamp_us) {
     entry.give_up(entry.lease.empty());  // of a window that is over
+    entry.give_up(std::exchange(entry.back, 0));
   }
+  // Redis counts the lease as ended a little later than we do, and has heard of it before that.
+  const Duration grace = record_length(entry.terms()) - entry.terms().length;
+  if (now >= entry.lease.end() + grace) entry.back += entry.lease.empty();
+  entry.lease.renew(sent_at, use_before(entry.rule->shape, drawn, sent_at));
   entry.stamp_us = drawn.stamp_us;
+  entry.epoch = drawn.epoch;
   entry.heard = {.is_known = true,
                  .is_refused = drawn.is_refused,
                  .now = drawn.now,
@@ -125,6 +207,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
                  .state = drawn.state,
                  .cost = entry.heard.cost,
                  .left = judge(entry.rule->shape, drawn.state, drawn.now, 0).before};
+  entry.add_batch(drawn.units, drawn.stamp_us);
   std::int64_t units = drawn.units;
   bool is_first = true;
   while (!entry.waiters.empty()) {
@@ -134,6 +217,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
     if (waiter.cost <= held) {
       said.outcome = entry.allowed(now, waiter.cost, held);
       said.stamp_us = entry.stamp_us;
+      entry.out += waiter.cost;
       const std::int64_t at_once = std::min(units, waiter.cost);
       units -= at_once;
       entry.lease.note_use(at_once);
@@ -150,13 +234,15 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
     entry.waiters.pop_front();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }
-  const std::int64_t spare =
-      entry.lease.add(sent_at, use_before(entry.rule->shape, drawn, sent_at), units);
-  entry.add_batch(units, drawn.stamp_us, drawn.epoch);
-  entry.give_back(spare, now, work);
+  // Nothing is left that has no room, unless what was held has ended meanwhile.
+  const std::int64_t spare = entry.lease.add(units);
+  const std::int64_t room = entry.terms().most - entry.lease.held(now) - entry.reserved();
+  const std::int64_t back = std::clamp<std::int64_t>(room, 0, spare);
+  entry.back += back;
+  entry.give_up(spare - back);
   if (!is_ending_) return;
-  entry.give_back(entry.lease.empty(), now, work);
-  entry.tell_held(now, work);
+  entry.back += entry.lease.empty();
+  entry.must_say = entry.told > 0;
 }
 
 }  // namespace weir::store::redis

@@ -56,8 +56,7 @@ engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
   return {{Verdict::kAllowed, now, 0}, left, left - cost};
 }
 
-void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us,
-                              const std::string& epoch) {
+void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us) {
   // Only windows and logs are told under which instant something was charged.
   const bool is_stamped = is_window() || engine::is_log(rule->shape);
   if (!is_stamped) charged_us = 0;
@@ -66,14 +65,15 @@ void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us,
     batches.push_back({{0, charged_us}, epoch});
     if (batches.size() > kBatchesMax) batches.pop_front();
   }
-  // No more than `most` is ever held, and so given back. Both terms are at most 2^62.
+  // No more than there can be is ever given back. Both terms are at most 2^62.
   std::int64_t& drawn = batches.back().drawn.units;
-  drawn = std::min(terms().most, drawn + units);
+  drawn = std::min(engine::capacity(rule->shape), drawn + units);
 }
 
 std::vector<LeaseUnits> Leases::Entry::newest(std::int64_t units) const {
   std::vector<LeaseUnits> found;
   for (auto batch = batches.rbegin(); units > 0 && batch != batches.rend(); ++batch) {
+    if (batch->epoch != batches.back().epoch) break;
     const std::int64_t some = std::min(units, batch->drawn.units);
     if (some > 0) found.push_back({some, batch->drawn.stamp_us});
     units -= some;
@@ -81,37 +81,43 @@ std::vector<LeaseUnits> Leases::Entry::newest(std::int64_t units) const {
   return found;
 }
 
-void Leases::Entry::give_back(std::int64_t units, Instant now, Work& work) {
-  while (units > 0 && !batches.empty()) {
+void Leases::Entry::say(Instant now, Work& work) {
+  const std::string of = batches.empty() ? epoch : batches.back().epoch;
+  std::vector<LeaseUnits> parts;
+  while (back > 0 && !batches.empty() && batches.back().epoch == of) {
     LeaseUnits& latest = batches.back().drawn;
-    const std::int64_t given = std::min(units, latest.units);
+    const std::int64_t given = std::min(back, latest.units);
+    if (given > 0) parts.push_back({given, latest.stamp_us});
     latest.units -= given;
-    units -= given;
-    if (given > 0) {
-      say({given, latest.stamp_us}, saturate(Wide{lease.held(now)} + units), work);
-      sums.returned.fetch_add(static_cast<std::uint64_t>(given), std::memory_order_relaxed);
-    }
+    back -= given;
+    returning += given;
     if (latest.units == 0) batches.pop_back();
   }
-  give_up(units);
+  if (batches.empty()) give_up(std::exchange(back, 0));
+  sums.returned.fetch_add(static_cast<std::uint64_t>(returning), std::memory_order_relaxed);
+  said = saturate(Wide{lease.held(now)} + back);
+  must_say = false;
+  is_talking = true;
+  word = leases.next_word();
+  work.returns.push_back({print,
+                          {.rules = rules,
+                           .rule = rule,
+                           .key = key,
+                           .units = std::move(parts),
+                           .epoch = of,
+                           .kept = newest(said),
+                           .word = word,
+                           .until = heard.now + record_length(terms())}});
 }
 
-void Leases::Entry::tell_held(Instant now, Work& work) {
-  const std::int64_t held = lease.held(now);
-  if (told > held && !batches.empty()) say({}, held, work);
+void Leases::Entry::leave(Instant now, Work& work) {
+  back += lease.empty();
+  if (back > 0 || told > 0) say(now, work);
 }
 
-void Leases::Entry::say(LeaseUnits back, std::int64_t held, Work& work) {
-  // Redis may hear of a draw under way later than of this.
-  if (!is_drawing) told = held;
-  work.returns.push_back({.rules = rules,
-                          .rule = rule,
-                          .key = key,
-                          .units = back,
-                          .epoch = batches.back().epoch,
-                          .kept = newest(held),
-                          .word = leases.next_word(),
-                          .until = heard.now + terms().length});
+void Leases::Entry::doubt(std::int64_t units, Instant now) {
+  unsure = std::min(terms().most, saturate(Wide{unsure} + units));
+  unsure_until = now + record_length(terms());
 }
 
 void Leases::Entry::give_up(std::int64_t units) {

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
@@ -25,7 +26,7 @@ struct Leases::Sums {
   std::atomic<std::uint64_t> expired{0};
 };
 
-// Answers to give, draws to send and units to return once the lock is released.
+// Answers to give and messages to send once the lock is released.
 struct Leases::Work {
   struct Answer {
     LeaseCallback callback;
@@ -36,9 +37,13 @@ struct Leases::Work {
     LeaseDraw draw;
     boost::container::small_vector<std::int64_t, 12> amounts;
   };
+  struct Return {
+    engine::Print print;
+    LeaseReturn units;
+  };
   std::vector<Answer> answers;
   std::vector<Draw> draws;
-  std::vector<LeaseReturn> returns;
+  std::vector<Return> returns;
 };
 
 struct Leases::Entry {
@@ -83,16 +88,20 @@ struct Leases::Entry {
   Instant then(Instant now) const;
   Instant here(Instant of_redis) const;
 
-  // Notes a draw of which `units` are held now.
-  void add_batch(std::int64_t units, std::int64_t charged_us, const std::string& epoch);
-  // The newest `units` of those drawn.
+  // Notes a draw.
+  void add_batch(std::int64_t units, std::int64_t charged_us);
+  // The newest `units` of those drawn, as far as they are of the newest data.
   std::vector<LeaseUnits> newest(std::int64_t units) const;
-  // Takes units out for good that are not in the lease any more.
-  void give_back(std::int64_t units, Instant now, Work& work);
-  // Tells Redis what is held, if it knows of more: used units would come back when the lease ends.
-  void tell_held(Instant now, Work& work);
-  // One message: so much goes back, so much is held. Requires a batch.
-  void say(LeaseUnits back, std::int64_t held, Work& work);
+  // Says what is held, and gives back what is to go back. Requires that no message is under way.
+  void say(Instant now, Work& work);
+  // The same at the end of the entry.
+  void leave(Instant now, Work& work);
+  // Units beside those held that may be given out yet, here or by Redis.
+  std::int64_t reserved() const { return out + under_way + back + returning + unsure; }
+  // So many that were out of the lease are used, or on their way back into it.
+  void settle_out(std::int64_t units) { out = std::max<std::int64_t>(0, out - units); }
+  // A message was not answered: Redis may hear it yet.
+  void doubt(std::int64_t units, Instant now);
   void give_up(std::int64_t units);
 
   engine::Print print;
@@ -104,12 +113,22 @@ struct Leases::Entry {
   Leases& leases;
   Heard heard;
   std::int64_t stamp_us = 0;  // of the newest draw; a window's is its begin
+  std::string epoch;          // and its data
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;
-  bool is_drawing = false;
-  std::int64_t told = 0;       // what Redis thinks is held, or more
-  std::int64_t under_way = 0;  // units of the draw that nobody waits for
-  Instant quiet_until{};       // nothing is drawn ahead before
+  // One message is under way at a time, so that Redis hears of this key in order.
+  bool is_talking = false;
+  std::uint64_t word = 0;      // its number
+  bool must_say = false;       // what is held: Redis may have heard something older since
+  std::int64_t out = 0;        // taken by requests that are not decided yet
+  std::int64_t under_way = 0;  // units of a draw that nobody waits for
+  std::int64_t back = 0;       // out of the lease, to be given back
+  std::int64_t returning = 0;  // the same, in the message under way
+  std::int64_t unsure = 0;     // to be held or returned, in messages without an answer
+  Instant unsure_until{};      // from then on Redis does nothing of it
+  std::int64_t said = 0;  // to be held, in the message under way
+  std::int64_t told = 0;  // what Redis thinks is held, or more
+  Instant quiet_until{};  // nothing is drawn ahead before
   Instant touched{};
 };
 

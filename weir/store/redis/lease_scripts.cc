@@ -12,9 +12,8 @@ namespace {
 constexpr std::string_view kLeases = R"lua(
 local HEAD, PART = 31, 23
 local function read_leases()
-  local value = read(KEYS[3])
-  if not value then return {} end
-  local leases = {is_there = true}
+  local leases, value = {}, read(KEYS[3])
+  if not value then return leases end
   local at, size = 2, #value
   if value:sub(1, 1) ~= 'd' then foreign(KEYS[3]) end
   while at <= size do
@@ -27,22 +26,31 @@ local function read_leases()
   return leases
 end
 
--- Takes out the leases that have ended. Who let one end without a word has crashed or was out
--- of touch; what it held goes back to the meter.
-local function end_leases(leases, kind, b, c, d, e, f)
+-- Gives parts back to the meter.
+local function give_parts(parts, kind, b, c, d, e, f)
+  for at = 1, #parts, PART do
+    local stamp, units, rest = unpack('>I7dd', parts, at)
+    local second = b
+    if kind == 'b' then second = rest < e and rest or 0 end
+    local after = given_back(kind, KEYS[2], stamp, units, second, c, d, e, f)
+    if after then write(after) end
+  end
+end
+
+-- Takes out the leases that have ended, and says whether that of `id` is among them. Who let one
+-- end without a word has crashed or was out of touch; what it held goes back.
+local function end_leases(leases, id, kind, b, c, d, e, f)
+  local is_own = false
   for i = #leases, 1, -1 do
     local lease = leases[i]
     if lease.ends <= now then
-      for at = 1, #lease.parts, PART do
-        local stamp, units, parts = unpack('>I7dd', lease.parts, at)
-        local second = b
-        if kind == 'b' then second = parts < e and parts or 0 end
-        local after = given_back(kind, KEYS[2], stamp, units, second, c, d, e, f)
-        if after then write(after) end
-      end
+      give_parts(lease.parts, kind, b, c, d, e, f)
+      is_own = is_own or lease.id == id
+      leases.is_changed = true
       table.remove(leases, i)
     end
   end
+  return is_own
 end
 
 local function lease_of(leases, id)
@@ -51,19 +59,22 @@ local function lease_of(leases, id)
   end
 end
 
--- A meter in its initial state has everything back, so the record lives as long as the meter.
+-- A meter in its initial state has everything back, so the record lives as long as the meter. Who
+-- holds nothing any more stays in it until its end: an older message may be on its way.
 local function put_leases(leases)
-  local value = {'d'}
+  if not leases.is_changed then return end
+  local value, till, is_held = {'d'}, 0, false
   for _, lease in ipairs(leases) do
-    if lease.parts ~= '' then
-      value[#value + 1] = pack('>I7c16I7B', lease.ends, lease.id, lease.word, #lease.parts / PART)
-      value[#value + 1] = lease.parts
-    end
+    value[#value + 1] = pack('>I7c16I7B', lease.ends, lease.id, lease.word, #lease.parts / PART)
+    value[#value + 1] = lease.parts
+    till = max(till, lease.ends)
+    is_held = is_held or lease.parts ~= ''
   end
-  local span = #value > 1 and call('PTTL', KEYS[2]) or 0
+  local span = #leases > 0 and call('PTTL', KEYS[2]) or 0
+  if not is_held then span = min(span, ceil((till - now) / 1000)) end
   if span > 0 then
     call('SET', KEYS[3], table.concat(value), 'PX', span)
-  elseif leases.is_there then
+  else
     call('DEL', KEYS[3])
   end
 end
@@ -73,9 +84,12 @@ constexpr std::string_view kDraw = R"lua(
 local key = KEYS[2]
 local kind, _, told, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[5])
 local id, length, beside, amounts = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local word = tonumber(ARGV[10])
+local word, drawn_from = tonumber(ARGV[10]), ARGV[11]
 local leases = read_leases()
-end_leases(leases, kind, b, c, d, e, f)
+-- What has come back, or belongs to other data, is not kept.
+if end_leases(leases, id, kind, b, c, d, e, f) or drawn_from ~= epoch_after:sub(1, 16) then
+  beside = ''
+end
 local chosen, x, y, stamp = 0, 0, 0, now
 local AMOUNT = 32
 local count = #amounts / AMOUNT
@@ -150,17 +164,17 @@ else
   x, y = held, -1
   if chosen == 0 then y = freed_at(value, at, c, held + told - b) end
 end
-local own = lease_of(leases, id)
-if not own then
-  own = {id = id, word = 0}
-  leases[#leases + 1] = own
-end
+local own = lease_of(leases, id) or {id = id, word = 0, parts = ''}
 if word > own.word then own.word, own.parts = word, beside end
 if chosen > 0 then
   local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
   if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. own.parts end
 end
-own.ends = now + length
+if own.parts ~= '' then
+  if not own.ends then leases[#leases + 1] = own end
+  own.ends = now + length
+end
+leases.is_changed = leases.is_changed or own.ends
 put_leases(leases)
 if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
 return {chosen, now, epoch_after == seen and '' or epoch_after, x, y, stamp}
@@ -170,16 +184,22 @@ constexpr std::string_view kGiveBack = R"lua(
 local epoch = read(KEYS[1])
 if not epoch or epoch:sub(1, 16) ~= ARGV[2] then return 0 end
 lost_at = loss_in(epoch)
-local kind, _, a, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[3])
+local kind, _, _, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[3])
 local id, held, till, word = ARGV[5], ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local leases = read_leases()
-end_leases(leases, kind, b, c, d, e, f)
+end_leases(leases, id, kind, b, c, d, e, f)
 local is_held = now < till
 if is_held then
-  local after = given_back(kind, KEYS[2], tonumber(ARGV[4]), a, b, c, d, e, f)
-  if after then write(after) end
+  give_parts(ARGV[4], kind, b, c, d, e, f)
   local own = lease_of(leases, id)
-  if own and word > own.word then own.word, own.parts = word, held end
+  if not own and held ~= '' then
+    own = {id = id, word = 0, ends = till}
+    leases[#leases + 1] = own
+  end
+  if own and word > own.word then
+    own.word, own.parts, own.ends = word, held, max(own.ends, till)
+    leases.is_changed = true
+  end
 end
 put_leases(leases)
 return is_held and 1 or 0

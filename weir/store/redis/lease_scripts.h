@@ -17,7 +17,8 @@ namespace weir::store::redis {
 //   ARGV  now (empty: the time of the server), '', the epoch as last seen, a fresh epoch, a blob
 //         with a cost to be told about, the id of this server, the length of its lease in us,
 //         what it holds beside: instants (7 bytes) and amounts; then each amount to be tried,
-//         and the same without what is used at once; the number of this message
+//         and the same without what is used at once; the number of this message; the first 16
+//         bytes of the epoch in which was drawn what it holds
 //   reply  which amount it was, from 1, or 0: none; now; the epoch if it is not as last seen, else
 //         ''; the state afterwards, two numbers as decide_script() says, a log's for the cost to be
 //         told about; under which instant it was charged
@@ -25,9 +26,9 @@ std::string_view draw_script();
 
 // Gives units back. Nothing happens if the data is not the same any more, or the lease has ended.
 //   KEYS  epoch, the limit, its record
-//   ARGV  now, the first 16 bytes of the epoch in which they were drawn, a blob with the amount,
-//         the instant under which they were charged, the id of this server, what it holds
-//         still, the end of its lease, the number of this message
+//   ARGV  now, the first 16 bytes of the epoch in which they were drawn, a blob of no cost, what
+//         goes back, the id of this server, what it holds still, the end of its lease, the number
+//         of this message
 //   reply  1, or 0: too late
 std::string_view give_back_script();
 

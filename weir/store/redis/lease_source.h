@@ -30,6 +30,8 @@ struct LeaseUnits {
   std::int64_t stamp_us = 0;  // under which they were charged; a window's is its begin
 };
 
+struct Drawn;
+
 struct LeaseDraw {
   std::shared_ptr<const engine::RuleSet> rules;  // of the limit
   const engine::Rule* rule = nullptr;
@@ -38,8 +40,11 @@ struct LeaseDraw {
   std::int64_t cost = 0;                  // which a log is to tell about, if none fits
   std::vector<LeaseUnits> kept{};         // held beside, when those who wait have been served
   std::int64_t awaited = 0;               // of what is drawn, by those who wait
+  std::string epoch{};                    // which data those were drawn from
   std::uint64_t word = 0;                 // which message this is: later ones know better
   Instant now{};
+  // For an answer that comes when the draw counts as failed already.
+  std::function<void(const Drawn&)> late{};
 };
 
 struct Drawn {
@@ -59,18 +64,21 @@ struct DrawFailure {
 
 using DrawCallback = std::function<void(const std::variant<Drawn, DrawFailure>&)>;
 
-// Units that go back. Nothing happens from `until` on, in the time of the source: it has taken
-// them back by then, or will.
+// Units that go back, or only a word of what is held. Nothing happens from `until` on, in the time
+// of the source: it has taken back everything by then, or will.
 struct LeaseReturn {
   std::shared_ptr<const engine::RuleSet> rules;
   const engine::Rule* rule = nullptr;
   std::string key;
-  LeaseUnits units;
-  std::string epoch;
+  std::vector<LeaseUnits> units{};
+  std::string epoch{};             // which data all of them were drawn from
   std::vector<LeaseUnits> kept{};  // still held
   std::uint64_t word = 0;
   Instant until{};
 };
+
+// Whether the source has heard it; if not, it may do so yet.
+using ReturnCallback = std::function<void(bool is_heard)>;
 
 class LeaseSource {
  public:
@@ -78,8 +86,7 @@ class LeaseSource {
 
   // `draw` is read before this returns.
   virtual void draw(const LeaseDraw& draw, DrawCallback callback) = 0;
-  // What cannot be given back comes back when the lease ends.
-  virtual void give_back(const LeaseReturn& units, Instant now) = 0;
+  virtual void give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) = 0;
 };
 
 }  // namespace weir::store::redis

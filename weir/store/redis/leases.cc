@@ -54,7 +54,7 @@ Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
   if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
     outcome = entry.allowed(now, item.cost, held);
     stamp_us = entry.stamp_us;
-    if (entry.lease.is_low(now) && !entry.is_drawing && now >= entry.quiet_until) {
+    if (entry.lease.is_low(now) && !entry.is_talking && now >= entry.quiet_until) {
       start_draw(entry, now, work);
     }
     return Took::kTaken;
@@ -89,12 +89,11 @@ bool Leases::make_room(Shard& shard, Instant now, Work& work) {
   if (shard.entries.size() < kLeasesMax / kLeaseShards) return true;
   auto oldest = shard.entries.end();
   for (auto at = shard.entries.begin(); at != shard.entries.end(); ++at) {
-    if (at->second.is_drawing) continue;
+    if (at->second.is_talking) continue;
     if (oldest == shard.entries.end() || at->second.touched < oldest->second.touched) oldest = at;
   }
   if (oldest == shard.entries.end()) return false;
-  oldest->second.give_back(oldest->second.lease.empty(), now, work);
-  oldest->second.tell_held(now, work);
+  oldest->second.leave(now, work);
   shard.entries.erase(oldest);
   return true;
 }
@@ -106,7 +105,7 @@ Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
   if (found != shard.entries.end()) {
     Entry& entry = found->second;
     entry.touched = now;
-    if (entry.rule == item.rule || entry.is_drawing) return &entry;
+    if (entry.rule == item.rule || entry.is_talking) return &entry;
     const bool is_same =
         entry.rule->shape == item.rule->shape && entry.rule->shared == item.rule->shared;
     if (is_same) {
@@ -115,8 +114,7 @@ Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
       return &entry;
     }
     // The limit has changed: what was drawn of it as it was goes back.
-    entry.give_back(entry.lease.empty(), now, work);
-    entry.tell_held(now, work);
+    entry.leave(now, work);
     shard.entries.erase(found);
   }
   if (!make_room(shard, now, work)) return nullptr;
@@ -142,6 +140,7 @@ void Leases::take(const engine::SharedItem& item,
            {{}, 0, too_many(item.rule->name, "leases are being drawn", kLeasesMax)}});
     } else if (const std::int64_t held = entry->lease.held(now);
                entry->waiters.empty() && entry->lease.take(now, item.cost)) {
+      entry->out += item.cost;
       work.answers.push_back(
           {std::move(callback), {entry->allowed(now, item.cost, held), entry->stamp_us, {}}});
     } else if (const auto refused = entry->refusal(now, item.cost, held)) {
@@ -153,7 +152,7 @@ void Leases::take(const engine::SharedItem& item,
            {{}, 0, too_many(item.rule->name, "requests wait for leases", kLeaseWaitersMax)}});
     } else {
       entry->waiters.push_back({item.cost, std::move(callback)});
-      if (!entry->is_drawing) start_draw(*entry, now, work);
+      talk(*entry, now, work);
     }
   }
   run(work, now);
@@ -167,10 +166,20 @@ void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
+    entry.settle_out(units.units);
     if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
-    entry.give_back(entry.lease.put_back(now, units.units, entry.under_way), now, work);
+    entry.back +=
+        is_ending_ ? units.units : entry.lease.put_back(now, units.units, entry.reserved());
+    talk(entry, now, work);
   }
   run(work, now);
+}
+
+void Leases::spend(engine::Print print, std::int64_t units) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found != shard.entries.end()) found->second.settle_out(units);
 }
 
 std::int64_t Leases::held(engine::Print print, Instant now) {
@@ -187,20 +196,21 @@ void Leases::surrender(engine::Print print, Instant now) {
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;
-    found->second.give_back(found->second.lease.empty(), now, work);
-    found->second.tell_held(now, work);
+    found->second.back += found->second.lease.empty();
+    talk(found->second, now, work);
   }
   run(work, now);
 }
 
-LeaseUnits Leases::withdraw(engine::Print print, Instant now) {
+LeaseUnits Leases::withdraw(engine::Print print) {
   Shard& shard = shard_of(print);
   const std::scoped_lock lock(shard.lock);
   const auto found = shard.entries.find(print);
   if (found == shard.entries.end()) return {};
   Entry& entry = found->second;
-  entry.give_up(entry.lease.expire(now));
-  return {entry.lease.empty(), entry.stamp_us};
+  const std::int64_t units = entry.lease.empty() + std::exchange(entry.back, 0);
+  entry.out += units;
+  return {units, entry.stamp_us};
 }
 
 void Leases::start_anew(engine::Print print, std::int64_t units) {
@@ -209,9 +219,12 @@ void Leases::start_anew(engine::Print print, std::int64_t units) {
   const auto found = shard.entries.find(print);
   if (found == shard.entries.end()) return;
   Entry& entry = found->second;
+  entry.settle_out(units);
   entry.give_up(units);
   entry.lease.forget_use();
   entry.heard = {};
+  // A message under way may reach Redis after the reset.
+  entry.must_say = entry.is_talking;
   entry.told = 0;
   entry.quiet_until = {};
 }
@@ -223,9 +236,9 @@ void Leases::end(Instant now) {
     {
       const std::scoped_lock lock(shard.lock);
       for (auto& [print, entry] : shard.entries) {
-        entry.give_up(entry.lease.expire(now));
-        entry.give_back(entry.lease.empty(), now, work);
-        entry.tell_held(now, work);
+        entry.back += entry.lease.empty();
+        entry.must_say = entry.must_say || entry.told > 0;
+        talk(entry, now, work);
       }
     }
     run(work, now);
@@ -240,16 +253,19 @@ void Leases::tick(Instant now) {
       for (auto at = shard.entries.begin(); at != shard.entries.end();) {
         Entry& entry = at->second;
         const Lease::Tidied tidied = entry.lease.tidy(now);
-        entry.give_up(tidied.expired);
-        entry.give_back(tidied.surplus, now, work);
+        entry.back += tidied.expired + tidied.surplus;
+        if (now >= entry.unsure_until) entry.unsure = 0;
         const bool is_wanted =
             tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
-        if (is_wanted && !entry.is_drawing && !is_ending_) start_draw(entry, now, work);
-        if (!entry.is_drawing && now - entry.heard.here >= entry.terms().length / 2) {
-          entry.tell_held(now, work);
+        if (is_wanted && !entry.is_talking && !is_ending_) start_draw(entry, now, work);
+        // Used units would come back if Redis thought of them as held when the lease ends.
+        const Duration half = entry.terms().length / 2;
+        if (entry.told > entry.lease.held(now) && now - entry.heard.here >= half) {
+          entry.must_say = true;
         }
-        const bool is_forgotten =
-            tidied.is_idle && !entry.is_drawing && now - entry.touched > entry.terms().length;
+        if (now >= entry.quiet_until) talk(entry, now, work);
+        const bool is_forgotten = tidied.is_idle && !entry.is_talking && entry.back == 0 &&
+                                  entry.out == 0 && now - entry.touched > 2 * entry.terms().length;
         at = is_forgotten ? shard.entries.erase(at) : std::next(at);
       }
     }

@@ -8,13 +8,14 @@
 //   Leases leases(source, prefix);
 //   if (!leases.take_now(items, now, outcomes)) {
 //     leases.take(item, rules, now, [](const LeaseSaid& said) { ... });   // maybe later
-//   }
+//   }                                                          // then spend() or put_back()
 //   leases.tick(now);   // every kLeaseTick
 //
 // Thread safety: every function may be called from any thread. Callbacks run without a lock.
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,13 @@
 namespace weir::store::redis {
 
 constexpr Duration kLeaseTick = std::chrono::milliseconds{50};
+// How long Redis waits for a word of a server before it takes a lease back. Longer than the server
+// gives units out, though its clock may run slower by a twentieth (time.md); and long enough for a
+// server that looks at its leases each tick to have said what it used.
+constexpr Duration record_length(const engine::LeaseSpec& lease) {
+  return lease.length + std::max<Duration>(lease.length / 16, 2 * kLeaseTick);
+}
+
 constexpr std::size_t kLeaseShards = 64;
 constexpr std::size_t kLeasesMax = 65'536;  // keys; the one longest unused in a shard makes room
 constexpr std::size_t kLeaseWaitersMax = 65'536;  // requests that wait for draws
@@ -68,6 +76,8 @@ class Leases {
   // Takes one item, or says why not, maybe after a draw.
   void take(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
             Instant now, LeaseCallback callback);
+  // What take() has given is used.
+  void spend(engine::Print print, std::int64_t units);
   // Puts back what take() has given and nobody used. Units of a window that is over are given up.
   void put_back(engine::Print print, LeaseUnits units, Instant now);
 
@@ -76,7 +86,7 @@ class Leases {
   void surrender(engine::Print print, Instant now);
   // Takes everything out that is held for a key. put_back() undoes it; start_anew() lets it go
   // for good, with all that was heard of the key.
-  LeaseUnits withdraw(engine::Print print, Instant now);
+  LeaseUnits withdraw(engine::Print print);
   void start_anew(engine::Print print, std::int64_t units);
   // At the end: gives everything back, and from now on what a draw under way brings too.
   void end(Instant now);
@@ -104,8 +114,16 @@ class Leases {
                    const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
   bool make_room(Shard& shard, Instant now, Work& work);
   void start_draw(Entry& entry, Instant now, Work& work);
-  void finish_draw(engine::Print print, Instant sent_at, std::int64_t wanted,
+  // Sends the next message about a key, if there is one to send and none is under way.
+  void talk(Entry& entry, Instant now, Work& work);
+  void finish_return(engine::Print print, std::uint64_t word, Instant sent_at, bool is_heard);
+  struct Asked {
+    std::int64_t wanted;
+    std::int64_t awaited;  // of these, by those who wait
+  };
+  void finish_draw(engine::Print print, Instant sent_at, Asked asked,
                    const std::variant<Drawn, DrawFailure>& answer);
+  void on_late(engine::Print print, const Drawn& drawn);
   void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work);
   void run(Work& work, Instant now);
   Sums& sums_of(const std::string& limit);

@@ -71,8 +71,7 @@ void SharedLimits::reset(const SharedItem& item,
   const std::array<std::string_view, 5> arguments = {at, "", known.seen, known.fresh, blob};
   // What was drawn before is given to nobody any more, or it would come on top. If Redis does
   // not answer, it is as good as before.
-  const LeaseUnits drawn =
-      item.rule->shared->lease ? leases_.withdraw(item.print, now) : LeaseUnits{};
+  const LeaseUnits drawn = item.rule->shared->lease ? leases_.withdraw(item.print) : LeaseUnits{};
   client().call(reset_, keys, arguments,
                 [this, rules, print = item.print, drawn,
                  callback = std::move(callback)](const Answer& answer) {

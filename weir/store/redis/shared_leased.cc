@@ -24,10 +24,6 @@ using engine::SharedOutcome;
 
 constexpr Duration kGiveBackMax = std::chrono::seconds{1};  // to return everything at the end
 
-// How long Redis waits for a word of a server before it takes a lease back: longer than the
-// server gives units out, though the clock of a server may run slower by a twentieth (time.md).
-Duration record_length(const engine::LeaseSpec& lease) { return lease.length + lease.length / 16; }
-
 // What a server holds, as scripts read it.
 std::string held_text(const engine::MeterShape& shape, std::span<const LeaseUnits> held) {
   std::string text;
@@ -137,11 +133,16 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
       });
 }
 
-void SharedLimits::put_back(const Mixed& mixed) {
+// What was taken from leases is used, or goes back into them.
+void SharedLimits::settle(const Mixed& mixed, bool is_used) {
   for (std::size_t i = 0; i < mixed.items.size(); ++i) {
     const LeaseSaid& said = mixed.said[i];
     if (!is_leased(mixed.items[i]) || said.failure || !said.outcome.check.allowed()) continue;
-    leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now);
+    if (is_used) {
+      leases_.spend(mixed.items[i].print, mixed.items[i].cost);
+    } else {
+      leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now);
+    }
   }
 }
 
@@ -155,7 +156,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
     const auto& failure = mixed->said[i].failure;
     if (!failure) continue;
     if (!failure->is_outage) {
-      put_back(*mixed);
+      settle(*mixed, false);
       return mixed->callback(failure->error);
     }
     alone.push_back(mixed->items[i]);
@@ -166,7 +167,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
   if (!alone.empty()) {
     const Result<SharedAnswer> decided = by_policy(alone, keys, mixed->now, false, why);
     if (!decided) {
-      put_back(*mixed);
+      settle(*mixed, false);
       return mixed->callback(decided.error());
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -191,7 +192,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
       Instant& earliest = outcome.check.earliest;
       if (earliest != kForever) earliest = said.now + (earliest - mixed->now);
     }
-    if (!is_charged) put_back(*mixed);
+    settle(*mixed, is_charged);
     if (!strict) return mixed->callback(std::move(strict).error());
     mixed->callback(std::move(said));
   };
@@ -223,23 +224,14 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   }
   const std::string record = lease_key(prefix_, draw.key);
   const std::array<std::string_view, 3> keys = {epoch_key_, draw.key, record};
-  const std::array<std::string_view, 10> arguments = {now, "",     known.seen, known.fresh, blob,
-                                                      id_, length, kept,       amounts,     word};
-  // What comes too late to be given out goes back.
-  const auto late = [this, rules = draw.rules, rule = draw.rule, key = draw.key,
+  const std::array<std::string_view, 11> arguments = {
+      now, "", known.seen, known.fresh, blob, id_, length, kept, amounts, word, draw.epoch};
+  const auto late = [this, told = draw.late,
                      amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
                      seen = known.seen](const Answer& answer) {
     if (!answer.ok()) return;
     const Result<Drawn> drawn = read_draw(answer.reply(), amounts, seen);
-    if (!drawn || drawn->units == 0) return;
-    give_back({.rules = rules,
-               .rule = rule,
-               .key = key,
-               .units = {drawn->units, drawn->stamp_us},
-               .epoch = drawn->epoch,
-               .word = leases_.next_word(),
-               .until = drawn->now + rule->shared->lease->length},
-              clock_.now());
+    if (drawn) told(*drawn);
   };
   client().call(
       draw_, keys, arguments,
@@ -285,32 +277,33 @@ Result<Drawn> SharedLimits::read_draw(const Reply& reply, std::span<const std::i
   return drawn;
 }
 
-void SharedLimits::give_back(const LeaseReturn& units, Instant now) {
+void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) {
+  const engine::MeterShape& shape = units.rule->shape;
   const std::string at = now_argument();
-  const std::string stamp = fmt::format("{}", units.units.stamp_us);
-  const std::string until = fmt::format("{}", units.until.ns / kNsPerUs);
   std::string blob;
-  append_blob(blob, units.rule->shape, units.units.units, '+', now);
-  const std::string kept = held_text(units.rule->shape, units.kept);
+  append_blob(blob, shape, 0, '+', now);
+  const std::string back = held_text(shape, units.units);
+  const std::string kept = held_text(shape, units.kept);
+  const std::string until = fmt::format("{}", units.until.ns / kNsPerUs);
+  const std::string word = fmt::format("{}", units.word);
   const std::string record = lease_key(prefix_, units.key);
   const std::array<std::string_view, 3> keys = {epoch_key_, units.key, record};
-  const std::string word = fmt::format("{}", units.word);
-  const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  stamp,
+  const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  back,
                                                      id_, kept,        until, word};
-  client().call(give_back_, keys, arguments, [](const Answer&) {});
+  client().call(give_back_, keys, arguments,
+                [callback = std::move(callback)](const Answer& answer) { callback(answer.ok()); });
 }
 
 void SharedLimits::take_back_lapsed(const SharedItem& item,
                                     const std::shared_ptr<const engine::RuleSet>& rules,
                                     Instant now) {
+  if (breaker_.is_open()) return;
   // Nothing of our own goes back with it.
   give_back({.rules = rules,
              .rule = item.rule,
              .key = limit_key(prefix_, item),
-             .units = {},
-             .epoch = epoch().seen.substr(0, kEpochIdBytes),
-             .until = Instant{0}},
-            now);
+             .epoch = epoch().seen.substr(0, kEpochIdBytes)},
+            now, [](bool) {});
 }
 
 // --- time

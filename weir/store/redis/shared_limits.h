@@ -162,9 +162,9 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void finish_leases(const std::shared_ptr<Mixed>& mixed);
-  void put_back(const Mixed& mixed);
+  void settle(const Mixed& mixed, bool is_used);
   void draw(const LeaseDraw& draw, DrawCallback callback) override;
-  void give_back(const LeaseReturn& units, Instant now) override;
+  void give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) override;
   // Has Redis take back what servers held whose leases have ended, as each draw does.
   void take_back_lapsed(const engine::SharedItem& item,
                         const std::shared_ptr<const engine::RuleSet>& rules, Instant now);
