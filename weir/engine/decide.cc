@@ -179,7 +179,7 @@ bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under,
       deny_unlocked(shard, item, planned_under, now, decision)) {
     return true;
   }
-  table.prefetch(item.print);  // it arrives while the lock is taken
+  Table::prefetch(shard, item.print);  // it arrives while the lock is taken
   shard.lock();
   Slot* slot = table.find(shard, item.print);
   if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row ||

@@ -82,6 +82,7 @@ struct alignas(32) Slot {
 };
 static_assert(sizeof(Slot) == 32);
 constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
+constexpr std::uint32_t kSlotsOfASmallShard = 64;
 
 // One cache line.
 struct alignas(64) Shard {
@@ -214,10 +215,16 @@ class Table {
     return false;
   }
 
-  void prefetch(Print print) const noexcept { __builtin_prefetch(home(print), 1); }
+  void prefetch(Print print) const noexcept { prefetch(shard_of(print), print); }
+  // Not in a small table: that is in the cache already, and every instruction counts.
+  static void prefetch(const Shard& shard, Print print) noexcept {
+    if (shard.capacity.load(std::memory_order_relaxed) > kSlotsOfASmallShard) {
+      __builtin_prefetch(home(shard, print), 1);
+    }
+  }
   // The line behind it too, where a key is that found its place taken.
   void prefetch_both(Print print) const noexcept {
-    const Slot* const first = home(print);
+    const Slot* const first = home(shard_of(print), print);
     __builtin_prefetch(first, 1);
     __builtin_prefetch(first + kSlotsOfALine, 1);
   }
@@ -255,8 +262,7 @@ class Table {
     // cppcheck-suppress shiftTooManyBits  ; the product has 128 bits
     return static_cast<std::size_t>((internal::Product{print.low} * capacity) >> 64);
   }
-  const Slot* home(Print print) const noexcept {
-    const Shard& shard = shard_of(print);
+  static const Slot* home(const Shard& shard, Print print) noexcept {
     const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
     return slots + place(print, shard.capacity.load(std::memory_order_relaxed));
   }
