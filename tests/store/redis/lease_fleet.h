@@ -106,7 +106,7 @@ class SimulatedRedis {
   void give_back(const LeaseUnits& part, Instant now) {
     engine::give_back(shape_, words_, blocks_, now, Instant{part.stamp_us * kNsPerUs}, part.units);
   }
-  // Says whether that of `server` has ended.
+  // Says whether something of `server` went back.
   bool end_leases(Instant now, const void* server) {
     bool is_own = false;
     for (auto at = leases_.begin(); at != leases_.end();) {
@@ -119,8 +119,10 @@ class SimulatedRedis {
         give_back(part, now);
         lapse.units += part.units;
       }
-      if (lapse.units > 0) lapses_.push_back(lapse);
-      is_own = is_own || at->first == server;
+      if (lapse.units > 0) {
+        lapses_.push_back(lapse);
+        is_own = is_own || at->first == server;
+      }
       at = leases_.erase(at);
     }
     return is_own;
@@ -203,7 +205,7 @@ class SimulatedFleet {
   }
 
   void ask(std::size_t number, std::int64_t cost) {
-    const std::shared_ptr<Server> server = servers_[number];
+    Server* const server = servers_[number].get();  // stays for good, dead or alive
     if (now_ < server->wakes_at) return;
     const engine::LeasedItem item{&rule(), kPrint, cost};
     engine::SharedOutcome outcome;
@@ -220,12 +222,12 @@ class SimulatedFleet {
   }
   // A request that is refused elsewhere, by somebody who takes a while.
   void ask_in_vain(std::size_t number, std::int64_t cost) {
-    const std::shared_ptr<Server> server = servers_[number];
+    Server* const server = servers_[number].get();  // stays for good, dead or alive
     if (now_ < server->wakes_at) return;
     const engine::SharedItem full{&rule(), {}, cost, 1, kPrint};
     server->leases->take(full, rules_, server->local(now_), [=, this](const LeaseSaid& said) {
       if (said.failure || !said.outcome.check.allowed()) return;
-      deliver(server, [=, this, taken = LeaseUnits{cost, said.stamp_us}] {
+      deliver(server->weak, [=, this, taken = LeaseUnits{cost, said.stamp_us}] {
         server->leases->put_back(kPrint, taken, server->local(now_));
       });
     });

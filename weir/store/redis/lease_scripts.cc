@@ -37,15 +37,15 @@ local function give_parts(parts, kind, b, c, d, e, f)
   end
 end
 
--- Takes out the leases that have ended, and says whether that of `id` is among them. Who let one
--- end without a word has crashed or was out of touch; what it held goes back.
+-- Takes out the leases that have ended, and says whether something of `id` went back with them. Who
+-- let one end without a word has crashed or was out of touch; what it held goes back.
 local function end_leases(leases, id, kind, b, c, d, e, f)
   local is_own = false
   for i = #leases, 1, -1 do
     local lease = leases[i]
     if lease.ends <= now then
       give_parts(lease.parts, kind, b, c, d, e, f)
-      is_own = is_own or lease.id == id
+      is_own = is_own or lease.id == id and lease.parts ~= ''
       leases.is_changed = true
       table.remove(leases, i)
     end

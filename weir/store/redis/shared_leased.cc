@@ -278,6 +278,7 @@ Result<Drawn> SharedLimits::read_draw(const Reply& reply, std::span<const std::i
 }
 
 void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) {
+  if (breaker_.is_open()) return callback(false);
   const engine::MeterShape& shape = units.rule->shape;
   const std::string at = now_argument();
   std::string blob;
@@ -297,7 +298,6 @@ void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallba
 void SharedLimits::take_back_lapsed(const SharedItem& item,
                                     const std::shared_ptr<const engine::RuleSet>& rules,
                                     Instant now) {
-  if (breaker_.is_open()) return;
   // Nothing of our own goes back with it.
   give_back({.rules = rules,
              .rule = item.rule,
