@@ -126,9 +126,9 @@ struct Leases::Entry {
   std::int64_t returning = 0;  // the same, in the message under way
   std::int64_t unsure = 0;     // to be held or returned, in messages without an answer
   Instant unsure_until{};      // from then on Redis does nothing of it
-  std::int64_t said = 0;  // to be held, in the message under way
-  std::int64_t told = 0;  // what Redis thinks is held, or more
-  Instant quiet_until{};  // nothing is drawn ahead before
+  std::int64_t said = 0;       // to be held, in the message under way
+  std::int64_t told = 0;       // what Redis thinks is held, or more
+  Instant quiet_until{};       // nothing is drawn ahead before
   Instant touched{};
 };
 
