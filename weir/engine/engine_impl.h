@@ -44,8 +44,8 @@ struct Local {
   // Decisions until the next sample: `every` in the mean, and at random, so that traffic with a
   // rhythm is not always met at the same beat.
   std::uint32_t until_next(std::uint32_t every) {
-    const std::uint64_t next =
-        std::uniform_int_distribution<std::uint64_t>(1, 2 * std::uint64_t{every} - 1)(random);
+    const std::uint64_t twice = 2 * static_cast<std::uint64_t>(every);
+    const auto next = std::uniform_int_distribution<std::uint64_t>(1, twice - 1)(random);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(next, ~std::uint32_t{0}));
   }
 
