@@ -1,6 +1,7 @@
 // weir-bench: the engine against yardsticks measured in the same run.
 //
-//   weir-bench [--rounds N] [--report FILE] [Google Benchmark flags]
+//   weir-bench [--rounds N] [--report FILE] [--only TEXT] [Google Benchmark flags]
+//                           `--only`: the lines that have TEXT in them, and no memory
 //   weir-bench --peers      prints `NAME NS` for bench/peers/run
 
 #include <benchmark/benchmark.h>
@@ -80,18 +81,31 @@ int main(int argc, char** argv) {
   }
   const int rounds = std::atoi(take_flag(argc, argv, "--rounds", "5").c_str());
   const std::string path = take_flag(argc, argv, "--report", "build/bench/report.json");
+  const std::string only = take_flag(argc, argv, "--only", "");
   benchmark::Initialize(&argc, argv);
   if (rounds < 1 || benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    fmt::print(stderr, "usage: weir-bench [--rounds N] [--report FILE] [--benchmark_...]\n");
+    fmt::print(stderr,
+               "usage: weir-bench [--rounds N] [--report FILE] [--only TEXT] [--benchmark_...]\n");
+    return 2;
+  }
+  std::vector<Comparison> comparisons = kComparisons;
+  std::erase_if(comparisons, [&](const Comparison& line) {
+    return std::string_view(line.what).find(only) == std::string_view::npos;
+  });
+  if (comparisons.empty()) {
+    fmt::print(stderr, "weir-bench: no line has '{}' in it; `--only keys` finds several\n", only);
     return 2;
   }
   // First, while the process is small and has freed nothing that could be used again.
-  const std::vector<weir::bench::Footprint> footprints = {
-      {"bytes a key, whatever its length", weir::bench::bytes_per_key(), 80, 48},
-      {"bytes a cluster of the ledger", weir::bench::bytes_per_ledger_cluster(), 200, 150},
-      {"bytes a worker of the ledger", weir::bench::bytes_per_ledger_worker(), 200, 100},
-      {"bytes a cluster at a worker", weir::bench::bytes_per_cluster_at_worker(), 200, 150},
-  };
-  const std::vector<weir::bench::Measured> measured = weir::bench::measure(kComparisons, rounds);
-  return weir::bench::report(kComparisons, measured, footprints, path) ? 0 : 1;
+  std::vector<weir::bench::Footprint> footprints;
+  if (only.empty()) {
+    footprints = {
+        {"bytes a key, whatever its length", weir::bench::bytes_per_key(), 80, 48},
+        {"bytes a cluster of the ledger", weir::bench::bytes_per_ledger_cluster(), 200, 150},
+        {"bytes a worker of the ledger", weir::bench::bytes_per_ledger_worker(), 200, 100},
+        {"bytes a cluster at a worker", weir::bench::bytes_per_cluster_at_worker(), 200, 150},
+    };
+  }
+  const std::vector<weir::bench::Measured> measured = weir::bench::measure(comparisons, rounds);
+  return weir::bench::report(comparisons, measured, footprints, path) ? 0 : 1;
 }

@@ -80,7 +80,7 @@ std::vector<Measured> measure(const std::vector<Comparison>& comparisons, int ro
 bool report(const std::vector<Comparison>& comparisons, const std::vector<Measured>& measured,
             const std::vector<Footprint>& footprints, const std::string& path) {
   bool all_met = true;
-  std::string json = "{\n  \"lines\": [\n";
+  std::vector<std::string> lines;
   fmt::print("{:<42} {:>9} {:>10} {:>7} {:>15} {:>6} {:>6}\n", "one decision through the engine",
              "ours ns", "yardstick", "ratio", "range", "bar", "aim");
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
@@ -91,26 +91,24 @@ bool report(const std::vector<Comparison>& comparisons, const std::vector<Measur
     fmt::print("{:<42} {:>9.1f} {:>10.1f} {:>7.2f} {:>7.2f}-{:<7.2f} {:>6.2f} {:>6.2f} {}\n",
                line.what, found.ours_ns, found.yardstick_ns, found.ratio, found.ratio_low,
                found.ratio_high, line.bar, line.aim, met ? "" : "MISSED");
-    json += fmt::format(
+    lines.push_back(fmt::format(
         "    {{\"what\": \"{}\", \"ours\": \"{}\", \"yardstick\": \"{}\", \"ours_ns\": {:.2f}, "
         "\"yardstick_ns\": {:.2f}, \"ratio\": {:.3f}, \"low\": {:.3f}, \"high\": {:.3f}, \"bar\": "
-        "{}, \"aim\": {}, \"met\": {}}},\n",
+        "{}, \"aim\": {}, \"met\": {}}}",
         line.what, line.ours, line.yardstick, found.ours_ns, found.yardstick_ns, found.ratio,
-        found.ratio_low, found.ratio_high, line.bar, line.aim, met);
+        found.ratio_low, found.ratio_high, line.bar, line.aim, met));
   }
-  for (std::size_t i = 0; i < footprints.size(); ++i) {
-    const Footprint& line = footprints[i];
+  for (const Footprint& line : footprints) {
     const bool met = line.bytes <= line.bar;
     all_met = all_met && met;
     fmt::print("{:<42} {:>9.1f} {:>34} {:>6} {:>6} {}\n", line.what, line.bytes, "", line.bar,
                line.aim, met ? "" : "MISSED");
-    json += fmt::format(
-        "    {{\"what\": \"{}\", \"ours\": {:.1f}, \"bar\": {}, \"aim\": {}, \"met\": {}}}{}\n",
-        line.what, line.bytes, line.bar, line.aim, met, i + 1 < footprints.size() ? "," : "");
+    lines.push_back(fmt::format(
+        "    {{\"what\": \"{}\", \"ours\": {:.1f}, \"bar\": {}, \"aim\": {}, \"met\": {}}}",
+        line.what, line.bytes, line.bar, line.aim, met));
   }
-  json += "  ]\n}\n";
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path) << json;
+  std::ofstream(path) << fmt::format("{{\n  \"lines\": [\n{}\n  ]\n}}\n", fmt::join(lines, ",\n"));
   fmt::print(
       "\nTime is CPU time of one thread, or wall time of each of two. Medians of the rounds; "
       "written to {}\n",
