@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <random>
 #include <vector>
@@ -100,6 +101,46 @@ TEST(LogBlocks, HaveRoomAgainOnceOneIsReleased) {
   blocks.release(all.back().block);
   meter::LogState state;
   EXPECT_TRUE(blocks.reserve(state, 4));
+}
+
+// As many runs in rings for `each` as there is room for.
+std::vector<meter::LogState> fill(LogBlocks& blocks, std::uint32_t each) {
+  std::vector<meter::LogState> all;
+  for (meter::LogState state; blocks.reserve(state, each); state = {}) all.push_back(state);
+  return all;
+}
+
+TEST(LogBlocks, OfAnySizeBecomeRoomForAnyOtherSize) {
+  constexpr std::size_t kBound = 16'384;
+  for (std::uint32_t before = 4; before <= meter::kRunsMax; before *= 2) {
+    for (std::uint32_t after = 4; after <= meter::kRunsMax; after *= 2) {
+      LogBlocks blocks(kBound);
+      std::vector<meter::LogState> all = fill(blocks, before);
+      ASSERT_EQ(all.size(), kBound / before);
+      std::shuffle(all.begin(), all.end(), std::mt19937_64(8127));
+      for (const meter::LogState& state : all) blocks.release(state.block);
+      EXPECT_EQ(fill(blocks, after).size(), kBound / after) << before << " to " << after;
+    }
+  }
+}
+
+TEST(LogBlocks, UseABoundThatIsNoMultipleOfTheLargest) {
+  for (const std::size_t bound : {4u, 8u, 12u, 1'000u, 1'020u, 1'028u, 2'044u}) {
+    LogBlocks blocks(bound);
+    const std::vector<meter::LogState> all = fill(blocks, 1);
+    EXPECT_EQ(all.size(), bound / 4) << bound;
+    for (const meter::LogState& state : all) blocks.release(state.block);
+    EXPECT_EQ(fill(blocks, 1).size(), bound / 4) << bound;
+  }
+}
+
+TEST(LogBlocks, LetAllLogsGrowTogetherToTheLargest) {
+  constexpr std::size_t kLogs = 16;
+  LogBlocks blocks((kLogs + 8) * meter::kRunsMax);
+  std::vector<meter::LogState> logs(kLogs);
+  for (std::uint32_t runs = 1; runs <= meter::kRunsMax; ++runs) {
+    for (meter::LogState& log : logs) ASSERT_TRUE(blocks.reserve(log, runs)) << runs;
+  }
 }
 
 // A shard's share of the default bound. Growing passes through every size, and
