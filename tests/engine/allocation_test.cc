@@ -62,7 +62,6 @@ namespace {
 constexpr int kDecisions = 10'000;
 constexpr std::string_view kLongKey =
     "a key that is too long for any small-string trick: 0123456789";
-const EngineOptions kNoSampling{.heavy_keys = 0};
 
 // Allocations of `kDecisions` calls, after as many to warm up.
 template <typename Decide>
@@ -94,7 +93,7 @@ TEST(Allocation, IsCountedHere) {
 }
 
 TEST(Allocation, IsNotNeededToAdmitByOneBucket) {
-  auto engine = engine_of(one_bucket(1'000'000), kNoSampling);
+  auto engine = engine_of(one_bucket(1'000'000));
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -103,7 +102,7 @@ TEST(Allocation, IsNotNeededToAdmitByOneBucket) {
 }
 
 TEST(Allocation, IsNotNeededToDenyByOneBucket) {
-  auto engine = engine_of(one_bucket(1), kNoSampling);
+  auto engine = engine_of(one_bucket(1));
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -119,7 +118,7 @@ TEST(Allocation, IsNotNeededForMoreKindsOfRequestsThanAreRemembered) {
     spec.limits.push_back({.name = name, .per = {name}, .meter = WindowSpec{1'000'000, 24h}});
     asks[i].with(name, kLongKey);
   }
-  auto engine = engine_of(spec, kNoSampling);
+  auto engine = engine_of(spec);
   std::int64_t allowed = 0;
   EXPECT_EQ(allocations_of([&](int i) {
               const Request request = asks[static_cast<std::size_t>(i) % asks.size()];
@@ -130,14 +129,14 @@ TEST(Allocation, IsNotNeededForMoreKindsOfRequestsThanAreRemembered) {
 }
 
 TEST(Allocation, IsNotNeededToPeek) {
-  auto engine = engine_of(one_bucket(1), kNoSampling);
+  auto engine = engine_of(one_bucket(1));
   Ask ask = client(kLongKey);
   const Request request = ask;
   EXPECT_EQ(allocations_of([&](int) { (void)engine->peek(request, kStart); }), 0);
 }
 
 TEST(Allocation, IsNotNeededToAdmitByFiveLimits) {
-  auto engine = engine_of(five_kinds(1'000'000), kNoSampling);
+  auto engine = engine_of(five_kinds(1'000'000));
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -146,7 +145,7 @@ TEST(Allocation, IsNotNeededToAdmitByFiveLimits) {
 }
 
 TEST(Allocation, IsNotNeededToDenyByFiveLimits) {
-  auto engine = engine_of(five_kinds(1), kNoSampling);
+  auto engine = engine_of(five_kinds(1));
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -155,13 +154,13 @@ TEST(Allocation, IsNotNeededToDenyByFiveLimits) {
 }
 
 TEST(Allocation, IsNotNeededForAPreparedRequest) {
-  auto engine = engine_of(five_kinds(kDecisions), kNoSampling);  // half of them are denied
+  auto engine = engine_of(five_kinds(kDecisions));  // half of them are denied
   auto prepared = engine->prepare(client(kLongKey));
   EXPECT_EQ(allocations_of([&](int) { (void)engine->decide(*prepared, kStart); }), 0);
 }
 
 TEST(Allocation, IsNotNeededForABatch) {
-  auto engine = engine_of(five_kinds(16 * kDecisions), kNoSampling);  // half of them are denied
+  auto engine = engine_of(five_kinds(16 * kDecisions));  // half of them are denied
   Ask ask = client(kLongKey);
   const std::vector<Request> requests(16, ask);
   std::vector<Result<Decision>> answers(16, Result<Decision>(std::in_place));
@@ -188,7 +187,7 @@ RuleSetSpec conditional(std::int64_t room) {
 
 TEST(Allocation, IsNotNeededForConditionsWeightsAndParents) {
   for (const std::int64_t room : {1, 1'000'000}) {
-    auto engine = engine_of(conditional(room), kNoSampling);
+    auto engine = engine_of(conditional(room));
     Ask ask = client(kLongKey);
     ask.with("path", "/v1/some/long/path/of/a/request").with("method", "GET");
     const Request request = ask;
@@ -200,8 +199,8 @@ TEST(Allocation, IsNotNeededForConditionsWeightsAndParents) {
 }
 
 TEST(Allocation, IsNotNeededByALogAtItsUsualSize) {
-  auto engine = engine_of(
-      {.limits = {{.name = "log", .per = {"client"}, .meter = LogSpec{100, 1s}}}}, kNoSampling);
+  auto engine =
+      engine_of({.limits = {{.name = "log", .per = {"client"}, .meter = LogSpec{100, 1s}}}});
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -214,7 +213,7 @@ TEST(Allocation, IsNotNeededByALogAtItsUsualSize) {
 TEST(Allocation, IsNotNeededForKeysThatComeAndGo) {
   auto engine =
       engine_of({.limits = {{.name = "rate", .per = {"client"}, .meter = BucketSpec{1, 1ms}}}},
-                {.keys_max = 10'000, .heavy_keys = 0});
+                {.keys_max = 10'000, .heavy_sample_every = 1});
   char name[] = "client-00000000";
   const Attribute who[] = {{"client", name}};
   int allowed = 0;
@@ -232,10 +231,9 @@ TEST(Allocation, IsNotNeededForKeysThatComeAndGo) {
 
 // Ends wait in line, in blocks.
 TEST(Allocation, IsRareForHoldsThatEnd) {
-  auto engine = engine_of({.limits = {{.name = "slots",
-                                       .per = {"client"},
-                                       .meter = SlotsSpec{.limit = 1, .hold = 1h}}}},
-                          kNoSampling);
+  auto engine = engine_of(
+      {.limits = {
+           {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}}}});
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
@@ -247,22 +245,6 @@ TEST(Allocation, IsRareForHoldsThatEnd) {
             }),
             kDecisions / 16);
   EXPECT_EQ(allowed, 2 * kDecisions);
-}
-
-// --- with the sampling of heavy keys, which keeps texts
-
-TEST(Allocation, IsRareWhereHeavyKeysAreSampled) {
-  auto engine = engine_of(one_bucket(1'000'000));
-  Ask ask = client(kLongKey);
-  const Request request = ask;
-  EXPECT_LT(allocations_of([&](int) { (void)engine->decide(request, kStart); }), kDecisions / 16);
-}
-
-TEST(Allocation, IsRareWhereHeavyKeysOfFiveLimitsAreSampled) {
-  auto engine = engine_of(five_kinds(1'000'000));
-  Ask ask = client(kLongKey);
-  const Request request = ask;
-  EXPECT_LT(allocations_of([&](int) { (void)engine->decide(request, kStart); }), kDecisions / 16);
 }
 
 // --- what does not grow
@@ -353,7 +335,7 @@ TEST(Memory, DoesNotGrowWithEnginesThatAreGone) {
 TEST(Memory, DoesNotGrowWithLogsThatComeAndGo) {
   auto engine =
       engine_of({.limits = {{.name = "log", .per = {"client"}, .meter = LogSpec{100, 1s}}}},
-                {.keys_max = 100'000, .heavy_keys = 0});
+                {.keys_max = 100'000, .log_runs_max = 64'000, .heavy_keys = 0});
   Instant now = kStart;
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 20'000; ++i) {

@@ -15,11 +15,16 @@ namespace {
 
 Print print(std::uint64_t number) { return {number, 0}; }
 
+void add(HeavyKeys& keys, std::string_view limit, Print key, std::int64_t units,
+         std::string_view text) {
+  if (std::string* place = keys.add(limit, key, units)) *place = text;
+}
+
 TEST(HeavyKeys, AreListedHeaviestFirst) {
   HeavyKeys keys(8);
-  keys.add("limit", print(1), 5, "light");
-  keys.add("limit", print(2), 50, "heavy");
-  keys.add("limit", print(1), 10, "light");
+  add(keys, "limit", print(1), 5, "light");
+  add(keys, "limit", print(2), 50, "heavy");
+  add(keys, "limit", print(1), 10, "light");
   const auto all = keys.heaviest("limit", 8);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].text, "heavy");
@@ -30,35 +35,35 @@ TEST(HeavyKeys, AreListedHeaviestFirst) {
 
 TEST(HeavyKeys, AreListedUpToACount) {
   HeavyKeys keys(8);
-  for (std::uint64_t i = 0; i < 5; ++i) keys.add("limit", print(i), 1, "x");
+  for (std::uint64_t i = 0; i < 5; ++i) add(keys, "limit", print(i), 1, "x");
   EXPECT_EQ(keys.heaviest("limit", 3).size(), 3u);
   EXPECT_TRUE(keys.heaviest("limit", 0).empty());
 }
 
 TEST(HeavyKeys, AreKeptForEachLimit) {
   HeavyKeys keys(8);
-  keys.add("a", print(1), 1, "x");
+  add(keys, "a", print(1), 1, "x");
   EXPECT_EQ(keys.heaviest("a", 8).size(), 1u);
   EXPECT_TRUE(keys.heaviest("b", 8).empty());
 }
 
 TEST(HeavyKeys, AreAtMostAsManyAsThereArePlaces) {
   HeavyKeys keys(4);
-  for (std::uint64_t i = 0; i < 1000; ++i) keys.add("limit", print(i), 1, "x");
+  for (std::uint64_t i = 0; i < 1000; ++i) add(keys, "limit", print(i), 1, "x");
   EXPECT_EQ(keys.heaviest("limit", 1000).size(), 4u);
 }
 
 TEST(HeavyKeys, AreNoneWhereThereAreNoPlaces) {
   HeavyKeys keys(0);
-  keys.add("limit", print(1), 1, "x");
+  add(keys, "limit", print(1), 1, "x");
   EXPECT_TRUE(keys.heaviest("limit", 8).empty());
 }
 
 TEST(HeavyKeys, GiveTheirPlaceToANewcomerThatInheritsTheCountOfTheLightest) {
   HeavyKeys keys(2);
-  keys.add("limit", print(1), 10, "a");
-  keys.add("limit", print(2), 3, "b");
-  keys.add("limit", print(3), 1, "c");
+  add(keys, "limit", print(1), 10, "a");
+  add(keys, "limit", print(2), 3, "b");
+  add(keys, "limit", print(3), 1, "c");
   const auto all = keys.heaviest("limit", 8);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].text, "a");
@@ -68,8 +73,8 @@ TEST(HeavyKeys, GiveTheirPlaceToANewcomerThatInheritsTheCountOfTheLightest) {
 
 TEST(HeavyKeys, StopCountingAtTheLargestNumber) {
   HeavyKeys keys(2);
-  keys.add("limit", print(1), kForever.ns, "a");
-  keys.add("limit", print(1), kForever.ns, "a");
+  add(keys, "limit", print(1), kForever.ns, "a");
+  add(keys, "limit", print(1), kForever.ns, "a");
   EXPECT_EQ(keys.heaviest("limit", 1)[0].units, kForever.ns);
 }
 
@@ -79,7 +84,7 @@ TEST(HeavyKeys, AlwaysIncludeWhoAsksForMoreThanItsShare) {
   HeavyKeys keys(kPlaces);
   for (int i = 0; i < 20'000; ++i) {
     const bool heavy = random() % 10 == 0;  // more than 1 in 16
-    keys.add("limit", print(heavy ? 0 : random()), 1, heavy ? "heavy" : "noise");
+    add(keys, "limit", print(heavy ? 0 : random()), 1, heavy ? "heavy" : "noise");
   }
   const auto all = keys.heaviest("limit", 1);
   ASSERT_EQ(all.size(), 1u);
@@ -89,9 +94,9 @@ TEST(HeavyKeys, AlwaysIncludeWhoAsksForMoreThanItsShare) {
 TEST(HeavyKeys, AddUpWhatAnotherHasCounted) {
   HeavyKeys one(8);
   HeavyKeys other(8);
-  one.add("limit", print(1), 5, "a");
-  other.add("limit", print(1), 6, "a");
-  other.add("limit", print(2), 1, "b");
+  add(one, "limit", print(1), 5, "a");
+  add(other, "limit", print(1), 6, "a");
+  add(other, "limit", print(2), 1, "b");
   one.merge(other);
   const auto all = one.heaviest("limit", 8);
   ASSERT_EQ(all.size(), 2u);
@@ -179,6 +184,15 @@ TEST(HeaviestKeys, AddUpOverThreadsThoseThatHaveEndedIncluded) {
   }
   ASSERT_TRUE(engine->decide(ask("acme", "prod", 5), kStart));
   EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 20);
+}
+
+TEST(HeaviestKeys, AreOfPreparedRequestsToo) {
+  auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
+  auto prepared = engine->prepare(ask("acme", "prod", 5));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine->decide(*prepared, kStart));
+  ASSERT_EQ(engine->heaviest("rate", 1).size(), 1u);
+  // The first one makes the keys, which is a long way and not sampled.
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 95);
 }
 
 TEST(HeaviestKeys, AreOfBatchesToo) {

@@ -86,8 +86,8 @@ void Engine::Impl::take_sample(Local& mine, const Active& rules, std::span<const
   for (const PlanItem& item : items) {
     if (item.limit->rule->per.empty()) continue;
     const std::int64_t units = saturate(Wide{item.cost} * options.heavy_sample_every);
-    if (mine.heavy.add_known(item.limit->name, item.print, units)) continue;
-    mine.heavy.add(item.limit->name, item.print, units, key_text(rules, *item.limit, request));
+    std::string* const text = mine.heavy.add(item.limit->name, item.print, units);
+    if (text != nullptr) write_key(rules, *item.limit, request, *text);
   }
 }
 
@@ -177,7 +177,7 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
   for (std::size_t i = 0; i < table.shard_count(); ++i) {
     Shard& shard = table.shard(i);
     const std::scoped_lock lock(shard);
-    table.sweep(shard, now, std::size_t{2} * shard.capacity.load(std::memory_order_relaxed));
+    table.sweep(shard, now, shard.capacity.load(std::memory_order_relaxed));
     Table::for_each(shard, [&](Slot& slot) {
       const Row& row = rows.at(slot.row());
       const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
@@ -204,7 +204,7 @@ Instant Engine::Impl::next_instant() const noexcept {
 void Engine::Impl::announce() {
   if (!has_wakeup.load(std::memory_order_acquire)) return;
   const Instant next = next_instant();
-  std::int64_t announced = announced_ns.load(std::memory_order_relaxed);
+  std::int64_t announced = announced_ns.load();
   while (next.ns < announced) {
     if (announced_ns.compare_exchange_weak(announced, next.ns)) {
       const std::scoped_lock lock(wakeup_lock);
@@ -263,7 +263,9 @@ void Engine::advance(Instant now) noexcept {
     const std::scoped_lock lock(shard);
     impl_->table.sweep(shard, now, kSweepSlots);
   }
-  impl_->announced_ns.store(impl_->next_instant().ns, std::memory_order_relaxed);
+  // Before the caller asks for the next instant, in the order that everybody sees: whoever brings
+  // it forward meanwhile either is seen by the caller or sees what was announced.
+  impl_->announced_ns.store(impl_->next_instant().ns);
 }
 
 void Engine::set_wakeup(std::function<void(Instant)> hook) noexcept {

@@ -6,40 +6,45 @@
 
 namespace weir::engine {
 
-bool HeavyKeys::add_known(std::string_view limit, Print print, std::int64_t units) {
-  const auto found = by_limit_.find(limit);
-  if (found == by_limit_.end()) return false;
-  for (Entry& entry : found->second) {
-    if (entry.print != print) continue;
-    entry.units = saturate(Wide{entry.units} + units);
-    return true;
+std::string* HeavyKeys::add(std::string_view limit, Print print, std::int64_t units) {
+  if (places_ == 0) return nullptr;
+  auto found = by_limit_.find(limit);
+  if (found == by_limit_.end()) found = by_limit_.emplace(limit, Places{}).first;
+  auto& [counts, texts] = found->second;
+  std::size_t lightest = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].print == print) {
+      counts[i].units = saturate(Wide{counts[i].units} + units);
+      return nullptr;
+    }
+    lightest = counts[i].units < counts[lightest].units ? i : lightest;
   }
-  return false;
-}
-
-void HeavyKeys::add(std::string_view limit, Print print, std::int64_t units, std::string text) {
-  if (places_ == 0 || add_known(limit, print, units)) return;
-  std::vector<Entry>& entries = by_limit_[std::string(limit)];
-  if (entries.size() < places_) {
-    entries.push_back({print, units, std::move(text)});
-    return;
+  if (counts.size() < places_) {
+    counts.push_back({print, units});
+    return &texts.emplace_back();
   }
-  const auto lightest =
-      std::min_element(entries.begin(), entries.end(),
-                       [](const Entry& a, const Entry& b) { return a.units < b.units; });
-  *lightest = {print, saturate(Wide{lightest->units} + units), std::move(text)};
+  counts[lightest] = {print, saturate(Wide{counts[lightest].units} + units)};
+  return &texts[lightest];
 }
 
 void HeavyKeys::merge(const HeavyKeys& other) {
-  for (const auto& [limit, entries] : other.by_limit_) {
-    for (const Entry& entry : entries) add(limit, entry.print, entry.units, entry.text);
+  for (const auto& [limit, places] : other.by_limit_) {
+    for (std::size_t i = 0; i < places.counts.size(); ++i) {
+      const Count& count = places.counts[i];
+      if (std::string* text = add(limit, count.print, count.units)) *text = places.texts[i];
+    }
   }
 }
 
 std::vector<HeavyKeys::Entry> HeavyKeys::heaviest(std::string_view limit, std::size_t count) const {
   const auto found = by_limit_.find(limit);
   if (found == by_limit_.end()) return {};
-  std::vector<Entry> entries = found->second;
+  const auto& [counts, texts] = found->second;
+  std::vector<Entry> entries;
+  entries.reserve(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    entries.push_back({counts[i].print, counts[i].units, texts[i]});
+  }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.units > b.units; });
   if (entries.size() > count) entries.resize(count);

@@ -31,10 +31,9 @@ class HeavyKeys {
 
   explicit HeavyKeys(std::size_t places) : places_(places) {}
 
-  void add(std::string_view limit, Print print, std::int64_t units, std::string text);
-
-  // Counts a key that has a place already; false: it has none, and its text is needed.
-  bool add_known(std::string_view limit, Print print, std::int64_t units);
+  // Counts a key. If that has given it a place: where its text goes, which still has that of
+  // the key before; else nullptr. Allocates nothing once all places are taken.
+  std::string* add(std::string_view limit, Print print, std::int64_t units);
 
   // Adds what another one has counted.
   void merge(const HeavyKeys& other);
@@ -43,6 +42,16 @@ class HeavyKeys {
   std::vector<Entry> heaviest(std::string_view limit, std::size_t count) const;
 
  private:
+  // What is read for each sample lies close together, texts apart.
+  struct Count {
+    Print print;
+    std::int64_t units = 0;
+  };
+  struct Places {
+    std::vector<Count> counts;
+    std::vector<std::string> texts;  // one for each count
+  };
+
   std::size_t places_;
   struct Hash {
     using is_transparent = void;
@@ -50,7 +59,7 @@ class HeavyKeys {
       return std::hash<std::string_view>{}(text);
     }
   };
-  std::unordered_map<std::string, std::vector<Entry>, Hash, std::equal_to<>> by_limit_;
+  std::unordered_map<std::string, Places, Hash, std::equal_to<>> by_limit_;
 };
 
 }  // namespace weir::engine

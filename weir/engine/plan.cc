@@ -24,11 +24,12 @@ namespace {
                                                              const Cost& cost) {
   const auto counts = [&](const ActiveLimit& limit) { return limit.unit == cost.unit; };
   const auto limit = std::find_if(active.limits.begin(), active.limits.end(), counts);
-  return bad_request(fmt::format(
-      "{}: the cost in '{}' is {}, but it must be between 0 and 2^62; to give something back, "
-      "settle or cancel a hold",
-      limit == active.limits.end() ? "request" : fmt::format("limit '{}'", limit->name), cost.unit,
-      cost.amount));
+  return bad_request(
+      fmt::format("{}: the cost in '{}' is {}, but it must be between 0 and 2^62; {}",
+                  limit == active.limits.end() ? "request" : fmt::format("limit '{}'", limit->name),
+                  cost.unit, cost.amount,
+                  cost.amount < 0 ? "to give something back, settle or cancel a hold"
+                                  : "write a smaller one, or count in a larger unit"));
 }
 
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> too_many_limits(const ActiveLimit& limit) {
@@ -204,8 +205,9 @@ Print print_of(const Active& active, const ActiveLimit& limit,
   return print_for(limit.seed, key);
 }
 
-std::string key_text(const Active& active, const ActiveLimit& limit, const Request& request) {
-  std::string text;
+void write_key(const Active& active, const ActiveLimit& limit, const Request& request,
+               std::string& text) {
+  text.clear();
   for (const std::size_t place : limit.rule->per) {
     const std::string& name = active.rules->attributes()[place];
     for (const Attribute& attribute : request.attributes) {
@@ -216,7 +218,6 @@ std::string key_text(const Active& active, const ActiveLimit& limit, const Reque
       text += attribute.value;
     }
   }
-  return text;
 }
 
 }  // namespace weir::engine

@@ -98,6 +98,13 @@ struct Plan {
 
   std::span<const PlanItem> limits() const noexcept { return std::span(items).first(count); }
 
+  // A plan of no rules, which points at nothing of theirs.
+  void clear() noexcept {
+    generation = 0;
+    count = 0;
+    has_gates = has_slots = has_shared = is_direct = false;
+  }
+
   std::uint64_t generation = 0;
   std::uint8_t count = 0;
   bool has_gates = false;
@@ -119,7 +126,8 @@ std::unique_ptr<Error> bad_request(std::string message);
 Print print_of(const Active& active, const ActiveLimit& limit,
                std::span<const std::string_view> values);
 
-// The key of a limit as people write it: `client=acme env=prod`.
-std::string key_text(const Active& active, const ActiveLimit& limit, const Request& request);
+// Makes `text` the key of a limit as people write it: `client=acme env=prod`.
+void write_key(const Active& active, const ActiveLimit& limit, const Request& request,
+               std::string& text);
 
 }  // namespace weir::engine
