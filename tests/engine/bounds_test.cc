@@ -236,6 +236,53 @@ TEST(Engine, WakesTheNextWaiterAfterItMadeRoomForAnotherKeyOfTheFirst) {
   }
 }
 
+// A limit that is only tried refuses nobody, whatever it runs out of.
+RuleSetSpec tried(MeterSpec meter) {
+  return {.limits = {{.name = "all", .meter = WindowSpec{1'000'000, 1h}},
+                     {.name = "tried", .per = {"client"}, .shadow = true, .meter = meter}}};
+}
+
+TEST(Engine, AdmitsThoughAShadowFindsNoRoom) {
+  const MeterSpec kinds[] = {WindowSpec{9, 1h}, LogSpec{9, 1h}, SlotsSpec{.limit = 9},
+                             TickerSpec{.interval = 1s, .burst = 9}};
+  for (const MeterSpec& kind : kinds) {
+    auto engine =
+        engine_of(tried(kind), {.keys_max = 1, .log_runs_max = 100, .holds_max = 100'000});
+    for (int i = 0; i < 10'000; ++i) {
+      const auto decision = engine->decide(client(std::to_string(i)), kStart);
+      ASSERT_TRUE(decision) << decision.error().message;
+      ASSERT_TRUE(decision->allowed());
+    }
+    EXPECT_EQ(remaining(*engine, "all", {}, kStart), 990'000);
+  }
+}
+
+TEST(Engine, RefusesByItsLimitsThoughAShadowTickerFindsNoRoomToBegin) {
+  RuleSetSpec spec = tried(TickerSpec{.interval = 1s, .start = meter::TickerStart::kEmpty});
+  spec.limits[0].meter = WindowSpec{1, 1h};
+  auto engine = engine_of(spec, {.keys_max = 1});
+  ASSERT_TRUE(engine->decide(client("first"), kStart)->allowed());
+  for (int i = 0; i < 10'000; ++i) {
+    const auto decision = engine->decide(client(std::to_string(i)), kStart);
+    ASSERT_TRUE(decision) << decision.error().message;
+    ASSERT_EQ(decision->binding()->limit, "all");
+  }
+}
+
+TEST(Engine, AdmitsWithoutAHoldThoughSlotsInShadowFindNone) {
+  auto engine = engine_of(tried(SlotsSpec{.limit = 9}), {.holds_max = 1});
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->hold);
+  for (int i = 0; i < 3; ++i) {
+    const auto decision = engine->decide(client("acme"), kStart);
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_TRUE(decision->allowed());
+    EXPECT_FALSE(decision->hold);
+  }
+  // In flight is what can come back.
+  EXPECT_EQ(remaining(*engine, "tried", {"acme"}, kStart), 8);
+  EXPECT_FALSE(engine->acquire(client("acme"), {.hold = 1s}, kStart));
+}
+
 TEST(Engine, ChargesNothingWhenTheMemoryForLogsIsUsedUp) {
   auto engine = engine_of({.limits = {{.name = "window", .meter = WindowSpec{100, 1h}},
                                       {.name = "log", .meter = LogSpec{100, 1h}}}},

@@ -523,5 +523,18 @@ TEST(Hold, HasItsPlaceAgainWhenTheTableRefusesTheKey) {
   EXPECT_EQ(engine->holds(), static_cast<std::size_t>(2000 - refused));
 }
 
+// To settle for more than was held forgets what no longer counts, at that instant.
+TEST(Overage, OfALogIsNotForgottenForAnEarlierInstant) {
+  auto engine = engine_of({.limits = {{.name = "log", .meter = LogSpec{3, 10s}}}});
+  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart + 5s);
+  const Cost actual[] = {{kRequests, 2}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart + 10s));
+  // By a clock that is late by a nanosecond: counted at the later instant, at which one is left.
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
+  EXPECT_EQ(engine->decide(Ask(), kStart + 10s)->earliest, kStart + 15s);
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -459,7 +459,8 @@ class Stream {
       for (const std::string_view unit : kUnits) {
         if (unit == ask.options.up_to) ask.costs.push_back({unit, 1 + drawn_cost()});
       }
-    } else if (random_.chance(30)) {
+    }
+    if (random_.chance(20)) {
       ask.options.book_within = Duration{random_.between(1, 20 * scale_.count())};
     }
     decide(ask);

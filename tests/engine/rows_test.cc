@@ -92,6 +92,17 @@ TEST(Rows, RunOutAtTheirBoundAndNotBefore) {
   EXPECT_NE(rows.add("a", window(1)), 0);  // one that is there
 }
 
+// As it is when rules are refused for lack of rows: those in force go on.
+TEST(Rows, LeaveALimitAsItIsWhenThereIsNoneForItsNewShape) {
+  Rows rows;
+  const RowId kept = rows.add("a", window(1));
+  for (int i = 0; rows.add("b", window(i)) != 0; ++i) {
+  }
+  EXPECT_EQ(rows.add("a", meter::SlotsShape{1, 0, 1}), 0);
+  EXPECT_EQ(rows.era("a"), 0u);
+  EXPECT_EQ(rows.add("a", window(1)), kept);
+}
+
 TEST(Rows, AreGivenAgainOnceFreed) {
   Rows rows;
   std::vector<RowId> ids(kRowsMax);

@@ -329,6 +329,9 @@ TEST_F(HoldAcrossSwap, CanBeSettledInAUnitThatTheNewRulesNoLongerKnow) {
   ASSERT_TRUE(settled) << settled.error().message;
   EXPECT_EQ(*settled, HoldState::kSettled);
   EXPECT_EQ(left(*engine), 1);
+  const auto again = engine->settle(held->hold, actual, kStart);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, HoldState::kSettled);
 }
 
 }  // namespace

@@ -170,6 +170,18 @@ TEST_F(TableTest, GivesTheBlocksOfASweptLogBack) {
 
 // --- the bound
 
+TEST_F(TableTest, SweepsAllOfAShardInOnePassHoweverManyGo) {
+  std::size_t inserted = 0;
+  while (inserted < kKeysOfAShard &&
+         insert(inserted * 7, bucket, full_at(kStart + 1h)) != nullptr) {
+    inserted += 1;
+  }
+  rows.retire("bucket");
+  const std::scoped_lock lock(shard);
+  EXPECT_EQ(table.sweep(shard, kStart, shard.capacity), inserted);
+  EXPECT_EQ(table.size(), 0u);
+}
+
 TEST_F(TableTest, RefusesOneKeyBeyondItsBound) {
   for (std::uint64_t i = 0; i < kKeysOfAShard; ++i) {
     ASSERT_NE(insert(i, slots, in_flight(1)), nullptr) << i;
@@ -196,6 +208,18 @@ TEST_F(TableTest, LooksThroughAFullShardEveryTenMilliseconds) {
   EXPECT_EQ(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms - 1ns), nullptr);
   EXPECT_NE(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms), nullptr);
   EXPECT_EQ(find(3), nullptr);
+}
+
+// Nor because of a meter that is in its initial state and yet stays: a full ticker whose ticks
+// are not those that a new one would have.
+TEST_F(TableTest, LooksThroughAFullShardEveryTenMillisecondsThoughAFullMeterStays) {
+  const RowId ticker = rows.add("ticker", *make_shape(TickerSpec{.interval = 1s}));
+  insert(50, ticker, std::bit_cast<Words>(meter::TickerState{1, kStart - 1ms}));
+  for (std::uint64_t i = 1; i < kKeysOfAShard; ++i) insert(i, bucket, full_at(kStart + 1h));
+  ASSERT_EQ(insert(99, bucket, full_at(kStart + 1h)), nullptr);
+  find(3)->set_words(full_at(kStart));
+  EXPECT_EQ(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms - 1ns), nullptr);
+  EXPECT_NE(insert(99, bucket, full_at(kStart + 1h), kStart + 10ms), nullptr);
 }
 
 struct EvictingTable : TableTest {

@@ -136,6 +136,22 @@ TEST_F(Waiting, WakesWhenASwapRemovesTheLimit) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
+// Who no longer meets a limit does not stand in the way there.
+TEST_F(Waiting, LeavesItsPlaceWhereASwapExemptsIt) {
+  RuleSetSpec spec{.limits = {{.name = "first", .meter = WindowSpec{1, 1min}},
+                              {.name = "second", .per = {"client"}, .meter = WindowSpec{1, 1h}}}};
+  use(spec);
+  ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
+  EXPECT_EQ(wait(client("acme"), "acme").decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(client("other"), "other").decision.verdict, Verdict::kQueued);
+  run_until(kStart + 1min);  // acme now waits for the second too, and keeps its place
+  spec.limits[0].exempt = {{{"client", {"acme"}}}};
+  ASSERT_TRUE(engine->swap(rules_of(spec), kStart + 1min));
+  EXPECT_EQ(inbox.texts(), Texts{"other allowed"});
+  run_until(kStart + 1h);
+  EXPECT_EQ(inbox.texts(), (Texts{"other allowed", "acme allowed"}));
+}
+
 TEST_F(Waiting, IsToldNeverWhenASwapLowersTheLimitBelowItsCost) {
   use(slots(3));
   take(Ask());

@@ -1,5 +1,7 @@
 // Calls about ad-hoc buckets, whose parameters come with each call.
 
+#include <fmt/format.h>
+
 #include "weir/engine/engine_impl.h"
 
 namespace weir::engine {
@@ -15,7 +17,8 @@ Result<AdHocStep> Engine::take_ad_hoc(AdHocKey key, const meter::BucketShape& sh
   WEIR_ASSERT(shape.num == 1);
   if (!is_acceptable(now)) return unacceptable_instant(now);
   if (cost < -kTermMax || cost > kTermMax) {
-    return bad_argument("the cost must be between -2^62 and 2^62; write a smaller one");
+    return bad_argument(fmt::format(
+        "the cost is {}, but it must be between -2^62 and 2^62; write a smaller one", cost));
   }
   Result<AdHocStep> answer = impl_->take_ad_hoc(key, shape, cost, now);
   if (answer) {

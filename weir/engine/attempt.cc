@@ -118,7 +118,7 @@ void Attempt::check() noexcept {
     Item& item = items_[i];
     if (item.is_self_contained) {
       item.taken = item.words;
-      item.check = take_self_contained(*item.shape, item.taken, now_, item.cost);
+      item.check = take_self_contained(*item.shape, item.taken, now_, item.cost).check;
     } else if (GateSeat* gate = seat(i)) {
       item.check = gate->gate->check(request_, now_, item.cost);
       item.gate_refused = !item.check.allowed();
@@ -242,20 +242,31 @@ std::size_t Attempt::make_slots(Items needed) {
   return full;
 }
 
+// The same, but for a limit in shadow that finds no room: it takes no part then.
+Status Attempt::need_slots(Items needed) {
+  while (needed.any()) {
+    const std::size_t full = make_slots(needed);
+    if (full == plan_.count) break;
+    if (!planned(full).limit->shadow) return table_full(full);
+    left_out_.set(full);
+    needed.reset(full);
+  }
+  return Done{};
+}
+
 Status Attempt::charge(bool held) {
   // First everything that can fail, then everything that cannot.
   Items needed;
-  for (std::size_t i = 0; i < plan_.count; ++i) needed[i] = needs_slot(i);
-  if (needed.any()) {
-    const std::size_t full = make_slots(needed);
-    if (full < plan_.count) return table_full(full);
-  }
+  for (std::size_t i = 0; i < plan_.count; ++i) needed[i] = needs_slot(i) && !left_out_[i];
+  if (Status made = need_slots(needed); !made) return made;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
-    if (seat(i) != nullptr || item.is_self_contained) continue;
+    if (seat(i) != nullptr || item.is_self_contained || left_out_[i]) continue;
     const bool reserved = engine::reserve(*item.shape, item.words, table_.logs, now_);
     item.slot->set_words(item.words);
-    if (!reserved) return logs_full(i);
+    if (reserved) continue;
+    if (!planned(i).limit->shadow) return logs_full(i);
+    left_out_.set(i);
   }
   for (std::size_t i = 0; i < plan_.count; ++i) charge_item(i, held);
   shards_.charged_at(now_);
@@ -266,6 +277,7 @@ Status Attempt::charge(bool held) {
 void Attempt::charge_item(std::size_t i, bool held) noexcept {
   Item& item = items_[i];
   item.charged_at = start_;
+  if (left_out_[i]) return;
   if (!item.check.allowed() && !booked_) {  // a shadow that would have refused
     if (item.gate_refused) seat(i)->gate->refused(request_, now_, item.cost);
     return;
@@ -309,17 +321,24 @@ Status Attempt::start_fresh_tickers() {
     const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
     needed[i] = ticker != nullptr && ticker->start == meter::TickerStart::kEmpty && needs_slot(i);
   }
-  if (needed.none()) return Done{};
-  const std::size_t full = make_slots(needed);
-  if (full < plan_.count) return table_full(full);
-  return Done{};
+  return need_slots(needed);
+}
+
+bool Attempt::leave_out_slots() noexcept {
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    const ActiveLimit& limit = *planned(i).limit;
+    if (!limit.is_slots) continue;
+    if (!limit.shadow) return false;
+    left_out_.set(i);
+  }
+  return true;
 }
 
 HoldCharges Attempt::charges() const {
   HoldCharges charges;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const PlanItem& item = planned(i);
-    if (!items_[i].check.allowed() && !booked_) continue;
+    if ((!items_[i].check.allowed() && !booked_) || left_out_[i]) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
                        seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era, item.limit->is_slots,

@@ -153,6 +153,10 @@ class Attempt {
   // no room for one, so it would begin anew with every request.
   Status start_fresh_tickers();
 
+  // No hold can be kept, so that nothing in flight would ever come back. False: a limit that is
+  // enforced counts what is in flight.
+  bool leave_out_slots() noexcept;
+
   // When the charged work starts: now(), or the booked start.
   Instant start() const noexcept { return start_; }
 
@@ -195,6 +199,7 @@ class Attempt {
   Slot* slot_for(std::size_t i);
   bool needs_slot(std::size_t i) const noexcept;
   std::size_t make_slots(Items needed);
+  Status need_slots(Items needed);
   void charge_item(std::size_t i, bool held) noexcept;
   Error table_full(std::size_t i) const;
   Error logs_full(std::size_t i) const;
@@ -214,6 +219,7 @@ class Attempt {
   bool stale_ = false;
   bool charged_ = false;
   bool booked_ = false;
+  Items left_out_;  // in shadow, and there is no room for them
   union {
     std::array<Item, kLimitsPerRequestMax> items_;  // written up to plan_.count
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "weir/engine/engine_impl.h"
 
@@ -13,46 +14,55 @@ constexpr std::size_t kBatch = 16;  // requests planned and prefetched together
 
 const AcquireOptions kPlainOptions;
 
-// What is left of a meter without runs.
-[[gnu::noinline]] std::int64_t left_of_other(const MeterShape& shape, const Words& words,
-                                             Instant at) {
-  static const LogBlocks no_blocks(0);
-  return level(shape, words, no_blocks, at);
-}
-inline std::int64_t left_of(const MeterShape& shape, const Words& words, Instant at) {
-  if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
-    return meter::level(*bucket,
-                        meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
-                                           static_cast<std::int64_t>(words[1])},
-                        at);
-  }
-  return left_of_other(shape, words, at);
+template <typename Visitor>
+void for_each_bit(std::uint32_t bits, Visitor&& visitor) {
+  for (; bits != 0; bits &= bits - 1) visitor(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
-inline void report_row(const PlanItem& item, const meter::Check& check, std::int64_t remaining,
+inline void report_row(const PlanItem& item, const meter::Check& check, std::int64_t left,
                        Outcome& row) {
   row.limit = item.limit->name;
   row.verdict = check.verdict;
   row.shadow = false;
   row.overridden = false;  // those take the long way
   row.cost = item.cost;
-  row.remaining = std::max<std::int64_t>(0, remaining);
+  row.remaining = std::max<std::int64_t>(0, left);
   row.capacity = item.limit->capacity;
   row.earliest = check.earliest;
 }
 
-// `words`: after the decision. A refusal has already worked out what is left: the cost
-// less what was missing.
-inline void report_one(const PlanItem& item, const meter::Check& check, const Words& words,
-                       Instant at, Decision& decision) {
+inline void report_one(const PlanItem& item, const Taken& taken, Decision& decision) {
+  const meter::Check& check = taken.check;
   decision.verdict = check.verdict;
   decision.binding_index = check.allowed() ? std::int8_t{-1} : std::int8_t{0};
   decision.outcome_count = 1;
   decision.shortfall = check.shortfall;
   decision.earliest = check.earliest;
-  report_row(item, check,
-             check.allowed() ? left_of(item.limit->shape, words, at) : item.cost - check.shortfall,
-             decision.outcome_rows[0]);
+  report_row(item, check, taken.left, decision.outcome_rows[0]);
+}
+
+// The end of a decision by one meter, whose shard is locked: keeps what was taken, unlocks.
+inline void end_one(Shard& shard, Slot& slot, const PlanItem& item, const Taken& taken,
+                    const Words& words, Instant at, Decision& decision) {
+  const bool allowed = taken.check.allowed();
+  if (allowed) {
+    slot.set_words(words);
+    shard.mark_changed(slot);
+    shard.latest_ns.store(at.ns, std::memory_order_relaxed);
+  }
+  if (shard.denying.load(std::memory_order_relaxed) == allowed) {
+    shard.denying.store(!allowed, std::memory_order_relaxed);
+  }
+  shard.unlock();
+  report_one(item, taken, decision);
+}
+
+// Apart from buckets, so that their words and what was taken of them stay in registers.
+[[gnu::noinline]] void take_other_and_end(Shard& shard, Slot& slot, const PlanItem& item,
+                                          Instant at, Decision& decision) {
+  Words words = slot.words();
+  const Taken taken = take_other(item.limit->shape, words, at, item.cost);
+  end_one(shard, slot, item, taken, words, at, decision);
 }
 
 bool is_plain(const AcquireOptions& options) {
@@ -97,6 +107,67 @@ Error unacceptable_instant(Instant now) {
       now.ns));
 }
 
+inline bool Engine::Impl::plan_one(Local& mine, const Active& rules, const Request& request,
+                                   PlanItem& item) {
+  const ActiveLimit* limit = mine.outlines.sole_limit(request);
+  if (limit == nullptr || request.attributes[0].value.size() > kValueBytesMax) return false;
+  const Print key = with_value(rules.secret, {}, request.attributes[0].value);
+  item = {limit, print_for(limit->seed, key), 1, 1};
+  return true;
+}
+
+// A limit that is denying is read first, without its lock: a denial writes
+// nothing, so any number of threads can be denied at once.
+bool Engine::Impl::deny_unlocked(const Shard& shard, const PlanItem& item,
+                                 std::uint64_t planned_under, Instant now, Decision& decision) {
+  Words words;
+  std::uint64_t meta;
+  if (!Table::read(shard, item.print, words, meta)) return false;
+  if ((meta & ~meta::kDirty) != item.limit->row) return false;
+  const Instant at = shard.at_least(now);
+  const Taken taken = take_self_contained(item.limit->shape, words, at, item.cost);
+  if (taken.check.allowed()) return false;
+  // The rules may have changed since the plan was made; then the lock decides.
+  if (generation.load(std::memory_order_acquire) != planned_under) return false;
+  report_one(item, taken, decision);
+  return true;
+}
+
+inline bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
+                                     Decision& decision) {
+  const ActiveLimit& limit = *item.limit;
+  Shard& shard = table.shard_of(item.print);
+  if (shard.denying.load(std::memory_order_relaxed) &&
+      deny_unlocked(shard, item, planned_under, now, decision)) {
+    return true;
+  }
+  Table::prefetch_if_large(shard, item.print);  // it arrives while the lock is taken
+  shard.lock();
+  Slot* slot = table.find(shard, item.print);
+  if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row ||
+      generation.load(std::memory_order_acquire) != planned_under) {
+    shard.unlock();
+    return false;
+  }
+  const Instant at = shard.at_least(now);
+  const auto* bucket = std::get_if<meter::BucketShape>(&limit.shape);
+  if (bucket == nullptr) [[unlikely]] {
+    take_other_and_end(shard, *slot, item, at, decision);
+    return true;
+  }
+  Words words = slot->words();
+  const Taken taken = take(*bucket, words, at, item.cost);
+  end_one(shard, *slot, item, taken, words, at, decision);
+  return true;
+}
+
+inline bool Engine::Impl::decide_directly(const Plan& plan, Instant now, Decision& decision) {
+  if (!plan.is_direct || !is_acceptable(now)) return false;
+  return plan.count == 1 && !plan.items[0].limit->is_log
+             ? decide_one(plan.items[0], plan.generation, now, decision)
+             : decide_several(plan, now, decision);
+}
+
 void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>& answer) {
   Local& mine = local();
   const Active& rules = current(mine);
@@ -108,15 +179,6 @@ void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>&
     }
   }
   acquire(request, kPlainOptions, Mode::kCharge, now, answer);
-}
-
-bool Engine::Impl::plan_one(Local& mine, const Active& rules, const Request& request,
-                            PlanItem& item) {
-  const ActiveLimit* limit = mine.outlines.sole_limit(request);
-  if (limit == nullptr || request.attributes[0].value.size() > kValueBytesMax) return false;
-  const Print key = with_value(rules.secret, {}, request.attributes[0].value);
-  item = {limit, print_for(limit->seed, key), 1, 1};
-  return true;
 }
 
 void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, Mode mode,
@@ -171,90 +233,42 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
   return attempted != Attempted::kStale;
 }
 
-bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
-                              Decision& decision) {
-  const ActiveLimit& limit = *item.limit;
-  Shard& shard = table.shard_of(item.print);
-  if (shard.denying.load(std::memory_order_relaxed) &&
-      deny_unlocked(shard, item, planned_under, now, decision)) {
-    return true;
-  }
-  Table::prefetch(shard, item.print);  // it arrives while the lock is taken
-  shard.lock();
-  Slot* slot = table.find(shard, item.print);
-  if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row ||
-      generation.load(std::memory_order_acquire) != planned_under) {
-    shard.unlock();
-    return false;
-  }
-  const Instant at = shard.at_least(now);
-  Words words = slot->words();
-  const meter::Check check = take_self_contained(limit.shape, words, at, item.cost);
-  if (check.allowed()) {
-    slot->set_words(words);
-    shard.mark_changed(*slot);
-    shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-  }
-  if (shard.denying.load(std::memory_order_relaxed) == check.allowed()) {
-    shard.denying.store(!check.allowed(), std::memory_order_relaxed);
-  }
-  shard.unlock();
-  report_one(item, check, words, at, decision);
-  return true;
-}
-
-// A limit that is denying is read first, without its lock: a denial writes
-// nothing, so any number of threads can be denied at once.
-bool Engine::Impl::deny_unlocked(const Shard& shard, const PlanItem& item,
-                                 std::uint64_t planned_under, Instant now, Decision& decision) {
-  Words words;
-  std::uint64_t meta;
-  if (!Table::read(shard, item.print, words, meta)) return false;
-  if ((meta & ~meta::kDirty) != item.limit->row) return false;
-  const Instant at = shard.at_least(now);
-  const meter::Check check = take_self_contained(item.limit->shape, words, at, item.cost);
-  if (check.allowed()) return false;
-  // The rules may have changed since the plan was made; then the lock decides.
-  if (generation.load(std::memory_order_acquire) != planned_under) return false;
-  report_one(item, check, words, at, decision);
-  return true;
-}
-
 bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decision) {
   struct Step {
+    Shard* shard;
     Slot* slot;
     Words words;  // afterwards; those of a log have yet to be charged
   };
   std::array<Step, kLimitsPerRequestMax> steps;
-  for (const PlanItem& item : plan.limits()) table.prefetch(item.print);
+  // What is not in the cache arrives together, and while the locks are taken.
+  std::uint32_t logs = 0;  // bit i: item i is one
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const PlanItem& item = plan.items[i];
+    steps[i].shard = &table.shard_of(item.print);
+    Table::prefetch(*steps[i].shard, item.print);
+    logs |= std::uint32_t{item.limit->is_log} << i;
+  }
+  for_each_bit(logs, [&](std::size_t i) { table.prefetch_runs(plan.items[i].print); });
   const LockedShards locked(table, plan);
   if (generation.load(std::memory_order_acquire) != plan.generation) return false;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const PlanItem& item = plan.items[i];
+    Slot* slot = table.find(*steps[i].shard, item.print);
+    if (slot == nullptr || (slot->meta() & ~meta::kDirty) != item.limit->row) return false;
+    steps[i].slot = slot;
+  }
   const Instant at = locked.at_least(now);
   Ruling ruling(at);
-  bool has_logs = false;
   for (std::size_t i = 0; i < plan.count; ++i) {
     const PlanItem& item = plan.items[i];
     const ActiveLimit& limit = *item.limit;
-    Slot* slot = table.find(table.shard_of(item.print), item.print);
-    if (slot == nullptr || (slot->meta() & ~meta::kDirty) != limit.row) return false;
-    Words words = slot->words();
-    meter::Check check;
-    std::int64_t left;  // if all admit
-    if (limit.is_log) {
-      has_logs = true;
-      left = level(limit.shape, words, table.logs, at) - item.cost;
-      check = {Verdict::kAllowed, at, 0};
-      if (left < 0) check = engine::check(limit.shape, words, table.logs, at, item.cost);
-    } else {
-      check = take_self_contained(limit.shape, words, at, item.cost);
-      left = check.allowed() ? left_of(limit.shape, words, at) : 0;
-    }
-    steps[i].slot = slot;
+    Words words = steps[i].slot->words();
+    const Taken taken = limit.is_log ? check_log(limit.shape, words, table.logs, at, item.cost)
+                                     : take_self_contained(limit.shape, words, at, item.cost);
     steps[i].words[0] = words[0];
     steps[i].words[1] = words[1];
-    ruling.add(i, check);
-    report_row(item, check, check.allowed() ? left : item.cost - check.shortfall,
-               decision.outcome_rows[i]);
+    ruling.add(i, taken.check);
+    report_row(item, taken.check, taken.left, decision.outcome_rows[i]);
   }
   decision.verdict = ruling.verdict;
   decision.binding_index = static_cast<std::int8_t>(ruling.binding);
@@ -270,23 +284,22 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
     return true;
   }
 
-  // First everything that can fail, then everything that cannot.
-  for (std::size_t i = 0; has_logs && i < plan.count; ++i) {
-    const ActiveLimit& limit = *plan.items[i].limit;
-    if (!limit.is_log) continue;
-    const bool reserved = reserve(limit.shape, steps[i].words, table.logs, at);
-    steps[i].slot->set_words(steps[i].words);
-    if (!reserved) return false;
-  }
-  for (std::size_t i = 0; i < plan.count; ++i) {
-    const PlanItem& item = plan.items[i];
-    if (item.limit->is_log) {
-      charge(item.limit->shape, steps[i].words, table.logs, at, item.cost);
-    }
-    steps[i].slot->set_words(steps[i].words);
-    table.shard_of(item.print).mark_changed(*steps[i].slot);
-  }
+  // First everything that can fail, then everything that cannot. From here on logs have
+  // forgotten what no longer counts, so no decision may be earlier.
   locked.charged_at(at);
+  bool is_room = true;
+  for_each_bit(logs, [&](std::size_t i) {
+    is_room = is_room && reserve(plan.items[i].limit->shape, steps[i].words, table.logs, at);
+    steps[i].slot->set_words(steps[i].words);
+  });
+  if (!is_room) return false;
+  for_each_bit(logs, [&](std::size_t i) {
+    charge(plan.items[i].limit->shape, steps[i].words, table.logs, at, plan.items[i].cost);
+  });
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    steps[i].slot->set_words(steps[i].words);
+    steps[i].shard->mark_changed(*steps[i].slot);
+  }
   return true;
 }
 
@@ -332,12 +345,14 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     return Done{};
   }
 
-  const bool wants_hold = asked.hold.count() > 0 || plan.has_slots;
+  bool wants_hold = asked.hold.count() > 0 || plan.has_slots;
   if (wants_hold && !holds.reserve()) {
-    return Error{ErrorCode::kExhausted,
-                 fmt::format("request: {} holds are active, as many as this engine keeps; settle "
-                             "some, or raise holds_max",
-                             holds.active())};
+    wants_hold = false;
+    if (asked.hold.count() > 0 || !attempt.leave_out_slots())
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("request: {} holds are active, as many as this engine keeps; settle "
+                               "some, or raise holds_max",
+                               holds.active())};
   }
   Status charged = attempt.charge(wants_hold);
   if (!charged) {
@@ -345,7 +360,8 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     return charged;
   }
   attempt.report(decision);
-  decision.granted = granted;
+  // Where nothing is left, one unit is asked for, and may have been booked.
+  decision.granted = asked.up_to.empty() ? 0 : std::max<std::int64_t>(1, granted);
   if (wants_hold) {
     const Duration ttl = asked.hold.count() > 0 ? asked.hold : attempt.shortest_slots_hold();
     decision.hold_expires = attempt.start() + ttl;
@@ -377,13 +393,16 @@ Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
   Result<Decision> answer(std::in_place);
   Prepared::Impl& ready = *prepared.impl_;
   if (impl_->decide_directly(ready.plan, now, *answer)) [[likely]] {
-    Impl::count_direct(impl_->local(), ready.plan, *answer);
+    Local& mine = impl_->local();
+    Impl::count_direct(mine, ready.plan, *answer);
+    impl_->sample(mine, *ready.active, ready.plan.limits(), ready.request.view());
     return answer;
   }
   while (!impl_->decide(ready.plan, ready.request.view(), kPlainOptions, Impl::Mode::kCharge, now,
                         answer)) {
     ready.active = impl_->current_shared();
     if (auto error = make_plan(*ready.active, ready.request.view(), ready.plan)) {
+      ready.plan.clear();  // part of it may be of rules that are gone
       answer = std::move(*error);
       break;
     }

@@ -125,8 +125,10 @@ struct Engine::Impl {
   static void count(Local& mine, const Plan& plan, const Decision& decision);
   // The same of a plan that was decided directly: no limit of it is in shadow.
   static void count_direct(Local& mine, const Plan& plan, const Decision& decision) {
-    if (plan.count != 1) return count(mine, plan, decision);
-    mine.tallies.add(plan.items[0].limit->tally, static_cast<std::size_t>(decision.verdict));
+    if (plan.count != 1 && !decision.allowed()) return count(mine, plan, decision);
+    for (const PlanItem& item : plan.limits()) {
+      mine.tallies.add(item.limit->tally, static_cast<std::size_t>(decision.verdict));
+    }
   }
   // The same, some time after the plan was made.
   void count(const Decision& decision);
@@ -160,18 +162,14 @@ struct Engine::Impl {
               Instant now, Result<Decision>& answer);
   // The short way, for a plain decision over meters whose keys are known, neither
   // waited for nor overridden. False: go the long way.
-  bool decide_directly(const Plan& plan, Instant now, Decision& decision) {
-    if (!plan.is_direct || !is_acceptable(now)) return false;
-    return plan.count == 1 && !plan.items[0].limit->is_log
-               ? decide_one(plan.items[0], plan.generation, now, decision)
-               : decide_several(plan, now, decision);
-  }
+  bool decide_directly(const Plan& plan, Instant now, Decision& decision);
   // The whole plan of a request that meets one limit without conditions. False: it takes more.
-  static bool plan_one(Local& mine, const Active& rules, const Request& request, PlanItem& item);
+  [[gnu::always_inline]] static inline bool plan_one(Local& mine, const Active& rules,
+                                                     const Request& request, PlanItem& item);
   void decide_batch(std::span<const Request> requests, Instant now,
                     std::span<Result<Decision>> answers);
-  bool decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,
-                  Decision& decision);
+  [[gnu::always_inline]] inline bool decide_one(const PlanItem& item, std::uint64_t planned_under,
+                                                Instant now, Decision& decision);
   bool deny_unlocked(const Shard& shard, const PlanItem& item, std::uint64_t planned_under,
                      Instant now, Decision& decision);
   bool decide_several(const Plan& plan, Instant now, Decision& decision);
@@ -225,7 +223,7 @@ struct Engine::Impl {
 
   // --- holds (hold_calls.cc)
   // What is wrong with the actual costs of a hold, if something is.
-  std::optional<Error> check_settlement(HoldId hold, std::span<const Cost> actual);
+  std::optional<Error> check_settlement(HoldId hold, std::span<const Cost> actual, Instant now);
   Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void expire_holds(Instant now);
   // Gives one charge back to a keyed limit (an overage: back < 0). True: somebody
@@ -242,6 +240,8 @@ struct Engine::Impl {
   // Tries a waiter once. False: `answer` is final. True: it waits on, at a gate.
   bool keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& answer);
   bool keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decision>& answer);
+  // After a change of rules: keeps the places at limits that the request still meets.
+  void keep_places(Waiter& waiter);
   // Gives up all places; whoever is next at one of them is added to `next`.
   void leave_places(Waiter& waiter, std::set<std::uint64_t>& next);
   void leave_place(Waiter& waiter, const Waiter::Held& held);

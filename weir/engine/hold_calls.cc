@@ -26,12 +26,17 @@ Ending ending_of(HoldState as) {
   return as == HoldState::kCancelled ? Ending::kCancelled : Ending::kExpired;
 }
 
-// A unit is known if the rules know it, or the hold was charged in it.
+// A unit is known if the rules know it, or the hold was charged in it. In what a hold was charged
+// that has ended, nobody remembers: then the answer is how it ended.
 std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
-                                  std::span<const Cost> actual) {
+                                  std::span<const Cost> actual, Instant now) {
+  const auto has_ended = [&] {
+    const HoldState state = holds.state(hold, now);
+    return state == HoldState::kSettled || state == HoldState::kCancelled;
+  };
   for (const Cost& cost : actual) {
     if (rules.units().find(cost.unit) == rules.units().size() &&
-        !holds.is_charged_in(hold, cost.unit)) {
+        !holds.is_charged_in(hold, cost.unit) && !has_ended()) {
       return bad_argument(fmt::format(
           "settle: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
           cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
@@ -49,8 +54,9 @@ std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hol
 
 }  // namespace
 
-std::optional<Error> Engine::Impl::check_settlement(HoldId hold, std::span<const Cost> actual) {
-  return check_actual(*current_shared()->rules, holds, hold, actual);
+std::optional<Error> Engine::Impl::check_settlement(HoldId hold, std::span<const Cost> actual,
+                                                    Instant now) {
+  return check_actual(*current_shared()->rules, holds, hold, actual, now);
 }
 
 bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
@@ -76,7 +82,9 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
     if (back > 0) {
       engine::give_back(shape, words, table.logs, at, charge.charged_at, back);
     } else if (reserve(shape, words, table.logs, at)) {
+      // A log forgets what no longer counts, which no earlier instant may miss.
       engine::charge(shape, words, table.logs, at, -back);
+      shard.latest_ns.store(at.ns, std::memory_order_relaxed);
     }
     slot->set_words(words);
     shard.mark_changed(*slot);
@@ -124,7 +132,7 @@ void Engine::Impl::expire_holds(Instant now) {
 
 Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  if (auto error = impl_->check_settlement(hold, actual)) {
+  if (auto error = impl_->check_settlement(hold, actual, now)) {
     return std::move(*error);
   }
   return impl_->end_hold(hold, HoldState::kSettled, actual, now);

@@ -185,8 +185,7 @@ void Holds::forget_stale_dues() {
 }
 
 void Holds::publish_next() {
-  next_expiry_ns_.store(dues_.empty() ? kForever.ns : dues_.top().first.ns,
-                        std::memory_order_release);
+  next_expiry_ns_.store(dues_.empty() ? kForever.ns : dues_.top().first.ns);
 }
 
 }  // namespace weir::engine

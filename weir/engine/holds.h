@@ -111,9 +111,7 @@ class Holds {
   void skip_to(std::uint64_t number);
 
   // When the next hold expires; kForever: there is none. May be early.
-  Instant next_expiry() const noexcept {
-    return Instant{next_expiry_ns_.load(std::memory_order_acquire)};
-  }
+  Instant next_expiry() const noexcept { return Instant{next_expiry_ns_.load()}; }
   std::size_t active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
  private:

@@ -183,17 +183,31 @@ meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks&
   });
 }
 
-meter::Check take_other(const MeterShape& shape, Words& words, Instant now,
-                        std::int64_t cost) noexcept {
-  return visit(shape, [&]<typename Shape>(const Shape& s) {
-    if constexpr (kIsLog<Shape>) {
-      return meter::Check{Verdict::kDenied, kForever, cost};  // not self-contained
+Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept {
+  return visit(shape, [&]<typename Shape>(const Shape& s) -> Taken {
+    if constexpr (kIsLog<Shape> || kIsSlots<Shape>) {
+      return {{Verdict::kDenied, kForever, cost}, 0};  // not self-contained
     } else {
       const auto step = meter::take(s, read<Shape>(words), now, cost);
       words = std::bit_cast<Words>(step.state);
-      return step.check;
+      const bool allowed = step.check.allowed();
+      return {step.check, allowed ? meter::level(s, step.state, now) : cost - step.check.shortfall};
     }
   });
+}
+
+Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
+                std::int64_t cost) noexcept {
+  const LogShape& log = *std::get_if<LogShape>(&shape);
+  auto state = read<LogShape>(words);
+  const meter::ConstLogRing ring = blocks.ring(state.block);
+  state = meter::forget(log, state, ring, now);
+  words = std::bit_cast<Words>(state);
+  // Both are at most 2^62, and what is held may exceed the limit by as much.
+  const std::int64_t left = log.limit - state.held;
+  if (cost <= left) return {{Verdict::kAllowed, now, 0}, left - cost};
+  const meter::Check check = meter::check(log, state, ring, now, cost);
+  return {check, check.allowed() ? left - cost : cost - check.shortfall};
 }
 
 bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {

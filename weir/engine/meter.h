@@ -46,16 +46,18 @@ Instant initial_from(const MeterShape& shape, const Words& words, const LogBlock
 meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                    Instant now, std::int64_t cost) noexcept;
 
-// Takes `cost` in one step, for a meter whose whole state is its words: any but
-// logs and slots. Buckets, by far the most common, are done in place.
-meter::Check take_other(const MeterShape& shape, Words& words, Instant now,
-                        std::int64_t cost) noexcept;
-inline meter::Check take_self_contained(const MeterShape& shape, Words& words, Instant now,
-                                        std::int64_t cost) noexcept {
-  const auto* bucket = std::get_if<meter::BucketShape>(&shape);
-  if (bucket == nullptr) return take_other(shape, words, now, cost);
+// What a meter said to a cost, and what is left of it then: a refusal takes nothing.
+struct Taken {
+  meter::Check check;
+  std::int64_t left;
+};
+
+// Takes `cost` in one step, for a meter whose whole state is its words: any but logs and slots.
+// The first: of a bucket, by far the most common meter, in place.
+inline Taken take(const meter::BucketShape& bucket, Words& words, Instant now,
+                  std::int64_t cost) noexcept {
   const auto [check, state] =
-      meter::take(*bucket,
+      meter::take(bucket,
                   meter::BucketState{Instant{static_cast<std::int64_t>(words[0])},
                                      static_cast<std::int64_t>(words[1])},
                   now, cost);
@@ -63,11 +65,24 @@ inline meter::Check take_self_contained(const MeterShape& shape, Words& words, I
   // is written in parts and read back at once, which stalls.
   words[0] = static_cast<std::uint64_t>(state.full_at.ns);
   words[1] = static_cast<std::uint64_t>(state.full_at_parts);
-  return {check.verdict, check.earliest, check.shortfall};
+  // A refusal has already worked it out: the cost less what was missing.
+  const std::int64_t left =
+      check.allowed() ? meter::level(bucket, state, now) : cost - check.shortfall;
+  return {{check.verdict, check.earliest, check.shortfall}, left};
+}
+Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept;
+inline Taken take_self_contained(const MeterShape& shape, Words& words, Instant now,
+                                 std::int64_t cost) noexcept {
+  const auto* bucket = std::get_if<meter::BucketShape>(&shape);
+  return bucket != nullptr ? take(*bucket, words, now, cost) : take_other(shape, words, now, cost);
 }
 
 // Makes sure that charge() will find room. False: the blocks are exhausted.
 bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
+
+// The same for a log, but that charge() has yet to take the cost. Forgets what no longer counts.
+Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
+                std::int64_t cost) noexcept;
 
 // Takes `cost`, which check() has just allowed, or any cost as an overage.
 // Returns the instant under which it was charged, for give_back().

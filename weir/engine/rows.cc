@@ -44,21 +44,21 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
   const std::string_view name = intern(limit);
   Limit& entry = known(name, engine::is_slots(shape));
   // Slots count what is in flight and the others what was spent.
-  if (entry.is_slots != engine::is_slots(shape)) {
-    entry.is_slots = !entry.is_slots;
-    entry.era += 1;
-  }
+  const bool is_slots = engine::is_slots(shape);
+  const std::uint64_t era = entry.era + (entry.is_slots == is_slots ? 0 : 1);
   const std::size_t hash = std::visit(ShapeHash{}, shape);
   const auto [first, last] = entry.ids.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const Row& row = at(it->second);
-    if (row.alive && row.era == entry.era && row.shape == shape) return it->second;
+    if (row.alive && row.era == era && row.shape == shape) return it->second;
   }
   if (size_ + 1 >= kRowsMax) return 0;
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
     next_ = static_cast<RowId>(next_ + 1 == kRowsMax ? 1 : next_ + 1);
   }
-  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++}));
+  entry.is_slots = is_slots;
+  entry.era = era;
+  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, era, next_serial_++}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
   entry.ids.emplace(hash, next_);
   size_ += 1;

@@ -332,7 +332,7 @@ void Engine::Impl::end_shared(HoldId hold, HoldState as, std::span<const Cost> a
 void Engine::ask_settle(HoldId hold, std::span<const Cost> actual, Instant now,
                         std::function<void(Result<HoldState>)> callback) noexcept {
   if (!is_acceptable(now)) return callback(unacceptable_instant(now));
-  if (auto error = impl_->check_settlement(hold, actual)) return callback(std::move(*error));
+  if (auto error = impl_->check_settlement(hold, actual, now)) return callback(std::move(*error));
   impl_->end_shared(hold, HoldState::kSettled, actual, now, std::move(callback));
 }
 

@@ -177,7 +177,7 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
   // A window that is forgotten here must not come back for an earlier instant.
   const std::int64_t latest_ns = shard.latest_ns.load(std::memory_order_relaxed);
   shard.latest_ns.store(std::max(latest_ns, now.ns), std::memory_order_relaxed);
-  for (std::size_t visited = 0; visited < std::min(slots_max, capacity); ++visited) {
+  for (std::size_t visited = 0; visited < std::min(slots_max, capacity);) {
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at];
     if (slot.row() != 0 && droppable(slot, now)) {
@@ -191,12 +191,14 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
       dropped += 1;
     } else {
       shard.sweep_at += 1;
+      visited += 1;
     }
   }
   return dropped;
 }
 
-// The first instant at which sweeping would drop something, if only time passes.
+// The first instant after `now` at which sweeping would drop something, if only time passes.
+// What is in its initial state and was not dropped waits for something else.
 Instant Table::droppable_from(const Shard& shard, Instant now) const {
   Instant first = kForever;
   const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
@@ -204,26 +206,23 @@ Instant Table::droppable_from(const Shard& shard, Instant now) const {
   for (std::size_t i = 0; i < capacity; ++i) {
     const Slot& slot = slots[i];
     if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
-    first = std::min(first, initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now));
+    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now);
+    if (from > now) first = std::min(first, from);
   }
   return first;
 }
 
 bool Table::make_room(Shard& shard, Instant now) {
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  std::size_t dropped = 0;
   // To look through a full shard takes as long as a hundred decisions, and whoever invents
   // keys would have it done for each of them.
   if (shard.size.load(std::memory_order_relaxed) < keys_max_ || now >= shard.full_until) {
-    // Each pass visits more slots than there are, since a drop revisits its slot.
-    dropped = sweep(shard, now, capacity);
+    sweep(shard, now, capacity);
     if (shard.size.load(std::memory_order_relaxed) >= keys_max_) {
       shard.full_until = std::min(now + kSweepAgain, droppable_from(shard, now));
     }
   }
   const std::size_t size = shard.size.load(std::memory_order_relaxed);
-  // Keep the room that sweeping made only if it will last a while.
-  if (dropped > capacity / 4 && size < keys_max_) return true;
   if (size < keys_max_) {
     return !is_over_loaded(size + 1, capacity) || grow(shard);
   }

@@ -216,11 +216,20 @@ class Table {
   }
 
   void prefetch(Print print) const noexcept { prefetch(shard_of(print), print); }
-  // Not in a small table: that is in the cache already, and every instruction counts.
   static void prefetch(const Shard& shard, Print print) noexcept {
+    __builtin_prefetch(home(shard, print), 1);
+  }
+  // Not in a small table: that is in the cache already, and every instruction counts.
+  static void prefetch_if_large(const Shard& shard, Print print) noexcept {
     if (shard.capacity.load(std::memory_order_relaxed) > kSlotsOfASmallShard) {
-      __builtin_prefetch(home(shard, print), 1);
+      prefetch(shard, print);
     }
+  }
+  // Of a log: its oldest run, and the place of the next. Waits for its slot.
+  [[gnu::always_inline]] void prefetch_runs(Print print) const noexcept {
+    const Slot* const slot = home(shard_of(print), print);
+    if (slot->low.load(std::memory_order_relaxed) != print.low) return;
+    logs.prefetch(slot->state[0].load(std::memory_order_relaxed));
   }
   // The line behind it too, where a key is that found its place taken.
   void prefetch_both(Print print) const noexcept {

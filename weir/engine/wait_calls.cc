@@ -55,6 +55,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& 
         answer = std::move(*error);
         return false;
       }
+      keep_places(waiter);
     }
     Attempt attempt(table, rows, generation, waiter.plan, waiter.request.view(), now);
     if (!attempt.is_stale()) return keeps_waiting(waiter, attempt, answer);
@@ -109,6 +110,22 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   room.set_timer(waiter, behind ? kForever : attempt.earliest());
   answer->verdict = Verdict::kQueued;
   return true;
+}
+
+// Whoever moves up is tried by the swap that brought the new rules.
+void Engine::Impl::keep_places(Waiter& waiter) {
+  const auto places = waiter.places;
+  for (const Waiter::Held& held : places) {
+    const auto meets = [&](const PlanItem& item) { return item.print == held.print; };
+    const std::span<const PlanItem> items = waiter.plan.limits();
+    const auto item = std::find_if(items.begin(), items.end(), meets);
+    if (item == items.end()) {
+      leave_place(waiter, held);
+    } else if (item->cost != held.cost) {
+      room.leave_place(waiter, held.place);
+      room.take_place(waiter, {held.print, held.place, item->cost, held.seat});
+    }
+  }
 }
 
 void Engine::Impl::leave_places(Waiter& waiter, std::set<std::uint64_t>& next) {

@@ -128,8 +128,7 @@ std::vector<std::uint64_t> WaitRoom::due(Instant now) const {
 }
 
 void WaitRoom::publish_next() {
-  next_due_ns_.store(timers_.empty() ? kForever.ns : timers_.begin()->first.ns,
-                     std::memory_order_release);
+  next_due_ns_.store(timers_.empty() ? kForever.ns : timers_.begin()->first.ns);
 }
 
 }  // namespace weir::engine

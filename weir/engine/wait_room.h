@@ -77,9 +77,7 @@ class WaitRoom {
   void set_timer(Waiter& waiter, Instant try_at);
   // Tickets whose timer is at or before `now`, oldest first.
   std::vector<std::uint64_t> due(Instant now) const;
-  Instant next_due() const noexcept {
-    return Instant{next_due_ns_.load(std::memory_order_acquire)};
-  }
+  Instant next_due() const noexcept { return Instant{next_due_ns_.load()}; }
 
  private:
   struct PrintHash {

@@ -16,7 +16,8 @@ std::size_t place(LogState state, std::size_t ring_size, std::uint32_t index) {
 
 // Alive during [at, at + window): forgotten at exactly at + window.
 bool counts(const LogShape& shape, const LogRun& run, Instant now) {
-  return Wide{run.at.ns} + shape.window_ns > now.ns;
+  // A stamp is at most a grain above 2^62 and a window at most 2^61, so the sum fits.
+  return run.at.ns + shape.window_ns > now.ns;
 }
 
 // How many of the oldest runs no longer count, and their units.

@@ -104,9 +104,11 @@ constexpr std::int64_t level(const TickerShape& shape, TickerState state, Instan
 constexpr TickerStep take(const TickerShape& shape, TickerState state, Instant now,
                           std::int64_t cost) noexcept {
   TickerState after = advance(shape, state, now);
-  const Wide missing = Wide{cost} - after.tokens;
-  if (cost > shape.burst) return {{Verdict::kNever, kForever, saturate(missing)}, state};
-  if (missing > 0 && cost > 0) {
+  if (cost > shape.burst) {
+    return {{Verdict::kNever, kForever, saturate(Wide{cost} - after.tokens)}, state};
+  }
+  if (cost > after.tokens && cost > 0) [[unlikely]] {
+    const Wide missing = Wide{cost} - after.tokens;
     const Wide ticks = ceil_div(missing, shape.per_tick);
     const Instant earliest{saturate(Wide{after.last_tick.ns} + ticks * shape.interval_ns)};
     return {{Verdict::kDenied, earliest, saturate(missing)}, state};

@@ -66,7 +66,7 @@ constexpr WindowState advance(const WindowShape& shape, WindowState state, Insta
 
 // Units left; negative after the limit was lowered or an overage settled.
 constexpr std::int64_t level(const WindowShape& shape, WindowState state, Instant now) noexcept {
-  return saturate(Wide{shape.limit} - advance(shape, state, now).count);
+  return shape.limit - advance(shape, state, now).count;  // neither exceeds 2^62
 }
 
 // Takes `cost` at `now`, or says when the next window begins.
@@ -74,10 +74,11 @@ constexpr std::int64_t level(const WindowShape& shape, WindowState state, Instan
 constexpr WindowStep take(const WindowShape& shape, WindowState state, Instant now,
                           std::int64_t cost) noexcept {
   WindowState after = advance(shape, state, now);
-  const Wide missing = Wide{after.count} + cost - shape.limit;
-  if (cost > shape.limit) return {{Verdict::kNever, kForever, saturate(missing)}, state};
-  if (missing > 0 && cost > 0) {
-    return {{Verdict::kDenied, window_end(shape, after.begin), saturate(missing)}, state};
+  const std::int64_t left = shape.limit - after.count;  // neither exceeds 2^62
+  if (cost > left && cost > 0) [[unlikely]] {
+    const std::int64_t missing = saturate(Wide{cost} - left);
+    if (cost > shape.limit) return {{Verdict::kNever, kForever, missing}, state};
+    return {{Verdict::kDenied, window_end(shape, after.begin), missing}, state};
   }
   after.count += cost;
   return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};
