@@ -148,7 +148,7 @@ struct Engine::Impl {
   // Gives the key's slot the shape of `row`, and the override flag or not.
   Status change_row(const KeyedLimit& keyed, RowId row, bool overridden_now, Instant now);
 
-  // --- one decision (decide.cc)
+  // --- one decision (decide.cc the short way, resolve.cc the long way)
   enum class Attempted : std::uint8_t {
     kDone,
     kMetWaiters,  // try again with room.lock
