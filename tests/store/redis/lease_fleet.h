@@ -19,6 +19,16 @@ namespace weir::store::redis {
 
 constexpr Instant kFleetStart{1'800'000'000'000'000'000};
 
+inline engine::LimitSpec leased(engine::MeterSpec meter, std::int64_t most,
+                                Duration length = std::chrono::milliseconds{100}) {
+  return {.name = "calls",
+          .meter = std::move(meter),
+          .shared = engine::SharedSpec{engine::Outage::kDeny, engine::LeaseSpec{most, length}}};
+}
+
+constexpr engine::BucketSpec kBucket{
+    .amount = 1000, .period = std::chrono::seconds{1}, .burst = 60};
+
 // One limit with one key. Requires a bucket whose units take whole microseconds.
 class SimulatedRedis {
  public:
