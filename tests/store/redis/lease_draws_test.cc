@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <utility>
 
 #include "tests/store/redis/lease_fleet.h"
@@ -12,9 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Gives whatever is asked for, or does not answer before it is told to.
+// Gives whatever is asked for, or fails, or does not answer before it is told to.
 struct PlainSource final : LeaseSource {
   void draw(const LeaseDraw& draw, DrawCallback callback) override {
+    wanted = draw.amounts.front();
+    if (failure) return callback(*failure);
     under_way = std::move(callback);
     if (!is_silent) answer(draw.amounts.front());
   }
@@ -26,26 +29,37 @@ struct PlainSource final : LeaseSource {
     std::exchange(under_way, {})(drawn);
   }
   void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
+    ++words;
     for (const LeaseUnits& part : units.units) returned += part.units;
     callback(true);
   }
 
   bool is_silent = false;
+  std::optional<DrawFailure> failure;
   Instant now = kFleetStart;
   std::int64_t stamp_us = 0;
   DrawCallback under_way;
+  std::int64_t wanted = 0;  // by the last draw
   std::int64_t returned = 0;
+  int words = 0;  // returns, also of nothing
 };
 
 struct PlainLeases : ::testing::Test {
   // Keys of one shard.
   void take(std::uint64_t key, Instant now) {
+    source.now = now;
     const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, engine::Print{key, 1 << 16}};
     leases.take(item, rules, now, [=, this](const LeaseSaid& said) {
       ++answers;
       if (!said.failure) leases.spend(engine::Print{key, 1 << 16}, 1);
       if (said.failure) failures.push_back(said.failure->error.message);
     });
+  }
+
+  // Until so much is held that no more is drawn.
+  void fill(std::uint64_t key, Instant now) {
+    for (int i = 0; i < 30; ++i) take(key, now);
+    ASSERT_GE(leases.held({key, 1 << 16}, now), 15);
   }
 
   std::shared_ptr<const engine::RuleSet> rules =
@@ -118,6 +132,30 @@ TEST_F(PlainLeases, WhatADrawBringsAfterTheEndGoesBack) {
   EXPECT_EQ(source.returned, 9);
   leases.tick(kFleetStart + 1s);
   EXPECT_FALSE(source.under_way) << "draws after the end";
+}
+
+TEST_F(PlainLeases, AreDrawnAheadAgainOnceDrawsAreSentAgain) {
+  fill(0, kFleetStart);
+  source.failure = DrawFailure{true, {ErrorCode::kUnavailable, "out of reach"}};
+  while (failures.size() < 5) take(0, kFleetStart + 1min);
+  source.failure.reset();
+  take(0, kFleetStart + 2min);
+  EXPECT_EQ(source.wanted, 1 + 30);
+}
+
+// Once half of its length is over, Redis is told what is left of a lease.
+TEST_F(PlainLeases, AreSpokenOfOnceOrTwiceAfterAnOutage) {
+  for (const bool may_have_run : {false, true}) {
+    const std::uint64_t key = may_have_run ? 1 : 0;
+    fill(key, kFleetStart);
+    source.failure = DrawFailure{true, {ErrorCode::kUnavailable, "out of reach"}, may_have_run};
+    failures.clear();
+    while (failures.size() < 5) take(key, kFleetStart + 29min);
+    source.failure.reset();
+    source.words = 0;
+    for (int i = 0; i < 100; ++i) leases.tick(kFleetStart + 31min + i * kLeaseTick);
+    EXPECT_LE(source.words, 2) << may_have_run;
+  }
 }
 
 TEST_F(PlainLeases, OneWhoWaitsTooManyIsToldSo) {

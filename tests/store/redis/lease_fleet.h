@@ -301,7 +301,7 @@ class SimulatedFleet {
           weak,
           [=] {
             if (std::exchange(*is_over, true)) return;
-            callback(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}});
+            callback(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}, true});
           },
           kTimeout);
     }

@@ -116,7 +116,7 @@ void Leases::finish_return(engine::Print print, std::uint64_t word, Instant sent
     const std::int64_t returned = std::exchange(entry.returning, 0);
     entry.is_talking = false;
     if (is_heard) {
-      entry.told = saturate(Wide{entry.said} + entry.unsure);
+      entry.told = entry.said;
     } else {
       entry.doubt(returned, sent_at);
       entry.quiet_until = sent_at + kLeaseTick;
@@ -138,8 +138,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
     entry.is_talking = false;
     const std::int64_t ahead = std::exchange(entry.under_way, 0);
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
-      entry.doubt(ahead, now);
-      entry.told = std::max(entry.told, saturate(Wide{entry.said} + entry.unsure));
+      if (failure->may_have_run) entry.doubt(ahead, now);
       entry.quiet_until = sent_at + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
         work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
@@ -151,8 +150,8 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
-      entry.told = saturate(Wide{entry.said} + entry.unsure +
-                            std::max<std::int64_t>(0, drawn.units - asked.awaited));
+      entry.told =
+          saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
       serve(entry, drawn, sent_at, work);
     }
     if (std::holds_alternative<Drawn>(answer) || !is_ending_) talk(entry, now, work);

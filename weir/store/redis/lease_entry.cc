@@ -116,6 +116,8 @@ void Leases::Entry::leave(Instant now, Work& work) {
 }
 
 void Leases::Entry::doubt(std::int64_t units, Instant now) {
+  told = std::max(told, said);
+  if (units == 0) return;
   unsure = std::min(terms().most, saturate(Wide{unsure} + units));
   unsure_until = now + record_length(terms());
 }

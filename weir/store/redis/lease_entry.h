@@ -98,9 +98,13 @@ struct Leases::Entry {
   void leave(Instant now, Work& work);
   // Units beside those held that may be given out yet, here or by Redis.
   std::int64_t reserved() const { return out + under_way + back + returning + unsure; }
+  // Whether to draw ahead of need.
+  bool is_low(Instant now) const {
+    return now >= quiet_until && lease.is_low(now) && lease.held(now) + reserved() < terms().most;
+  }
   // So many that were out of the lease are used, or on their way back into it.
   void settle_out(std::int64_t units) { out = std::max<std::int64_t>(0, out - units); }
-  // A message was not answered: Redis may hear it yet.
+  // A message of so many units was not answered: Redis may hear it yet.
   void doubt(std::int64_t units, Instant now);
   void give_up(std::int64_t units);
 
@@ -125,9 +129,9 @@ struct Leases::Entry {
   std::int64_t back = 0;       // out of the lease, to be given back
   std::int64_t returning = 0;  // the same, in the message under way
   std::int64_t unsure = 0;     // to be held or returned, in messages without an answer
-  Instant unsure_until{};      // from then on Redis does nothing of it
+  Instant unsure_until{};      // from then on nobody counts on it any more
   std::int64_t said = 0;       // to be held, in the message under way
-  std::int64_t told = 0;       // what Redis thinks is held, or more
+  std::int64_t told = 0;       // what Redis thinks is held, or more, but for what is unsure
   Instant quiet_until{};       // nothing is drawn ahead before
   Instant touched{};
 };

@@ -60,6 +60,7 @@ struct Drawn {
 struct DrawFailure {
   bool is_outage = false;  // the outage policy decides
   Error error;
+  bool may_have_run = false;  // or may yet; false: the source never hears of it
 };
 
 using DrawCallback = std::function<void(const std::variant<Drawn, DrawFailure>&)>;

@@ -54,9 +54,7 @@ Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
   if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
     outcome = entry.allowed(now, item.cost, held);
     stamp_us = entry.stamp_us;
-    if (entry.lease.is_low(now) && !entry.is_talking && now >= entry.quiet_until) {
-      start_draw(entry, now, work);
-    }
+    if (!entry.is_talking && entry.is_low(now)) start_draw(entry, now, work);
     return Took::kTaken;
   }
   const auto refused = entry.refusal(now, item.cost, held);
@@ -255,8 +253,7 @@ void Leases::tick(Instant now) {
         const Lease::Tidied tidied = entry.lease.tidy(now);
         entry.back += tidied.expired + tidied.surplus;
         if (now >= entry.unsure_until) entry.unsure = 0;
-        const bool is_wanted =
-            tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
+        const bool is_wanted = tidied.is_old || entry.is_low(now);
         if (is_wanted && !entry.is_talking && !is_ending_) start_draw(entry, now, work);
         // Used units would come back if Redis thought of them as held when the lease ends.
         const Duration half = entry.terms().length / 2;

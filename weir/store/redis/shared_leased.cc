@@ -240,14 +240,16 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
         if (!answer.ok()) {
           count_failure(answer.failure().kind);
           const Failure& failure = answer.failure();
-          if (!is_outage(failure.kind)) return callback(DrawFailure{false, named(failure)});
+          if (!is_outage(failure.kind))
+            return callback(DrawFailure{false, named(failure), failure.may_have_run});
           note_failure(failure);
-          return callback(DrawFailure{true, {ErrorCode::kUnavailable, failure.message}});
+          return callback(
+              DrawFailure{true, {ErrorCode::kUnavailable, failure.message}, failure.may_have_run});
         }
         answered_.fetch_add(1, std::memory_order_relaxed);
         note_success();
         Result<Drawn> drawn = read_draw(answer.reply(), amounts, seen);
-        if (!drawn) return callback(DrawFailure{false, std::move(drawn).error()});
+        if (!drawn) return callback(DrawFailure{false, std::move(drawn).error(), true});
         callback(std::move(*drawn));
       },
       {.timeout = std::nullopt, .late = late});
