@@ -30,12 +30,15 @@ struct PlainSource final : LeaseSource {
   }
   void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
     ++words;
-    for (const LeaseUnits& part : units.units) returned += part.units;
-    callback(true);
+    if (delivery == Delivery::kHeard) {
+      for (const LeaseUnits& part : units.units) returned += part.units;
+    }
+    callback(delivery);
   }
 
   bool is_silent = false;
   std::optional<DrawFailure> failure;
+  Delivery delivery = Delivery::kHeard;  // of returns
   Instant now = kFleetStart;
   std::int64_t stamp_us = 0;
   DrawCallback under_way;
@@ -141,6 +144,40 @@ TEST_F(PlainLeases, AreDrawnAheadAgainOnceDrawsAreSentAgain) {
   source.failure.reset();
   take(0, kFleetStart + 2min);
   EXPECT_EQ(source.wanted, 1 + 30);
+}
+
+TEST_F(PlainLeases, ThatCouldNotBeReturnedAreReturnedLater) {
+  fill(0, kFleetStart);
+  const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
+  source.delivery = Delivery::kUnsent;
+  leases.surrender({0, 1 << 16}, kFleetStart);
+  leases.tick(kFleetStart + 1s);
+  EXPECT_EQ(leases.counts(kFleetStart)[0].returned, 0u);
+  source.delivery = Delivery::kHeard;
+  leases.tick(kFleetStart + 2s);
+  EXPECT_EQ(source.returned, held);
+  EXPECT_EQ(leases.counts(kFleetStart)[0].returned, static_cast<std::uint64_t>(held));
+}
+
+TEST_F(PlainLeases, ThatMayHaveBeenReturnedAreNotReturnedTwice) {
+  fill(0, kFleetStart);
+  source.delivery = Delivery::kUnsure;
+  leases.surrender({0, 1 << 16}, kFleetStart);
+  source.delivery = Delivery::kHeard;
+  for (int i = 1; i < 100; ++i) leases.tick(kFleetStart + i * kLeaseTick);
+  EXPECT_EQ(source.returned, 0);
+  EXPECT_EQ(leases.counts(kFleetStart)[0].returned, 0u);
+}
+
+TEST_F(PlainLeases, ThatCouldNotBeReturnedInTimeAreGivenUp) {
+  fill(0, kFleetStart);
+  const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
+  source.delivery = Delivery::kUnsent;
+  leases.surrender({0, 1 << 16}, kFleetStart);
+  source.delivery = Delivery::kHeard;
+  leases.tick(kFleetStart + record_length(rules->rules()[0].shared->lease.value()));
+  EXPECT_EQ(source.returned, 0);
+  EXPECT_EQ(leases.counts(kFleetStart)[0].expired, static_cast<std::uint64_t>(held));
 }
 
 // Once half of its length is over, Redis is told what is left of a lease.

@@ -308,7 +308,7 @@ class SimulatedFleet {
     void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
       fleet.send([=, this, self = weak] {
         fleet.redis_.give_back(this, units, fleet.now_);
-        fleet.deliver(self, [=] { callback(true); });
+        fleet.deliver(self, [=] { callback(Delivery::kHeard); });
       });
     }
 

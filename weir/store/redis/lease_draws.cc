@@ -89,8 +89,8 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
 void Leases::run(Work& work, Instant now) {
   for (Work::Return& back : work.returns) {
     source_.give_back(back.units, now,
-                      [this, print = back.print, word = back.units.word, now](bool is_heard) {
-                        finish_return(print, word, now, is_heard);
+                      [this, print = back.print, sent = back.units, now](Delivery delivery) {
+                        finish_return(print, sent, now, delivery);
                       });
   }
   for (Work::Draw& draw : work.draws) {
@@ -104,24 +104,32 @@ void Leases::run(Work& work, Instant now) {
   for (const Work::Answer& answer : work.answers) answer.callback(answer.said);
 }
 
-void Leases::finish_return(engine::Print print, std::uint64_t word, Instant sent_at,
-                           bool is_heard) {
+void Leases::finish_return(engine::Print print, const LeaseReturn& sent, Instant sent_at,
+                           Delivery delivery) {
+  if (delivery == Delivery::kHeard) {
+    std::atomic<std::uint64_t>& returned = sums_of(sent.rule->name).returned;
+    for (const LeaseUnits& part : sent.units) {
+      returned.fetch_add(static_cast<std::uint64_t>(part.units), std::memory_order_relaxed);
+    }
+  }
   Work work;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
-    if (found == shard.entries.end() || found->second.word != word) return;  // it has left
+    if (found == shard.entries.end() || found->second.word != sent.word) return;  // it has left
     Entry& entry = found->second;
     const std::int64_t returned = std::exchange(entry.returning, 0);
     entry.is_talking = false;
-    if (is_heard) {
+    if (delivery == Delivery::kHeard) {
       entry.told = entry.said;
     } else {
-      entry.doubt(returned, sent_at);
       entry.quiet_until = sent_at + kLeaseTick;
+      if (delivery == Delivery::kUnsure) entry.doubt(returned, sent_at);
+      if (delivery == Delivery::kUnsent) entry.unsay(sent);
     }
-    if (is_heard || !is_ending_) talk(entry, sent_at, work);
+    // What was not heard is said again at a tick.
+    if (delivery == Delivery::kHeard || !entry.waiters.empty()) talk(entry, sent_at, work);
   }
   run(work, sent_at);
 }
@@ -154,7 +162,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
           saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
       serve(entry, drawn, sent_at, work);
     }
-    if (std::holds_alternative<Drawn>(answer) || !is_ending_) talk(entry, now, work);
+    if (std::holds_alternative<Drawn>(answer)) talk(entry, now, work);
   }
   run(work, now);
 }
@@ -174,7 +182,7 @@ void Leases::on_late(engine::Print print, const Drawn& drawn) {
     const std::int64_t units = is_same ? std::min(drawn.units, entry.unsure) : 0;
     entry.unsure -= units;
     entry.epoch = drawn.epoch;
-    entry.add_batch(units, drawn.stamp_us);
+    entry.add_batch({units, drawn.stamp_us}, drawn.epoch);
     entry.back += units;
     entry.give_up(drawn.units - units);
     if (drawn.now > entry.heard.now) entry.heard.now = drawn.now;
@@ -206,7 +214,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work
                  .state = drawn.state,
                  .cost = entry.heard.cost,
                  .left = judge(entry.rule->shape, drawn.state, drawn.now, 0).before};
-  entry.add_batch(drawn.units, drawn.stamp_us);
+  entry.add_batch({drawn.units, drawn.stamp_us}, drawn.epoch);
   std::int64_t units = drawn.units;
   bool is_first = true;
   while (!entry.waiters.empty()) {

@@ -56,18 +56,18 @@ engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
   return {{Verdict::kAllowed, now, 0}, left, left - cost};
 }
 
-void Leases::Entry::add_batch(std::int64_t units, std::int64_t charged_us) {
+void Leases::Entry::add_batch(LeaseUnits units, const std::string& of) {
   // Only windows and logs are told under which instant something was charged.
   const bool is_stamped = is_window() || engine::is_log(rule->shape);
-  if (!is_stamped) charged_us = 0;
+  const std::int64_t charged_us = is_stamped ? units.stamp_us : 0;
   if (batches.empty() || batches.back().drawn.stamp_us != charged_us ||
-      batches.back().epoch != epoch) {
-    batches.push_back({{0, charged_us}, epoch});
+      batches.back().epoch != of) {
+    batches.push_back({{0, charged_us}, of});
     if (batches.size() > kBatchesMax) batches.pop_front();
   }
   // No more than there can be is ever given back. Both terms are at most 2^62.
   std::int64_t& drawn = batches.back().drawn.units;
-  drawn = std::min(engine::capacity(rule->shape), drawn + units);
+  drawn = std::min(engine::capacity(rule->shape), drawn + units.units);
 }
 
 std::vector<LeaseUnits> Leases::Entry::newest(std::int64_t units) const {
@@ -94,7 +94,6 @@ void Leases::Entry::say(Instant now, Work& work) {
     if (latest.units == 0) batches.pop_back();
   }
   if (batches.empty()) give_up(std::exchange(back, 0));
-  sums.returned.fetch_add(static_cast<std::uint64_t>(returning), std::memory_order_relaxed);
   said = saturate(Wide{lease.held(now)} + back);
   must_say = false;
   is_talking = true;
@@ -113,6 +112,25 @@ void Leases::Entry::say(Instant now, Work& work) {
 void Leases::Entry::leave(Instant now, Work& work) {
   back += lease.empty();
   if (back > 0 || told > 0) say(now, work);
+}
+
+void Leases::Entry::unsay(const LeaseReturn& unsent) {
+  const bool is_same = batches.empty() || batches.back().epoch == unsent.epoch;
+  // The newest came first.
+  for (auto part = unsent.units.rbegin(); part != unsent.units.rend(); ++part) {
+    if (!is_same) {
+      give_up(part->units);  // the data they were drawn from is lost
+      continue;
+    }
+    add_batch(*part, unsent.epoch);
+    back += part->units;
+  }
+  must_say = true;
+}
+
+void Leases::Entry::lapse() {
+  give_up(std::exchange(back, 0));
+  told = 0;
 }
 
 void Leases::Entry::doubt(std::int64_t units, Instant now) {

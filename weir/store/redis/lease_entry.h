@@ -88,14 +88,18 @@ struct Leases::Entry {
   Instant then(Instant now) const;
   Instant here(Instant of_redis) const;
 
-  // Notes a draw.
-  void add_batch(std::int64_t units, std::int64_t charged_us);
+  // Notes units that were drawn from `of`.
+  void add_batch(LeaseUnits units, const std::string& of);
   // The newest `units` of those drawn, as far as they are of the newest data.
   std::vector<LeaseUnits> newest(std::int64_t units) const;
   // Says what is held, and gives back what is to go back. Requires that no message is under way.
   void say(Instant now, Work& work);
   // The same at the end of the entry.
   void leave(Instant now, Work& work);
+  // What say() has said was never sent: it is to go back as before.
+  void unsay(const LeaseReturn& unsent);
+  // Redis has taken back what it thought was held: a return comes too late.
+  void lapse();
   // Units beside those held that may be given out yet, here or by Redis.
   std::int64_t reserved() const { return out + under_way + back + returning + unsure; }
   // Whether to draw ahead of need.

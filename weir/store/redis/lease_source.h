@@ -78,8 +78,14 @@ struct LeaseReturn {
   Instant until{};
 };
 
-// Whether the source has heard it; if not, it may do so yet.
-using ReturnCallback = std::function<void(bool is_heard)>;
+// What became of a message.
+enum class Delivery : std::uint8_t {
+  kHeard,
+  kUnsure,  // no answer: the source may have heard it, or may do so yet
+  kUnsent,  // the source never hears of it
+};
+
+using ReturnCallback = std::function<void(Delivery)>;
 
 class LeaseSource {
  public:

@@ -253,6 +253,7 @@ void Leases::tick(Instant now) {
         const Lease::Tidied tidied = entry.lease.tidy(now);
         entry.back += tidied.expired + tidied.surplus;
         if (now >= entry.unsure_until) entry.unsure = 0;
+        if (now - entry.heard.here >= record_length(entry.terms())) entry.lapse();
         const bool is_wanted = tidied.is_old || entry.is_low(now);
         if (is_wanted && !entry.is_talking && !is_ending_) start_draw(entry, now, work);
         // Used units would come back if Redis thought of them as held when the lease ends.

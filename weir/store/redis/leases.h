@@ -60,8 +60,8 @@ struct LeaseCounts {
   std::string limit;
   std::int64_t held = 0;  // now
   std::uint64_t drawn = 0;
-  std::uint64_t returned = 0;
-  std::uint64_t expired = 0;  // past the end of their lease
+  std::uint64_t returned = 0;  // as the source has heard
+  std::uint64_t expired = 0;   // past the end of their lease
 };
 
 class Leases {
@@ -116,7 +116,8 @@ class Leases {
   void start_draw(Entry& entry, Instant now, Work& work);
   // Sends the next message about a key, if there is one to send and none is under way.
   void talk(Entry& entry, Instant now, Work& work);
-  void finish_return(engine::Print print, std::uint64_t word, Instant sent_at, bool is_heard);
+  void finish_return(engine::Print print, const LeaseReturn& sent, Instant sent_at,
+                     Delivery delivery);
   struct Asked {
     std::int64_t wanted;
     std::int64_t awaited;  // of these, by those who wait

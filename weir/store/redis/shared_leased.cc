@@ -280,7 +280,7 @@ Result<Drawn> SharedLimits::read_draw(const Reply& reply, std::span<const std::i
 }
 
 void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) {
-  if (breaker_.is_open()) return callback(false);
+  if (breaker_.is_open()) return callback(Delivery::kUnsent);
   const engine::MeterShape& shape = units.rule->shape;
   const std::string at = now_argument();
   std::string blob;
@@ -294,7 +294,10 @@ void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallba
   const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  back,
                                                      id_, kept,        until, word};
   client().call(give_back_, keys, arguments,
-                [callback = std::move(callback)](const Answer& answer) { callback(answer.ok()); });
+                [callback = std::move(callback)](const Answer& answer) {
+                  if (answer.ok()) return callback(Delivery::kHeard);
+                  callback(answer.failure().may_have_run ? Delivery::kUnsure : Delivery::kUnsent);
+                });
 }
 
 void SharedLimits::take_back_lapsed(const SharedItem& item,
@@ -305,7 +308,7 @@ void SharedLimits::take_back_lapsed(const SharedItem& item,
              .rule = item.rule,
              .key = limit_key(prefix_, item),
              .epoch = epoch().seen.substr(0, kEpochIdBytes)},
-            now, [](bool) {});
+            now, [](Delivery) {});
 }
 
 // --- time
