@@ -43,7 +43,7 @@ class SimulatedRedis {
 
   Drawn draw(const void* server, const LeaseDraw& asked, const std::vector<std::int64_t>& amounts,
              Instant now) {
-    const bool has_lapsed = end_leases(now, server);
+    end_leases(now);
     Drawn drawn;
     drawn.now = now;
     drawn.is_refused = true;
@@ -67,7 +67,7 @@ class SimulatedRedis {
     if (asked.word > held.word) {
       held.word = asked.word;
       held.parts = asked.kept;
-      if (has_lapsed || asked.epoch != epoch()) held.parts.clear();
+      if (now >= asked.until || asked.epoch != epoch()) held.parts.clear();
     }
     if (drawn.units > asked.awaited) {
       held.parts.push_back({drawn.units - asked.awaited, drawn.stamp_us});
@@ -81,7 +81,7 @@ class SimulatedRedis {
   }
 
   void give_back(const void* server, const LeaseReturn& back, Instant now) {
-    end_leases(now, server);
+    end_leases(now);
     if (back.epoch != epoch() || now >= back.until) return;
     for (const LeaseUnits& part : back.units) give_back(part, now);
     const auto found = leases_.find(server);
@@ -116,9 +116,7 @@ class SimulatedRedis {
   void give_back(const LeaseUnits& part, Instant now) {
     engine::give_back(shape_, words_, blocks_, now, Instant{part.stamp_us * kNsPerUs}, part.units);
   }
-  // Says whether something of `server` went back.
-  bool end_leases(Instant now, const void* server) {
-    bool is_own = false;
+  void end_leases(Instant now) {
     for (auto at = leases_.begin(); at != leases_.end();) {
       if (now < at->second.ends) {
         ++at;
@@ -129,13 +127,9 @@ class SimulatedRedis {
         give_back(part, now);
         lapse.units += part.units;
       }
-      if (lapse.units > 0) {
-        lapses_.push_back(lapse);
-        is_own = is_own || at->first == server;
-      }
+      if (lapse.units > 0) lapses_.push_back(lapse);
       at = leases_.erase(at);
     }
-    return is_own;
   }
   std::string epoch() const { return std::to_string(losses_); }
   SharedState state(Instant now, std::int64_t cost) const {

@@ -78,6 +78,7 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
                .awaited = awaited,
                .epoch = entry.batches.empty() ? std::string() : entry.batches.back().epoch,
                .word = entry.word,
+               .until = entry.lapses_at(),
                .now = now,
                .late = [this, print = entry.print](const Drawn& drawn) { on_late(print, drawn); }};
   entry.heard.cost = draw.draw.cost;

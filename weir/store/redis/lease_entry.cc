@@ -106,7 +106,7 @@ void Leases::Entry::say(Instant now, Work& work) {
                            .epoch = of,
                            .kept = newest(said),
                            .word = word,
-                           .until = heard.now + record_length(terms())}});
+                           .until = lapses_at()}});
 }
 
 void Leases::Entry::leave(Instant now, Work& work) {

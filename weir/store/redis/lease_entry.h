@@ -87,6 +87,8 @@ struct Leases::Entry {
   // The time of Redis at `now`, or a little earlier, in whole microseconds.
   Instant then(Instant now) const;
   Instant here(Instant of_redis) const;
+  // When Redis takes back what it thinks is held, in its time.
+  Instant lapses_at() const { return heard.now + record_length(terms()); }
 
   // Notes units that were drawn from `of`.
   void add_batch(LeaseUnits units, const std::string& of);

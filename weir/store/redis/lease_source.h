@@ -42,6 +42,7 @@ struct LeaseDraw {
   std::int64_t awaited = 0;               // of what is drawn, by those who wait
   std::string epoch{};                    // which data those were drawn from
   std::uint64_t word = 0;                 // which message this is: later ones know better
+  Instant until{};                        // of the source: from then on it has taken `kept` back
   Instant now{};
   // For an answer that comes when the draw counts as failed already.
   std::function<void(const Drawn&)> late{};

@@ -217,6 +217,7 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   const std::string length = fmt::format("{}", whole_us(record_length(*draw.rule->shared->lease)));
   const std::string kept = held_text(shape, draw.kept);
   const std::string word = fmt::format("{}", draw.word);
+  const std::string until = fmt::format("{}", draw.until.ns / kNsPerUs);
   std::string amounts;
   for (const std::int64_t amount : draw.amounts) {
     append_amount(amounts, shape, amount);
@@ -224,8 +225,8 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   }
   const std::string record = lease_key(prefix_, draw.key);
   const std::array<std::string_view, 3> keys = {epoch_key_, draw.key, record};
-  const std::array<std::string_view, 11> arguments = {
-      now, "", known.seen, known.fresh, blob, id_, length, kept, amounts, word, draw.epoch};
+  const std::array<std::string_view, 12> arguments = {
+      now, "", known.seen, known.fresh, blob, id_, length, kept, amounts, word, draw.epoch, until};
   const auto late = [this, told = draw.late,
                      amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
                      seen = known.seen](const Answer& answer) {
