@@ -159,9 +159,7 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
-      entry.told =
-          saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
-      serve(entry, drawn, sent_at, work);
+      serve(entry, drawn, sent_at, asked, work);
     }
     if (std::holds_alternative<Drawn>(answer)) talk(entry, now, work);
   }
@@ -195,26 +193,15 @@ void Leases::on_late(engine::Print print, const Drawn& drawn) {
 
 // Each draw either brings what the first of those who wait needs, or refuses it: so everybody
 // is answered in the end.
-void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work) {
+void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked asked, Work& work) {
   const Instant now = drawn.here;
   entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
-  if (entry.is_window() && entry.stamp_us != drawn.stamp_us) {
-    entry.give_up(entry.lease.empty());  // of a window that is over
-    entry.give_up(std::exchange(entry.back, 0));
-  }
-  // Redis counts the lease as ended a little later than we do, and has heard of it before that.
-  const Duration grace = record_length(entry.terms()) - entry.terms().length;
-  if (now >= entry.lease.end() + grace) entry.back += entry.lease.empty();
+  if (entry.is_window() && entry.stamp_us != drawn.stamp_us) entry.lapse();  // it is over
+  entry.hear(drawn);
+  entry.told = saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
   entry.lease.renew(sent_at, use_before(entry.rule->shape, drawn, sent_at));
   entry.stamp_us = drawn.stamp_us;
   entry.epoch = drawn.epoch;
-  entry.heard = {.is_known = true,
-                 .is_refused = drawn.is_refused,
-                 .now = drawn.now,
-                 .here = now,
-                 .state = drawn.state,
-                 .cost = entry.heard.cost,
-                 .left = judge(entry.rule->shape, drawn.state, drawn.now, 0).before};
   entry.add_batch({drawn.units, drawn.stamp_us}, drawn.epoch);
   std::int64_t units = drawn.units;
   bool is_first = true;

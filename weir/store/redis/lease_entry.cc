@@ -128,8 +128,19 @@ void Leases::Entry::unsay(const LeaseReturn& unsent) {
   must_say = true;
 }
 
+void Leases::Entry::hear(const Drawn& drawn) {
+  if (drawn.now >= lapses_at()) lapse();
+  heard = {.is_known = true,
+           .is_refused = drawn.is_refused,
+           .now = drawn.now,
+           .here = drawn.here,
+           .state = drawn.state,
+           .cost = heard.cost,
+           .left = judge(rule->shape, drawn.state, drawn.now, 0).before};
+}
+
 void Leases::Entry::lapse() {
-  give_up(std::exchange(back, 0));
+  give_up(lease.empty() + std::exchange(back, 0));
   told = 0;
 }
 

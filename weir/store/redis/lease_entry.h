@@ -100,7 +100,9 @@ struct Leases::Entry {
   void leave(Instant now, Work& work);
   // What say() has said was never sent: it is to go back as before.
   void unsay(const LeaseReturn& unsent);
-  // Redis has taken back what it thought was held: a return comes too late.
+  // What Redis has said. If it was later than lapses_at(), it has taken back all that was held.
+  void hear(const Drawn& drawn);
+  // Redis has taken back what was held: it may be used no more, and a return would come too late.
   void lapse();
   // Units beside those held that may be given out yet, here or by Redis.
   std::int64_t reserved() const { return out + under_way + back + returning + unsure; }

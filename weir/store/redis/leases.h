@@ -125,7 +125,7 @@ class Leases {
   void finish_draw(engine::Print print, Instant sent_at, Asked asked,
                    const std::variant<Drawn, DrawFailure>& answer);
   void on_late(engine::Print print, const Drawn& drawn);
-  void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work);
+  void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked asked, Work& work);
   void run(Work& work, Instant now);
   Sums& sums_of(const std::string& limit);
 
