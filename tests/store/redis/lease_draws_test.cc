@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 struct PlainSource final : LeaseSource {
   void draw(const LeaseDraw& draw, DrawCallback callback) override {
     wanted = draw.amounts.front();
+    rule = draw.rule;
     if (failure) return callback(*failure);
     under_way = std::move(callback);
     if (!is_silent) answer(draw.amounts.front());
@@ -42,20 +43,22 @@ struct PlainSource final : LeaseSource {
   Instant now = kFleetStart;
   std::int64_t stamp_us = 0;
   DrawCallback under_way;
-  std::int64_t wanted = 0;  // by the last draw
+  std::int64_t wanted = 0;             // by the last draw
+  const engine::Rule* rule = nullptr;  // of it
   std::int64_t returned = 0;
   int words = 0;  // returns, also of nothing
 };
 
 struct PlainLeases : ::testing::Test {
   // Keys of one shard.
-  void take(std::uint64_t key, Instant now) {
+  void take(std::uint64_t key, Instant now, std::int64_t cost = 1) {
     source.now = now;
-    const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, engine::Print{key, 1 << 16}};
+    const engine::SharedItem item{&rules->rules()[0], {}, cost, 1, engine::Print{key, 1 << 16}};
     leases.take(item, rules, now, [=, this](const LeaseSaid& said) {
       ++answers;
-      if (!said.failure) leases.spend(engine::Print{key, 1 << 16}, 1);
-      if (said.failure) failures.push_back(said.failure->error.message);
+      if (said.failure) return failures.push_back(said.failure->error.message);
+      verdicts.push_back(said.outcome.check.verdict);
+      if (verdicts.back() == Verdict::kAllowed) leases.spend(engine::Print{key, 1 << 16}, cost);
     });
   }
 
@@ -71,6 +74,7 @@ struct PlainLeases : ::testing::Test {
   Leases leases{source, "weir:"};
   std::size_t answers = 0;
   std::vector<std::string> failures;
+  std::vector<Verdict> verdicts;  // of the others
 };
 
 TEST_F(PlainLeases, TheLeaseLongestUnusedMakesRoom) {
@@ -199,6 +203,42 @@ TEST_F(PlainLeases, AreNotReturnedIfRedisHasTakenThemBackBefore) {
     leases.tick(kFleetStart + 4h);  // nobody needs it any more
     leases.tick(kFleetStart + 5h);
   }
+}
+
+// One who waits keeps the key busy, and before it is served there is another one.
+TEST_F(PlainLeases, FollowAChangeOfTheirLimitThoughSomebodyAlwaysWaits) {
+  const auto old_rules = rules;
+  source.is_silent = true;
+  take(0, kFleetStart);
+  rules = *engine::compile(
+      {.limits = {leased(engine::BucketSpec{.amount = 1000, .period = 1s, .burst = 90}, 5, 1h)}});
+  take(0, kFleetStart, 80);
+  EXPECT_EQ(source.rule, &old_rules->rules()[0]);
+  source.answer(1);
+  EXPECT_EQ(source.rule, &rules->rules()[0]);
+  EXPECT_EQ(source.wanted, 80);
+  source.answer(80);
+  EXPECT_EQ(verdicts, std::vector(2, Verdict::kAllowed));
+}
+
+TEST_F(PlainLeases, RefuseThoseWhoWaitForMoreThanAChangedLimitHas) {
+  source.is_silent = true;
+  take(0, kFleetStart);
+  take(0, kFleetStart, 50);
+  rules = *engine::compile(
+      {.limits = {leased(engine::BucketSpec{.amount = 1000, .period = 1s, .burst = 40}, 5, 1h)}});
+  take(0, kFleetStart);
+  source.answer(1);
+  source.answer(1);
+  EXPECT_EQ(verdicts, (std::vector{Verdict::kAllowed, Verdict::kNever, Verdict::kAllowed}));
+}
+
+TEST_F(PlainLeases, OfAChangedLimitGoBack) {
+  fill(0, kFleetStart);
+  const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
+  rules = *engine::compile({.limits = {leased(kBucket, 5, 1h)}});
+  take(0, kFleetStart);
+  EXPECT_EQ(source.returned, held);
 }
 
 // Once half of its length is over, Redis is told what is left of a lease.

@@ -25,6 +25,7 @@ Instant use_before(const engine::MeterShape& shape, const Drawn& drawn, Instant 
 
 void Leases::talk(Entry& entry, Instant now, Work& work) {
   if (entry.is_talking) return;
+  if (entry.next) change_over(entry, now, work);
   if (!entry.waiters.empty()) return start_draw(entry, now, work);
   if (entry.back > 0 || entry.must_say) entry.say(now, work);
 }
@@ -176,7 +177,7 @@ void Leases::on_late(engine::Print print, const Drawn& drawn) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;
     Entry& entry = found->second;
-    entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
+    entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
     const bool is_same = entry.epoch.empty() || entry.epoch == drawn.epoch;
     const std::int64_t units = is_same ? std::min(drawn.units, entry.unsure) : 0;
     entry.unsure -= units;
@@ -195,7 +196,7 @@ void Leases::on_late(engine::Print print, const Drawn& drawn) {
 // is answered in the end.
 void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked asked, Work& work) {
   const Instant now = drawn.here;
-  entry.sums.drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
+  entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
   if (entry.is_window() && entry.stamp_us != drawn.stamp_us) entry.lapse();  // it is over
   entry.hear(drawn);
   entry.told = saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
@@ -217,6 +218,8 @@ void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked aske
       units -= at_once;
       entry.lease.note_use(at_once);
       entry.lease.take(now, waiter.cost - at_once);
+    } else if (entry.next) {
+      break;  // the limit has changed, so this refusal is of yesterday
     } else if (const auto refused = entry.refusal(now, waiter.cost, held)) {
       said.outcome = *refused;
     } else if (is_first && drawn.is_refused) {

@@ -97,7 +97,7 @@ void Leases::Entry::say(Instant now, Work& work) {
   said = saturate(Wide{lease.held(now)} + back);
   must_say = false;
   is_talking = true;
-  word = leases.next_word();
+  word = leases->next_word();
   work.returns.push_back({print,
                           {.rules = rules,
                            .rule = rule,
@@ -153,7 +153,7 @@ void Leases::Entry::doubt(std::int64_t units, Instant now) {
 
 void Leases::Entry::give_up(std::int64_t units) {
   if (units > 0)
-    sums.expired.fetch_add(static_cast<std::uint64_t>(units), std::memory_order_relaxed);
+    sums->expired.fetch_add(static_cast<std::uint64_t>(units), std::memory_order_relaxed);
 }
 
 }  // namespace weir::store::redis

@@ -61,6 +61,12 @@ struct Leases::Entry {
     std::int64_t cost = 0;  // a log has told about
     std::int64_t left = 0;
   };
+  // The limit as it is to be.
+  struct Next {
+    const engine::Rule* rule = nullptr;
+    std::shared_ptr<const engine::RuleSet> rules;
+    std::string key;
+  };
   // Those used are the oldest.
   struct Batch {
     LeaseUnits drawn;
@@ -75,8 +81,8 @@ struct Leases::Entry {
         rules(std::move(its_rules)),
         key(std::move(its_key)),
         lease(*its_rule.shared->lease),
-        sums(its_sums),
-        leases(its_leases) {}
+        sums(&its_sums),
+        leases(&its_leases) {}
 
   const engine::LeaseSpec& terms() const { return *rule->shared->lease; }
   bool is_window() const { return std::holds_alternative<meter::WindowShape>(rule->shape); }
@@ -121,8 +127,9 @@ struct Leases::Entry {
   std::shared_ptr<const engine::RuleSet> rules;
   std::string key;  // in Redis
   Lease lease;
-  Sums& sums;
-  Leases& leases;
+  Sums* sums;
+  Leases* leases;
+  std::optional<Next> next;  // a change of the limit that waits for the message under way
   Heard heard;
   std::int64_t stamp_us = 0;  // of the newest draw; a window's is its begin
   std::string epoch;          // and its data

@@ -96,6 +96,28 @@ bool Leases::make_room(Shard& shard, Instant now, Work& work) {
   return true;
 }
 
+// What was drawn of the limit as it was goes back, and whoever waits goes on waiting.
+void Leases::change_over(Entry& entry, Instant now, Work& work) {
+  const Entry::Next next = *std::exchange(entry.next, std::nullopt);
+  if (entry.rule->shape == next.rule->shape && entry.rule->shared == next.rule->shared) {
+    entry.rule = next.rule;
+    entry.rules = next.rules;
+    return;
+  }
+  entry.leave(now, work);
+  Entry fresh(entry.print, *next.rule, next.rules, next.key, *entry.sums, *this);
+  fresh.touched = entry.touched;
+  for (Entry::Waiter& waiter : entry.waiters) {
+    if (const auto refused = fresh.refusal(now, waiter.cost, 0)) {
+      work.answers.push_back({std::move(waiter.callback), {*refused, 0, {}}});
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      fresh.waiters.push_back(std::move(waiter));
+    }
+  }
+  entry = std::move(fresh);
+}
+
 Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
                                  const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
                                  Work& work) {
@@ -103,17 +125,10 @@ Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
   if (found != shard.entries.end()) {
     Entry& entry = found->second;
     entry.touched = now;
-    if (entry.rule == item.rule || entry.is_talking) return &entry;
-    const bool is_same =
-        entry.rule->shape == item.rule->shape && entry.rule->shared == item.rule->shared;
-    if (is_same) {
-      entry.rule = item.rule;
-      entry.rules = rules;
-      return &entry;
-    }
-    // The limit has changed: what was drawn of it as it was goes back.
-    entry.leave(now, work);
-    shard.entries.erase(found);
+    if (entry.rule == item.rule) return &entry;
+    entry.next = {item.rule, rules, limit_key(prefix_, item)};
+    if (!entry.is_talking) change_over(entry, now, work);
+    return &entry;
   }
   if (!make_room(shard, now, work)) return nullptr;
   found = shard.entries
@@ -141,7 +156,8 @@ void Leases::take(const engine::SharedItem& item,
       entry->out += item.cost;
       work.answers.push_back(
           {std::move(callback), {entry->allowed(now, item.cost, held), entry->stamp_us, {}}});
-    } else if (const auto refused = entry->refusal(now, item.cost, held)) {
+    } else if (const auto refused =
+                   entry->next ? std::nullopt : entry->refusal(now, item.cost, held)) {
       work.answers.push_back({std::move(callback), {*refused, 0, {}}});
     } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
       waiters_.fetch_sub(1, std::memory_order_relaxed);

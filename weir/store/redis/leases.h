@@ -112,6 +112,8 @@ class Leases {
                 std::int64_t& stamp_us, Work& work);
   Entry* entry_for(Shard& shard, const engine::SharedItem& item,
                    const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
+  // Goes on under the rule that is next. Requires that no message is under way.
+  void change_over(Entry& entry, Instant now, Work& work);
   bool make_room(Shard& shard, Instant now, Work& work);
   void start_draw(Entry& entry, Instant now, Work& work);
   // Sends the next message about a key, if there is one to send and none is under way.
