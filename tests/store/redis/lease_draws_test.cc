@@ -241,6 +241,23 @@ TEST_F(PlainLeases, OfAChangedLimitGoBack) {
   EXPECT_EQ(source.returned, held);
 }
 
+// Ten are out, with a request that is not decided yet. Another one takes from the same lease and
+// finds that there is no other lease.
+TEST_F(PlainLeases, HaveNoRoomForWhatIsOutAfterAnotherRequestFailed) {
+  const engine::Print print{0, 1 << 16};
+  fill(0, kFleetStart);
+  const engine::Rule& rule = rules->rules()[0];
+  leases.take({&rule, {}, 10, 1, print}, rules, kFleetStart, [](const LeaseSaid&) {});
+  const std::vector<engine::LeasedItem> items = {{&rule, print, 5}, {&rule, {1, 1 << 16}, 1}};
+  std::vector<engine::SharedOutcome> outcomes(2);
+  EXPECT_FALSE(leases.take_now(items, kFleetStart, outcomes));
+  const engine::LeasedItem one{&rule, print, 1};  // low: it draws
+  EXPECT_TRUE(leases.take_now({&one, 1}, kFleetStart + 1s, {outcomes.data(), 1}));
+  EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30 - 10);
+  leases.put_back(print, {10, 0}, kFleetStart + 1s);
+  EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30);
+}
+
 // Once half of its length is over, Redis is told what is left of a lease.
 TEST_F(PlainLeases, AreSpokenOfOnceOrTwiceAfterAnOutage) {
   for (const bool may_have_run : {false, true}) {

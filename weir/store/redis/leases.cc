@@ -72,7 +72,7 @@ bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
     const Took took = take_one(items[i], now, outcomes[i], stamps_us[i], work);
     if (took == Took::kTaken) continue;
     for (std::size_t j = 0; j < i; ++j) {
-      put_back(items[j].print, {items[j].cost, stamps_us[j]}, now);
+      put_back(items[j].print, {items[j].cost, stamps_us[j]}, 0, now);
     }
     // What the others would have said is not known.
     is_decided = took == Took::kRefused && items.size() == 1;
@@ -173,6 +173,10 @@ void Leases::take(const engine::SharedItem& item,
 }
 
 void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
+  put_back(print, units, units.units, now);
+}
+
+void Leases::put_back(engine::Print print, LeaseUnits units, std::int64_t out, Instant now) {
   Work work;
   {
     Shard& shard = shard_of(print);
@@ -180,7 +184,7 @@ void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
-    entry.settle_out(units.units);
+    entry.settle_out(out);
     if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
     entry.back +=
         is_ending_ ? units.units : entry.lease.put_back(now, units.units, entry.reserved());

@@ -106,6 +106,8 @@ class Leases {
   struct Work;  // to be done without a lock
   enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
 
+  // Puts units back into a lease, of which so many are known to be out.
+  void put_back(engine::Print print, LeaseUnits units, std::int64_t out, Instant now);
   Shard& shard_of(engine::Print print) noexcept;
   // The stamp is set if units are taken.
   Took take_one(const engine::LeasedItem& item, Instant now, engine::SharedOutcome& outcome,
