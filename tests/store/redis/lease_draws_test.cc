@@ -22,8 +22,10 @@ struct PlainSource final : LeaseSource {
     under_way = std::move(callback);
     if (!is_silent) answer(draw.amounts.front());
   }
-  void answer(std::int64_t units) {
+  void refuse() { answer(0, true); }
+  void answer(std::int64_t units, bool is_refused = false) {
     Drawn drawn;
+    drawn.is_refused = is_refused;
     drawn.units = units;
     drawn.now = drawn.here = now;
     drawn.stamp_us = stamp_us;
@@ -62,10 +64,10 @@ struct PlainLeases : ::testing::Test {
     });
   }
 
-  // Until so much is held that no more is drawn.
+  // Asks until as much is held as may be.
   void fill(std::uint64_t key, Instant now) {
-    for (int i = 0; i < 30; ++i) take(key, now);
-    ASSERT_GE(leases.held({key, 1 << 16}, now), 15);
+    for (int i = 0; i < 100 && leases.held({key, 1 << 16}, now) < 30; ++i) take(key, now);
+    ASSERT_EQ(leases.held({key, 1 << 16}, now), 30);
   }
 
   std::shared_ptr<const engine::RuleSet> rules =
@@ -90,6 +92,32 @@ TEST_F(PlainLeases, TheLeaseLongestUnusedMakesRoom) {
   EXPECT_EQ(source.returned, held);
   EXPECT_EQ(answers, kKeys + 3);
   EXPECT_TRUE(failures.empty());
+}
+
+TEST(LeasesOfALog, AreReturnedThoughDrawsWereRefusedSince) {
+  const auto rules = *engine::compile({.limits = {leased(engine::LogSpec{100, 24h}, 30, 1h)}});
+  const engine::Print print{7, 1 << 16};
+  PlainSource source;
+  Leases leases(source, "weir:");
+  const auto take = [&](std::int64_t cost) {
+    source.stamp_us += 1'000'000;
+    source.now = source.now + 1s;
+    const engine::SharedItem item{&rules->rules()[0], {}, cost, 1, print};
+    leases.take(item, rules, source.now, [&](const LeaseSaid& said) {
+      if (said.outcome.check.allowed()) leases.spend(print, cost);
+    });
+  };
+  for (int i = 0; i < 10; ++i) take(1);
+  const std::int64_t held = leases.held(print, source.now);
+  ASSERT_GT(held, 0);
+  source.is_silent = true;
+  for (int i = 0; i < 20; ++i) {
+    take(90);
+    ASSERT_TRUE(source.under_way);
+    source.refuse();
+  }
+  leases.end(source.now);
+  EXPECT_EQ(source.returned, held);
 }
 
 // A request takes units of one window and is refused elsewhere in the next one, for which others
@@ -241,20 +269,20 @@ TEST_F(PlainLeases, OfAChangedLimitGoBack) {
   EXPECT_EQ(source.returned, held);
 }
 
-// Ten are out, with a request that is not decided yet. Another one takes from the same lease and
+// Twenty are out, with a request that is not decided yet. Another one takes from the same lease and
 // finds that there is no other lease.
 TEST_F(PlainLeases, HaveNoRoomForWhatIsOutAfterAnotherRequestFailed) {
   const engine::Print print{0, 1 << 16};
   fill(0, kFleetStart);
   const engine::Rule& rule = rules->rules()[0];
-  leases.take({&rule, {}, 10, 1, print}, rules, kFleetStart, [](const LeaseSaid&) {});
+  leases.take({&rule, {}, 20, 1, print}, rules, kFleetStart, [](const LeaseSaid&) {});
   const std::vector<engine::LeasedItem> items = {{&rule, print, 5}, {&rule, {1, 1 << 16}, 1}};
   std::vector<engine::SharedOutcome> outcomes(2);
   EXPECT_FALSE(leases.take_now(items, kFleetStart, outcomes));
   const engine::LeasedItem one{&rule, print, 1};  // low: it draws
   EXPECT_TRUE(leases.take_now({&one, 1}, kFleetStart + 1s, {outcomes.data(), 1}));
-  EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30 - 10);
-  leases.put_back(print, {10, 0}, kFleetStart + 1s);
+  EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30 - 20);
+  leases.put_back(print, {20, 0}, kFleetStart + 1s);
   EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30);
 }
 

@@ -57,6 +57,7 @@ engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
 }
 
 void Leases::Entry::add_batch(LeaseUnits units, const std::string& of) {
+  if (units.units == 0) return;
   // Only windows and logs are told under which instant something was charged.
   const bool is_stamped = is_window() || engine::is_log(rule->shape);
   const std::int64_t charged_us = is_stamped ? units.stamp_us : 0;
