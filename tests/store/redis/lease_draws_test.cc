@@ -18,25 +18,37 @@ struct PlainSource final : LeaseSource {
   void draw(const LeaseDraw& draw, DrawCallback callback) override {
     wanted = draw.amounts.front();
     rule = draw.rule;
+    late = draw.late;
     if (failure) return callback(*failure);
     under_way = std::move(callback);
     if (!is_silent) answer(draw.amounts.front());
   }
   void refuse() { answer(0, true); }
+  void fail() {
+    std::exchange(under_way, {})(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}, true});
+  }
   void answer(std::int64_t units, bool is_refused = false) {
+    std::exchange(under_way, {})(drawn_now(units, is_refused));
+  }
+  Drawn drawn_now(std::int64_t units, bool is_refused = false) const {
     Drawn drawn;
     drawn.is_refused = is_refused;
     drawn.units = units;
     drawn.now = drawn.here = now;
     drawn.stamp_us = stamp_us;
-    std::exchange(under_way, {})(drawn);
+    drawn.state = state;
+    return drawn;
   }
   void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
     ++words;
     if (delivery == Delivery::kHeard) {
       for (const LeaseUnits& part : units.units) returned += part.units;
     }
-    callback(delivery);
+    if (is_silent) {
+      return_under_way = std::move(callback);
+    } else {
+      callback(delivery);
+    }
   }
 
   bool is_silent = false;
@@ -44,7 +56,10 @@ struct PlainSource final : LeaseSource {
   Delivery delivery = Delivery::kHeard;  // of returns
   Instant now = kFleetStart;
   std::int64_t stamp_us = 0;
+  SharedState state{};
   DrawCallback under_way;
+  std::function<void(const Drawn&)> late;  // of the last draw
+  ReturnCallback return_under_way;
   std::int64_t wanted = 0;             // by the last draw
   const engine::Rule* rule = nullptr;  // of it
   std::int64_t returned = 0;
@@ -118,6 +133,30 @@ TEST(LeasesOfALog, AreReturnedThoughDrawsWereRefusedSince) {
   }
   leases.end(source.now);
   EXPECT_EQ(source.returned, held);
+}
+
+// What Redis tells of a log is for one cost.
+TEST(LeasesOfALog, TellNothingOfACostThatWasNotAnswered) {
+  const auto rules = *engine::compile({.limits = {leased(engine::LogSpec{100, 24h}, 30, 1h)}});
+  PlainSource source;
+  source.is_silent = true;
+  source.state = {100, (kFleetStart + 2h).ns / kNsPerUs};
+  Leases leases(source, "weir:");
+  int answers = 0;
+  const auto take = [&](std::int64_t cost) {
+    const engine::SharedItem item{&rules->rules()[0], {}, cost, 1, {7, 1 << 16}};
+    leases.take(item, rules, kFleetStart, [&](const LeaseSaid& said) {
+      ++answers;
+      EXPECT_EQ(said.outcome.check.earliest, kFleetStart + 2h);
+    });
+  };
+  take(5);
+  source.refuse();
+  take(5);
+  EXPECT_EQ(answers, 2);
+  take(7);
+  take(7);
+  EXPECT_EQ(answers, 2);
 }
 
 // A request takes units of one window and is refused elsewhere in the next one, for which others
@@ -284,6 +323,35 @@ TEST_F(PlainLeases, HaveNoRoomForWhatIsOutAfterAnotherRequestFailed) {
   EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30 - 20);
   leases.put_back(print, {20, 0}, kFleetStart + 1s);
   EXPECT_EQ(leases.held(print, kFleetStart + 1s), 30);
+}
+
+TEST_F(PlainLeases, CountWhatWasAwaitedAsUsedIfItComesLate) {
+  fill(0, kFleetStart);
+  source.is_silent = true;
+  take(0, kFleetStart, 35);  // five more than are held
+  ASSERT_EQ(source.wanted, 5 + 30);
+  source.fail();
+  source.late(source.drawn_now(8));
+  EXPECT_EQ(source.returned, 8 - 5);
+}
+
+TEST_F(PlainLeases, ThatHaveEndedGoBackThoughNoTickHasSeenThemEnd) {
+  fill(0, kFleetStart);
+  take(0, kFleetStart + 1h);
+  EXPECT_EQ(source.returned, 30);
+}
+
+TEST_F(PlainLeases, ThatEndAnswerThoseWhoWaitThoughNobodyHeardTheReturn) {
+  fill(0, kFleetStart);
+  source.is_silent = true;
+  leases.surrender({0, 1 << 16}, kFleetStart);
+  take(0, kFleetStart);
+  leases.end(kFleetStart);
+  const std::size_t before = answers;
+  source.return_under_way(Delivery::kUnsure);
+  ASSERT_TRUE(source.under_way);
+  source.answer(1);
+  EXPECT_EQ(answers, before + 1);
 }
 
 // Once half of its length is over, Redis is told what is left of a lease.

@@ -34,6 +34,8 @@ void Leases::talk(Entry& entry, Instant now, Work& work) {
 // and less of it, then for what some of those who wait need, in the end only the first. So of each
 // amount nothing is left that nobody waits for, and that is not worth holding either.
 void Leases::start_draw(Entry& entry, Instant now, Work& work) {
+  // Its tick has not come yet, and they are not to live again.
+  entry.back += entry.lease.expire(now);
   const std::int64_t capacity = engine::capacity(entry.rule->shape);
   const std::int64_t held = entry.lease.held(now);
   // What the first `count` of those who wait need that is not held.
@@ -70,19 +72,27 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
   ask_for(entry.waiters.empty() ? Wide{0} : needed(1));
   entry.said = saturate(Wide{kept} + entry.back);
   entry.word = next_word();
+  draw.asked = {.rules = entry.rules,
+                .rule = entry.rule,
+                .sent_at = now,
+                .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
+                .wanted = draw.amounts.front(),
+                .awaited = awaited,
+                .ahead = ahead};
   draw.draw = {.rules = entry.rules,
                .rule = entry.rule,
                .key = entry.key,
                .amounts = {},
-               .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
+               .cost = draw.asked.cost,
                .kept = entry.newest(entry.said),
                .awaited = awaited,
                .epoch = entry.batches.empty() ? std::string() : entry.batches.back().epoch,
                .word = entry.word,
                .until = entry.lapses_at(),
                .now = now,
-               .late = [this, print = entry.print](const Drawn& drawn) { on_late(print, drawn); }};
-  entry.heard.cost = draw.draw.cost;
+               .late = [this, print = entry.print, asked = draw.asked](const Drawn& drawn) {
+                 on_late(print, asked, drawn);
+               }};
   entry.must_say = false;
   entry.is_talking = true;
   entry.under_way = ahead;
@@ -97,11 +107,10 @@ void Leases::run(Work& work, Instant now) {
   }
   for (Work::Draw& draw : work.draws) {
     draw.draw.amounts = draw.amounts;
-    source_.draw(draw.draw,
-                 [this, print = draw.print, sent_at = draw.draw.now, wanted = draw.amounts.front(),
-                  awaited = draw.draw.awaited](const std::variant<Drawn, DrawFailure>& answer) {
-                   finish_draw(print, sent_at, {wanted, awaited}, answer);
-                 });
+    source_.draw(draw.draw, [this, print = draw.print,
+                             asked = draw.asked](const std::variant<Drawn, DrawFailure>& answer) {
+      finish_draw(print, asked, answer);
+    });
   }
   for (const Work::Answer& answer : work.answers) answer.callback(answer.said);
 }
@@ -136,20 +145,20 @@ void Leases::finish_return(engine::Print print, const LeaseReturn& sent, Instant
   run(work, sent_at);
 }
 
-void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
+void Leases::finish_draw(engine::Print print, const Asked& asked,
                          const std::variant<Drawn, DrawFailure>& answer) {
   Work work;
-  Instant now = sent_at;
+  Instant now = asked.sent_at;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     // It is not forgotten while a draw is under way.
     Entry& entry = shard.entries.at(print);
     entry.is_talking = false;
-    const std::int64_t ahead = std::exchange(entry.under_way, 0);
+    entry.under_way = 0;
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
-      if (failure->may_have_run) entry.doubt(ahead, now);
-      entry.quiet_until = sent_at + kLeaseTick;
+      if (failure->may_have_run) entry.doubt(asked.ahead, now);
+      entry.quiet_until = now + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
         work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
       }
@@ -160,32 +169,35 @@ void Leases::finish_draw(engine::Print print, Instant sent_at, Asked asked,
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
-      serve(entry, drawn, sent_at, asked, work);
+      serve(entry, drawn, asked, work);
+      talk(entry, now, work);
     }
-    if (std::holds_alternative<Drawn>(answer)) talk(entry, now, work);
   }
   run(work, now);
 }
 
 // What comes too late to be given out goes back, but for what those who waited would have used:
 // that counts as used, as a request does that Redis has not answered.
-void Leases::on_late(engine::Print print, const Drawn& drawn) {
+void Leases::on_late(engine::Print print, const Asked& asked, const Drawn& drawn) {
   Work work;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
-    if (found == shard.entries.end()) return;
+    if (found == shard.entries.end() || found->second.rule != asked.rule) return;
     Entry& entry = found->second;
     entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
+    if (drawn.now > entry.heard.now) entry.hear(drawn, asked.cost);
+    // No more than there was room for.
+    const std::int64_t doubted = std::min(asked.ahead, entry.unsure);
+    entry.unsure -= doubted;
     const bool is_same = entry.epoch.empty() || entry.epoch == drawn.epoch;
-    const std::int64_t units = is_same ? std::min(drawn.units, entry.unsure) : 0;
-    entry.unsure -= units;
+    const std::int64_t unused = std::max<std::int64_t>(0, drawn.units - asked.awaited);
+    const std::int64_t units = is_same ? std::min(unused, doubted) : 0;
     entry.epoch = drawn.epoch;
     entry.add_batch({units, drawn.stamp_us}, drawn.epoch);
     entry.back += units;
-    entry.give_up(drawn.units - units);
-    if (drawn.now > entry.heard.now) entry.heard.now = drawn.now;
+    entry.give_up(unused - units);
     entry.must_say = true;
     talk(entry, drawn.here, work);
   }
@@ -194,13 +206,13 @@ void Leases::on_late(engine::Print print, const Drawn& drawn) {
 
 // Each draw either brings what the first of those who wait needs, or refuses it: so everybody
 // is answered in the end.
-void Leases::serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked asked, Work& work) {
+void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work) {
   const Instant now = drawn.here;
   entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
   if (entry.is_window() && entry.stamp_us != drawn.stamp_us) entry.lapse();  // it is over
-  entry.hear(drawn);
+  entry.hear(drawn, asked.cost);
   entry.told = saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
-  entry.lease.renew(sent_at, use_before(entry.rule->shape, drawn, sent_at));
+  entry.lease.renew(asked.sent_at, use_before(entry.rule->shape, drawn, asked.sent_at));
   entry.stamp_us = drawn.stamp_us;
   entry.epoch = drawn.epoch;
   entry.add_batch({drawn.units, drawn.stamp_us}, drawn.epoch);

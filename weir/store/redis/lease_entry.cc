@@ -129,14 +129,14 @@ void Leases::Entry::unsay(const LeaseReturn& unsent) {
   must_say = true;
 }
 
-void Leases::Entry::hear(const Drawn& drawn) {
+void Leases::Entry::hear(const Drawn& drawn, std::int64_t cost) {
   if (drawn.now >= lapses_at()) lapse();
   heard = {.is_known = true,
            .is_refused = drawn.is_refused,
            .now = drawn.now,
            .here = drawn.here,
            .state = drawn.state,
-           .cost = heard.cost,
+           .cost = cost,
            .left = judge(rule->shape, drawn.state, drawn.now, 0).before};
 }
 

@@ -26,6 +26,17 @@ struct Leases::Sums {
   std::atomic<std::uint64_t> expired{0};
 };
 
+// What a draw was sent for.
+struct Leases::Asked {
+  std::shared_ptr<const engine::RuleSet> rules;  // of the rule
+  const engine::Rule* rule = nullptr;
+  Instant sent_at{};
+  std::int64_t cost = 0;     // of the first of those who wait
+  std::int64_t wanted = 0;   // the largest amount
+  std::int64_t awaited = 0;  // of it, by those who wait
+  std::int64_t ahead = 0;    // of it, to be held
+};
+
 // Answers to give and messages to send once the lock is released.
 struct Leases::Work {
   struct Answer {
@@ -34,6 +45,7 @@ struct Leases::Work {
   };
   struct Draw {
     engine::Print print;
+    Asked asked;
     LeaseDraw draw;
     boost::container::small_vector<std::int64_t, 12> amounts;
   };
@@ -106,8 +118,9 @@ struct Leases::Entry {
   void leave(Instant now, Work& work);
   // What say() has said was never sent: it is to go back as before.
   void unsay(const LeaseReturn& unsent);
-  // What Redis has said. If it was later than lapses_at(), it has taken back all that was held.
-  void hear(const Drawn& drawn);
+  // What Redis has said to a draw of somebody who needs `cost`. If it was later than lapses_at(),
+  // it has taken back all that was held.
+  void hear(const Drawn& drawn, std::int64_t cost);
   // Redis has taken back what was held: it may be used no more, and a return would come too late.
   void lapse();
   // Units beside those held that may be given out yet, here or by Redis.

@@ -103,7 +103,8 @@ class Leases {
   struct Entry;
   struct Shard;
   struct Sums;
-  struct Work;  // to be done without a lock
+  struct Asked;  // by a draw
+  struct Work;   // to be done without a lock
   enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
 
   // Puts units back into a lease, of which so many are known to be out.
@@ -122,14 +123,10 @@ class Leases {
   void talk(Entry& entry, Instant now, Work& work);
   void finish_return(engine::Print print, const LeaseReturn& sent, Instant sent_at,
                      Delivery delivery);
-  struct Asked {
-    std::int64_t wanted;
-    std::int64_t awaited;  // of these, by those who wait
-  };
-  void finish_draw(engine::Print print, Instant sent_at, Asked asked,
+  void finish_draw(engine::Print print, const Asked& asked,
                    const std::variant<Drawn, DrawFailure>& answer);
-  void on_late(engine::Print print, const Drawn& drawn);
-  void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Asked asked, Work& work);
+  void on_late(engine::Print print, const Asked& asked, const Drawn& drawn);
+  void serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work);
   void run(Work& work, Instant now);
   Sums& sums_of(const std::string& limit);
 
