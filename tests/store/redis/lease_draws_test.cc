@@ -221,7 +221,7 @@ TEST_F(PlainLeases, ThatCouldNotBeReturnedAreReturnedLater) {
   fill(0, kFleetStart);
   const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
   source.delivery = Delivery::kUnsent;
-  leases.surrender({0, 1 << 16}, kFleetStart);
+  leases.surrender({0, 1 << 16}, kFleetStart, [] {});
   leases.tick(kFleetStart + 1s);
   EXPECT_EQ(leases.counts(kFleetStart)[0].returned, 0u);
   source.delivery = Delivery::kHeard;
@@ -233,7 +233,7 @@ TEST_F(PlainLeases, ThatCouldNotBeReturnedAreReturnedLater) {
 TEST_F(PlainLeases, ThatMayHaveBeenReturnedAreNotReturnedTwice) {
   fill(0, kFleetStart);
   source.delivery = Delivery::kUnsure;
-  leases.surrender({0, 1 << 16}, kFleetStart);
+  leases.surrender({0, 1 << 16}, kFleetStart, [] {});
   source.delivery = Delivery::kHeard;
   for (int i = 1; i < 100; ++i) leases.tick(kFleetStart + i * kLeaseTick);
   EXPECT_EQ(source.returned, 0);
@@ -244,7 +244,7 @@ TEST_F(PlainLeases, ThatCouldNotBeReturnedInTimeAreGivenUp) {
   fill(0, kFleetStart);
   const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
   source.delivery = Delivery::kUnsent;
-  leases.surrender({0, 1 << 16}, kFleetStart);
+  leases.surrender({0, 1 << 16}, kFleetStart, [] {});
   source.delivery = Delivery::kHeard;
   leases.tick(kFleetStart + record_length(rules->rules()[0].shared->lease.value()));
   EXPECT_EQ(source.returned, 0);
@@ -344,7 +344,7 @@ TEST_F(PlainLeases, ThatHaveEndedGoBackThoughNoTickHasSeenThemEnd) {
 TEST_F(PlainLeases, ThatEndAnswerThoseWhoWaitThoughNobodyHeardTheReturn) {
   fill(0, kFleetStart);
   source.is_silent = true;
-  leases.surrender({0, 1 << 16}, kFleetStart);
+  leases.surrender({0, 1 << 16}, kFleetStart, [] {});
   take(0, kFleetStart);
   leases.end(kFleetStart);
   const std::size_t before = answers;
@@ -352,6 +352,27 @@ TEST_F(PlainLeases, ThatEndAnswerThoseWhoWaitThoughNobodyHeardTheReturn) {
   ASSERT_TRUE(source.under_way);
   source.answer(1);
   EXPECT_EQ(answers, before + 1);
+}
+
+TEST_F(PlainLeases, GoBackWithWhatADrawBringsBeforeWhoeverNeedsThemInRedisIsAsked) {
+  fill(0, kFleetStart);
+  take(0, kFleetStart, 20);
+  source.is_silent = true;
+  const engine::LeasedItem one{&rules->rules()[0], {0, 1 << 16}, 1};
+  engine::SharedOutcome outcome;
+  ASSERT_TRUE(leases.take_now({&one, 1}, kFleetStart, {&outcome, 1}));
+  ASSERT_EQ(source.wanted, 21);
+  std::int64_t before = -1;
+  leases.surrender({0, 1 << 16}, kFleetStart, [&] { before = source.returned; });
+  EXPECT_EQ(before, -1);
+  source.answer(21);
+  EXPECT_EQ(before, 30);
+}
+
+TEST_F(PlainLeases, ThatNobodyHoldsKeepNobodyWaitingWhoNeedsThemInRedis) {
+  bool is_asked = false;
+  leases.surrender({0, 1 << 16}, kFleetStart, [&] { is_asked = true; });
+  EXPECT_TRUE(is_asked);
 }
 
 // Once half of its length is over, Redis is told what is left of a lease.

@@ -239,7 +239,7 @@ class SimulatedFleet {
   // As a hold does.
   void surrender(std::size_t number) {
     if (now_ < servers_[number]->wakes_at) return;
-    servers_[number]->leases->surrender(kPrint, servers_[number]->local(now_));
+    servers_[number]->leases->surrender(kPrint, servers_[number]->local(now_), [] {});
   }
   void tick(std::size_t number) {
     if (now_ >= servers_[number]->wakes_at)

@@ -26,6 +26,14 @@ Instant use_before(const engine::MeterShape& shape, const Drawn& drawn, Instant 
 void Leases::talk(Entry& entry, Instant now, Work& work) {
   if (entry.is_talking) return;
   if (entry.next) change_over(entry, now, work);
+  if (!entry.followers.empty()) {
+    waiters_.fetch_sub(entry.followers.size(), std::memory_order_relaxed);
+    for (auto& follower : std::exchange(entry.followers, {})) {
+      work.followers.push_back(std::move(follower));
+    }
+    entry.back += entry.lease.empty();
+    if (entry.back > 0) return entry.say(now, work);
+  }
   if (!entry.waiters.empty()) return start_draw(entry, now, work);
   if (entry.back > 0 || entry.must_say) entry.say(now, work);
 }
@@ -105,6 +113,7 @@ void Leases::run(Work& work, Instant now) {
                         finish_return(print, sent, now, delivery);
                       });
   }
+  for (const auto& follower : work.followers) follower();
   for (Work::Draw& draw : work.draws) {
     draw.draw.amounts = draw.amounts;
     source_.draw(draw.draw, [this, print = draw.print,
@@ -140,7 +149,7 @@ void Leases::finish_return(engine::Print print, const LeaseReturn& sent, Instant
       if (delivery == Delivery::kUnsent) entry.unsay(sent);
     }
     // What was not heard is said again at a tick.
-    if (delivery == Delivery::kHeard || !entry.waiters.empty()) talk(entry, sent_at, work);
+    if (delivery == Delivery::kHeard || entry.is_awaited()) talk(entry, sent_at, work);
   }
   run(work, sent_at);
 }
@@ -170,8 +179,8 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
       serve(entry, drawn, asked, work);
-      talk(entry, now, work);
     }
+    if (std::holds_alternative<Drawn>(answer) || entry.is_awaited()) talk(entry, now, work);
   }
   run(work, now);
 }

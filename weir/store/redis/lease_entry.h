@@ -53,9 +53,10 @@ struct Leases::Work {
     engine::Print print;
     LeaseReturn units;
   };
-  std::vector<Answer> answers;
-  std::vector<Draw> draws;
   std::vector<Return> returns;
+  std::vector<std::function<void()>> followers;  // after the returns
+  std::vector<Draw> draws;
+  std::vector<Answer> answers;
 };
 
 struct Leases::Entry {
@@ -125,6 +126,7 @@ struct Leases::Entry {
   void lapse();
   // Units beside those held that may be given out yet, here or by Redis.
   std::int64_t reserved() const { return out + under_way + back + returning + unsure; }
+  bool is_awaited() const { return !waiters.empty() || !followers.empty(); }
   // Whether to draw ahead of need.
   bool is_low(Instant now) const {
     return now >= quiet_until && lease.is_low(now) && lease.held(now) + reserved() < terms().most;
@@ -148,6 +150,7 @@ struct Leases::Entry {
   std::string epoch;          // and its data
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;
+  std::vector<std::function<void()>> followers;  // of the return of all that is held
   // One message is under way at a time, so that Redis hears of this key in order.
   bool is_talking = false;
   std::uint64_t word = 0;      // its number

@@ -115,6 +115,7 @@ void Leases::change_over(Entry& entry, Instant now, Work& work) {
       fresh.waiters.push_back(std::move(waiter));
     }
   }
+  fresh.followers = std::move(entry.followers);
   entry = std::move(fresh);
 }
 
@@ -207,15 +208,21 @@ std::int64_t Leases::held(engine::Print print, Instant now) {
   return found == shard.entries.end() ? 0 : found->second.lease.held(now);
 }
 
-void Leases::surrender(engine::Print print, Instant now) {
+void Leases::surrender(engine::Print print, Instant now, std::function<void()> then) {
   Work work;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
-    if (found == shard.entries.end()) return;
-    found->second.back += found->second.lease.empty();
-    talk(found->second, now, work);
+    if (found == shard.entries.end()) {
+      work.followers.push_back(std::move(then));
+    } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      work.followers.push_back(std::move(then));  // does without
+    } else {
+      found->second.followers.push_back(std::move(then));
+      talk(found->second, now, work);
+    }
   }
   run(work, now);
 }

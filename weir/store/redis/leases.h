@@ -82,8 +82,9 @@ class Leases {
   void put_back(engine::Print print, LeaseUnits units, Instant now);
 
   std::int64_t held(engine::Print print, Instant now);
-  // Gives everything back that is held for a key.
-  void surrender(engine::Print print, Instant now);
+  // Gives everything back that is held for a key, or about to be. `then` is called when the return
+  // has been sent: what it sends over the same connection is heard after it.
+  void surrender(engine::Print print, Instant now, std::function<void()> then);
   // Takes everything out that is held for a key. put_back() undoes it; start_anew() lets it go
   // for good, with all that was heard of the key.
   LeaseUnits withdraw(engine::Print print);

@@ -40,7 +40,9 @@ bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_val
 
 // A request on its way: first its leases, then the limits without, then the answer.
 struct SharedLimits::Mixed {
-  SharedAsk ask() const { return {.rules = rules, .items = strict, .now = now}; }
+  SharedAsk ask_strict() const { return {.rules = asked.rules, .items = strict, .now = now()}; }
+  Instant now() const { return asked.now; }
+  const std::shared_ptr<const engine::RuleSet>& rules() const { return asked.rules; }
   bool is_refused() const {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (is_leased(items[i]) && refuses(items[i], said[i].outcome)) return true;
@@ -48,10 +50,9 @@ struct SharedLimits::Mixed {
     return false;
   }
 
-  std::shared_ptr<const engine::RuleSet> rules;
+  SharedAsk asked;  // of the items
   std::vector<SharedItem> items;
   std::vector<SharedItem> strict;  // those without a lease
-  Instant now{};
   engine::SharedCallback callback;
   std::vector<LeaseSaid> said;  // for each item with a lease
   std::atomic<std::size_t> pending{0};
@@ -65,21 +66,12 @@ bool SharedLimits::decide_leased(std::span<const engine::LeasedItem> items, Inst
 void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback callback) {
   start_ticking();
   if (ask.is_peek) return peek_mixed(ask, std::move(callback));
-  if (ask.hold || ask.is_partial) {
-    // Holds are kept in Redis, for any server to end; and what is left there, leases know only
-    // from when they last asked. What is held here goes back before.
-    for (const SharedItem& item : ask.items) {
-      if (!is_leased(item)) continue;
-      take_back_lapsed(item, ask.rules, ask.now);
-      leases_.surrender(item.print, ask.now);
-    }
-    return decide_in_redis(ask, std::move(callback));
-  }
   auto mixed = std::make_shared<Mixed>();
-  mixed->rules = ask.rules;
+  mixed->asked = ask;
   mixed->items.assign(ask.items.begin(), ask.items.end());
-  mixed->now = ask.now;
+  mixed->asked.items = mixed->items;
   mixed->callback = std::move(callback);
+  if (ask.hold || ask.is_partial) return decide_without_leases(mixed);
   mixed->said.resize(mixed->items.size());
   for (const SharedItem& item : mixed->items) {
     if (!is_leased(item)) mixed->strict.push_back(item);
@@ -90,11 +82,29 @@ void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback cal
   };
   for (std::size_t i = 0; i < mixed->items.size(); ++i) {
     if (!is_leased(mixed->items[i])) continue;
-    leases_.take(mixed->items[i], mixed->rules, mixed->now,
+    leases_.take(mixed->items[i], mixed->rules(), mixed->now(),
                  [mixed, i, done](const LeaseSaid& said) {
                    mixed->said[i] = said;
                    done();
                  });
+  }
+  done();
+}
+
+// Holds are kept in Redis, for any server to end; and what is left there, leases know only from
+// when they last asked. What is held here goes back before.
+void SharedLimits::decide_without_leases(const std::shared_ptr<Mixed>& mixed) {
+  mixed->pending = 1 + static_cast<std::size_t>(
+                           std::count_if(mixed->items.begin(), mixed->items.end(), is_leased));
+  const auto done = [this, mixed] {
+    if (mixed->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    for (const SharedItem& item : mixed->items) {
+      if (is_leased(item)) take_back_lapsed(item, mixed->rules(), mixed->now());
+    }
+    decide_in_redis(mixed->asked, std::move(mixed->callback));
+  };
+  for (const SharedItem& item : mixed->items) {
+    if (is_leased(item)) leases_.surrender(item.print, mixed->now(), done);
   }
   done();
 }
@@ -141,7 +151,7 @@ void SharedLimits::settle(const Mixed& mixed, bool is_used) {
     if (is_used) {
       leases_.spend(mixed.items[i].print, mixed.items[i].cost);
     } else {
-      leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now);
+      leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now());
     }
   }
 }
@@ -165,7 +175,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
     why = failure->error.message;
   }
   if (!alone.empty()) {
-    const Result<SharedAnswer> decided = by_policy(alone, keys, mixed->now, false, why);
+    const Result<SharedAnswer> decided = by_policy(alone, keys, mixed->now(), false, why);
     if (!decided) {
       settle(*mixed, false);
       return mixed->callback(decided.error());
@@ -179,7 +189,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
   const auto answer = [this, mixed, is_refused](Result<SharedAnswer> strict) {
     bool is_charged = strict.ok() && !is_refused;
     SharedAnswer said;
-    said.now = strict ? strict->now : mixed->now;
+    said.now = strict ? strict->now : mixed->now();
     std::size_t place = 0;
     for (std::size_t i = 0; strict && i < mixed->items.size(); ++i) {
       if (!is_leased(mixed->items[i])) {
@@ -190,14 +200,14 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
       SharedOutcome& outcome = said.outcomes.emplace_back(mixed->said[i].outcome);
       // Told in the time of the store, as the others are.
       Instant& earliest = outcome.check.earliest;
-      if (earliest != kForever) earliest = said.now + (earliest - mixed->now);
+      if (earliest != kForever) earliest = said.now + (earliest - mixed->now());
     }
     settle(*mixed, is_charged);
     if (!strict) return mixed->callback(std::move(strict).error());
     mixed->callback(std::move(said));
   };
-  if (mixed->strict.empty()) return answer(SharedAnswer{mixed->now, {}, false});
-  SharedAsk ask = mixed->ask();
+  if (mixed->strict.empty()) return answer(SharedAnswer{mixed->now(), {}, false});
+  SharedAsk ask = mixed->ask_strict();
   ask.is_peek = is_refused;  // only to tell when all of it fits
   decide_in_redis(ask, answer);
 }

@@ -160,6 +160,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   Error failed(const Failure& failure);
 
   void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void decide_without_leases(const std::shared_ptr<Mixed>& mixed);
   void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void finish_leases(const std::shared_ptr<Mixed>& mixed);
   void settle(const Mixed& mixed, bool is_used);
