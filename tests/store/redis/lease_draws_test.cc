@@ -41,10 +41,12 @@ struct PlainSource final : LeaseSource {
   }
   void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
     ++words;
+    said = 0;
+    for (const LeaseUnits& part : units.kept) said += part.units;
     if (delivery == Delivery::kHeard) {
       for (const LeaseUnits& part : units.units) returned += part.units;
     }
-    if (is_silent) {
+    if (keeps_returns) {
       return_under_way = std::move(callback);
     } else {
       callback(delivery);
@@ -52,6 +54,7 @@ struct PlainSource final : LeaseSource {
   }
 
   bool is_silent = false;
+  bool keeps_returns = false;  // until the test calls back
   std::optional<DrawFailure> failure;
   Delivery delivery = Delivery::kHeard;  // of returns
   Instant now = kFleetStart;
@@ -63,7 +66,8 @@ struct PlainSource final : LeaseSource {
   std::int64_t wanted = 0;             // by the last draw
   const engine::Rule* rule = nullptr;  // of it
   std::int64_t returned = 0;
-  int words = 0;  // returns, also of nothing
+  int words = 0;          // returns, also of nothing
+  std::int64_t said = 0;  // to be held, by the last of them
 };
 
 struct PlainLeases : ::testing::Test {
@@ -343,7 +347,7 @@ TEST_F(PlainLeases, ThatHaveEndedGoBackThoughNoTickHasSeenThemEnd) {
 
 TEST_F(PlainLeases, ThatEndAnswerThoseWhoWaitThoughNobodyHeardTheReturn) {
   fill(0, kFleetStart);
-  source.is_silent = true;
+  source.is_silent = source.keeps_returns = true;
   leases.surrender({0, 1 << 16}, kFleetStart, [] {});
   take(0, kFleetStart);
   leases.end(kFleetStart);
@@ -373,6 +377,16 @@ TEST_F(PlainLeases, ThatNobodyHoldsKeepNobodyWaitingWhoNeedsThemInRedis) {
   bool is_asked = false;
   leases.surrender({0, 1 << 16}, kFleetStart, [&] { is_asked = true; });
   EXPECT_TRUE(is_asked);
+}
+
+TEST_F(PlainLeases, AreInTheRecordThoughSomebodyWhoWasToUseThemWasRefused) {
+  fill(0, kFleetStart);
+  source.is_silent = true;
+  source.state = {(kFleetStart + 60ms).ns / kNsPerUs, 0};  // nothing is left
+  take(0, kFleetStart, 35);
+  source.refuse();
+  ASSERT_EQ(verdicts.back(), Verdict::kDenied);
+  EXPECT_EQ(source.said, 30);
 }
 
 // Once half of its length is over, Redis is told what is left of a lease.

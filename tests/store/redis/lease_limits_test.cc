@@ -232,6 +232,26 @@ TEST(LeasedLimits, ThatRefuseLeaveOtherLimitsAsTheyWere) {
   EXPECT_EQ(peeked->verdict, Verdict::kDenied);
 }
 
+TEST(LeasedLimits, AreToldWholeToWhoeverPeeks) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), hundred_a_day(), clock, patient());
+  const int used = warm_up(server);
+  EXPECT_EQ(server.peek(kCall)->outcomes()[0].remaining, 100 - used);
+}
+
+TEST(LeasedLimits, AreNeverMoreThanThereCanBeToWhoeverPeeks) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(),
+                      leased(engine::BucketSpec{.amount = 100, .period = 1s, .burst = 100}, 40),
+                      clock, patient());
+  warm_up(server);
+  clock.advance(10s);  // Redis has all of it again
+  const engine::Cost costs[] = {{"requests", 60}};
+  EXPECT_EQ(server.peek({.attributes = kAcme, .costs = costs})->outcomes()[0].remaining, 100);
+}
+
 TEST(LeasedLimits, AreLeftAsTheyWereByAStrictOneThatRefuses) {
   RedisServer redis;
   testing::ManualClock clock(kStart);

@@ -179,6 +179,8 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
       // There was less than wanted: asking again at once brings nothing.
       if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
       serve(entry, drawn, asked, work);
+      // It counted on those who waited to use what they were refused in the end.
+      if (entry.lease.held(now) > entry.told) entry.must_say = true;
     }
     if (std::holds_alternative<Drawn>(answer) || entry.is_awaited()) talk(entry, now, work);
   }

@@ -32,8 +32,7 @@ std::optional<engine::SharedOutcome> Leases::Entry::refusal(Instant now, std::in
                                                             std::int64_t held) const {
   const std::int64_t most = engine::capacity(rule->shape);
   if (cost > most) {
-    const std::int64_t left = std::min(most, saturate(Wide{held} + heard.left));
-    return engine::SharedOutcome{{Verdict::kNever, kForever, cost - most}, left, left};
+    return engine::SharedOutcome{{Verdict::kNever, kForever, cost - most}, left(held), left(held)};
   }
   if (!heard.is_known || now >= heard.here + hear_again(terms())) return std::nullopt;
   const Instant at = then(now);
@@ -44,16 +43,19 @@ std::optional<engine::SharedOutcome> Leases::Entry::refusal(Instant now, std::in
   const SharedCheck all = judge(rule->shape, heard.state, at, cost);
   if (engine::is_log(rule->shape) && (!heard.is_refused || cost != heard.cost)) return std::nullopt;
   if (all.check.earliest <= at) return std::nullopt;
-  const std::int64_t left = std::min(most, saturate(Wide{held} + missing.before));
+  const std::int64_t before = std::min(most, saturate(Wide{held} + missing.before));
   return engine::SharedOutcome{
-      {Verdict::kDenied, here(all.check.earliest), missing.check.shortfall}, left, left};
+      {Verdict::kDenied, here(all.check.earliest), missing.check.shortfall}, before, before};
+}
+
+std::int64_t Leases::Entry::left(std::int64_t held) const {
+  return std::min(engine::capacity(rule->shape), saturate(Wide{held} + heard.left));
 }
 
 engine::SharedOutcome Leases::Entry::allowed(Instant now, std::int64_t cost,
                                              std::int64_t held_before) const {
-  const std::int64_t left =
-      std::min(engine::capacity(rule->shape), saturate(Wide{held_before} + heard.left));
-  return {{Verdict::kAllowed, now, 0}, left, left - cost};
+  const std::int64_t before = left(held_before);
+  return {{Verdict::kAllowed, now, 0}, before, before - cost};
 }
 
 void Leases::Entry::add_batch(LeaseUnits units, const std::string& of) {

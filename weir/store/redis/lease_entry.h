@@ -103,6 +103,8 @@ struct Leases::Entry {
   std::optional<engine::SharedOutcome> refusal(Instant now, std::int64_t cost,
                                                std::int64_t held) const;
   engine::SharedOutcome allowed(Instant now, std::int64_t cost, std::int64_t held_before) const;
+  // With `held` units here and what Redis had left when last asked.
+  std::int64_t left(std::int64_t held) const;
   // The time of Redis at `now`, or a little earlier, in whole microseconds.
   Instant then(Instant now) const;
   Instant here(Instant of_redis) const;

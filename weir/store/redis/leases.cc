@@ -208,6 +208,13 @@ std::int64_t Leases::held(engine::Print print, Instant now) {
   return found == shard.entries.end() ? 0 : found->second.lease.held(now);
 }
 
+std::int64_t Leases::left(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  return found == shard.entries.end() ? 0 : found->second.left(found->second.lease.held(now));
+}
+
 void Leases::surrender(engine::Print print, Instant now, std::function<void()> then) {
   Work work;
   {

@@ -82,6 +82,8 @@ class Leases {
   void put_back(engine::Print print, LeaseUnits units, Instant now);
 
   std::int64_t held(engine::Print print, Instant now);
+  // What is held and what Redis had left when last asked.
+  std::int64_t left(engine::Print print, Instant now);
   // Gives everything back that is held for a key, or about to be. `then` is called when the return
   // has been sent: what it sends over the same connection is heard after it.
   void surrender(engine::Print print, Instant now, std::function<void()> then);

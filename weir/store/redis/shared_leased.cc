@@ -124,8 +124,9 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
   if (is_covered) {
     SharedAnswer said;
     said.now = ask.now;
-    for (const std::int64_t units : held) {
-      said.outcomes.push_back({{Verdict::kAllowed, ask.now, 0}, units, units});
+    for (const SharedItem& item : ask.items) {
+      const std::int64_t left = leases_.left(item.print, ask.now);
+      said.outcomes.push_back({{Verdict::kAllowed, ask.now, 0}, left, left - item.cost});
     }
     return callback(std::move(said));
   }
@@ -134,13 +135,15 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
   }
   SharedAsk rest = ask;
   rest.items = items;
-  decide_in_redis(
-      rest, [held = std::move(held), callback = std::move(callback)](Result<SharedAnswer> said) {
-        for (std::size_t i = 0; said && i < held.size(); ++i) {
-          said->outcomes[i].before = saturate(Wide{said->outcomes[i].before} + held[i]);
-        }
-        callback(std::move(said));
-      });
+  decide_in_redis(rest, [items, held = std::move(held),
+                         callback = std::move(callback)](Result<SharedAnswer> said) {
+    for (std::size_t i = 0; said && i < held.size(); ++i) {
+      std::int64_t& before = said->outcomes[i].before;
+      if (held[i] == 0) continue;
+      before = std::min(engine::capacity(items[i].rule->shape), saturate(Wide{before} + held[i]));
+    }
+    callback(std::move(said));
+  });
 }
 
 // What was taken from leases is used, or goes back into them.
