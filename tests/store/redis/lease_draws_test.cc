@@ -255,24 +255,22 @@ TEST_F(PlainLeases, ThatCouldNotBeReturnedInTimeAreGivenUp) {
   EXPECT_EQ(leases.counts(kFleetStart)[0].expired, static_cast<std::uint64_t>(held));
 }
 
-// Its last draw is under way while the lease ends here. Redis, which was stopped, takes it at the
-// instant at which the lease has ended there, or a moment before.
-TEST_F(PlainLeases, AreNotReturnedIfRedisHasTakenThemBackBefore) {
+// A draw is under way while the lease ends here. Redis, which was stopped, takes it at the instant
+// at which the lease has ended there, or a moment before.
+TEST_F(PlainLeases, GoOnUnlessRedisHasTakenThemBack) {
   const Instant lapsed = kFleetStart + record_length(rules->rules()[0].shared->lease.value());
   for (const std::uint64_t key : {0, 1}) {
     source.is_silent = false;
     fill(key, kFleetStart);
-    const std::int64_t held = leases.held({key, 1 << 16}, kFleetStart);
     source.is_silent = true;
-    source.returned = 0;
     leases.tick(kFleetStart + 31min);
     leases.tick(kFleetStart + 1h);
-    ASSERT_TRUE(source.under_way);
+    EXPECT_EQ(leases.held({key, 1 << 16}, kFleetStart + 1h), 0);
     source.now = key == 0 ? lapsed - 1us : lapsed;
     source.answer(0);
-    EXPECT_EQ(source.returned, key == 0 ? held : 0);
-    leases.tick(kFleetStart + 4h);  // nobody needs it any more
-    leases.tick(kFleetStart + 5h);
+    EXPECT_EQ(leases.held({key, 1 << 16}, lapsed), key == 0 ? 30 : 0);
+    EXPECT_EQ(source.returned, 0);
+    leases.start_anew({key, 1 << 16}, leases.withdraw({key, 1 << 16}).units);
   }
 }
 

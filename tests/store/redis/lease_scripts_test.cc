@@ -124,6 +124,13 @@ TEST_F(LeaseScripts, KeepWhatAServerHoldsUntilItsLeaseEnds) {
   EXPECT_EQ(used(), 15);
 }
 
+TEST_F(LeaseScripts, LeaveTheRecordAsALaterMessageSaidIt) {
+  draw({.now = kNow, .units = 10, .word = 2});
+  draw({.now = kNow, .units = 5, .word = 1});
+  EXPECT_EQ(used(), 15);
+  EXPECT_EQ(parts_in_record(), 1u);
+}
+
 TEST_F(LeaseScripts, TakeAReturnUntilTheEndAndNoLonger) {
   draw({.now = kNow, .units = 10});
   const std::int64_t end = kNow + kLength;

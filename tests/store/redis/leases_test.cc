@@ -36,6 +36,10 @@ std::int64_t live(SimulatedFleet& fleet, int steps) {
         if (fleet.pick(0, 3) == 0) fleet.lose_data();
         break;
       case 3:
+        if (fleet.pick(0, 9) > 0) break;
+        fleet.stop_redis(Duration{fleet.pick(1, 400) * 1'000'000});  // a lease lapses in 200 ms
+        out_of_touch += static_cast<std::int64_t>(fleet.size());
+        break;
       case 4:
         demand[number] = fleet.pick(0, 5);
         break;
@@ -109,11 +113,11 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
     const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
     EXPECT_LE(total(fleet.admissions()),
               60 + passed_ms + came_back(fleet, kFleetStart, fleet.now()));
-    EXPECT_GT(fleet.admissions().size(), 100u);
+    EXPECT_GT(fleet.admissions().size(), 50u);
     refusals += fleet.refusals();
   }
   EXPECT_GT(refusals, 1000u);
-  EXPECT_GT(lapsed, 1000);
+  EXPECT_GT(lapsed, 500);
 }
 
 TEST(Leases, AdmitNoMoreInAWindowThanItHasAndWhatLapses) {
@@ -160,7 +164,7 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
                            came_back(fleet, admission.at - 300ms, admission.at))
           << "round " << round;
     }
-    EXPECT_GT(admissions.size(), 100u);
+    EXPECT_GT(admissions.size(), 50u);
   }
 }
 
@@ -245,7 +249,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
                               ? 100'000'000 + static_cast<std::int64_t>(seeds() % 200'000'000)
                               : 400'000'000};
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
-    SCOPED_TRACE("round " + std::to_string(round));
+    SCOPED_TRACE("round " + std::to_string(round) + ", meter " + std::to_string(meter.index()));
     SimulatedFleet fleet(leased(meter, most, length), servers, seeds(), answers);
     fleet.keep_ticking();
     for (int step = 0; step < 300; ++step) {
@@ -270,9 +274,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
     EXPECT_EQ(came_back(fleet, kFleetStart, fleet.now()), 0);
     EXPECT_LE(total(fleet.admissions()), 100);
     // Of a draw that is answered late, what those who waited would have used counts as used.
-    if (answers == Answers::kAllInTime) {
-      EXPECT_EQ(total(fleet.admissions()), 100) << "lost for good";
-    }
+    EXPECT_EQ(total(fleet.admissions()) + fleet.awaited_in_vain(), 100) << "lost for good";
   }
 }
 

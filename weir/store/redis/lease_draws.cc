@@ -86,7 +86,8 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
                 .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
                 .wanted = draw.amounts.front(),
                 .awaited = awaited,
-                .ahead = ahead};
+                .ahead = ahead,
+                .waiters = entry.waiters.size()};
   draw.draw = {.rules = entry.rules,
                .rule = entry.rule,
                .key = entry.key,
@@ -148,8 +149,8 @@ void Leases::finish_return(engine::Print print, const LeaseReturn& sent, Instant
       if (delivery == Delivery::kUnsure) entry.doubt(returned, sent_at);
       if (delivery == Delivery::kUnsent) entry.unsay(sent);
     }
-    // What was not heard is said again at a tick.
-    if (delivery == Delivery::kHeard || entry.is_awaited()) talk(entry, sent_at, work);
+    // What was not sent is said again at a tick.
+    if (delivery != Delivery::kUnsent || entry.is_awaited()) talk(entry, sent_at, work);
   }
   run(work, sent_at);
 }
@@ -165,8 +166,10 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
     Entry& entry = shard.entries.at(print);
     entry.is_talking = false;
     entry.under_way = 0;
+    bool is_sent = true;
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
-      if (failure->may_have_run) entry.doubt(asked.ahead, now);
+      is_sent = failure->may_have_run;
+      if (is_sent) entry.doubt(asked.ahead, now);
       entry.quiet_until = now + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
         work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
@@ -182,7 +185,7 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
       // It counted on those who waited to use what they were refused in the end.
       if (entry.lease.held(now) > entry.told) entry.must_say = true;
     }
-    if (std::holds_alternative<Drawn>(answer) || entry.is_awaited()) talk(entry, now, work);
+    if (is_sent || entry.is_awaited()) talk(entry, now, work);
   }
   run(work, now);
 }
@@ -228,8 +231,11 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
   entry.epoch = drawn.epoch;
   entry.add_batch({drawn.units, drawn.stamp_us}, drawn.epoch);
   std::int64_t units = drawn.units;
-  bool is_first = true;
+  const std::int64_t reserved = entry.reserved();  // without what goes out now
+  std::size_t place = 0;
   while (!entry.waiters.empty()) {
+    // Who came after it was sent is not decided by Redis: the window may be over.
+    if (place >= asked.waiters && now >= entry.lease.end()) break;
     Entry::Waiter& waiter = entry.waiters.front();
     const std::int64_t held = saturate(Wide{entry.lease.held(now)} + units);
     LeaseSaid said;
@@ -245,22 +251,18 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
       break;  // the limit has changed, so this refusal is of yesterday
     } else if (const auto refused = entry.refusal(now, waiter.cost, held)) {
       said.outcome = *refused;
-    } else if (is_first && drawn.is_refused) {
+    } else if (place == 0 && drawn.is_refused) {
       said.outcome = {{Verdict::kDenied, kForever, waiter.cost - held}, held, held};
     } else {
       break;
     }
-    is_first = false;
+    ++place;
     work.answers.push_back({std::move(waiter.callback), std::move(said)});
     entry.waiters.pop_front();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // Nothing is left that has no room, unless what was held has ended meanwhile.
-  const std::int64_t spare = entry.lease.add(units);
-  const std::int64_t room = entry.terms().most - entry.lease.held(now) - entry.reserved();
-  const std::int64_t back = std::clamp<std::int64_t>(room, 0, spare);
-  entry.back += back;
-  entry.give_up(spare - back);
+  // All of it has room, unless somebody was refused who counted on what was held.
+  entry.give_up(entry.lease.add(units, reserved));
   if (!is_ending_) return;
   entry.back += entry.lease.empty();
   entry.must_say = entry.told > 0;

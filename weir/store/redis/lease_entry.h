@@ -35,6 +35,7 @@ struct Leases::Asked {
   std::int64_t wanted = 0;   // the largest amount
   std::int64_t awaited = 0;  // of it, by those who wait
   std::int64_t ahead = 0;    // of it, to be held
+  std::size_t waiters = 0;   // who waited
 };
 
 // Answers to give and messages to send once the lock is released.

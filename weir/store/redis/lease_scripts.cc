@@ -161,10 +161,13 @@ else
   if chosen == 0 then y = freed_at(value, at, c, held + told - b) end
 end
 local own = lease_of(leases, id) or {id = id, word = 0, parts = ''}
-if word > own.word then own.word, own.parts = word, beside end
-if chosen > 0 then
-  local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
-  if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. own.parts end
+-- Who has spoken since has given up on this draw, and said what it holds without it.
+if word > own.word then
+  own.word, own.parts = word, beside
+  if chosen > 0 then
+    local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
+    if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. beside end
+  end
 end
 if own.parts ~= '' then
   if not own.ends then leases[#leases + 1] = own end

@@ -284,7 +284,9 @@ void Leases::tick(Instant now) {
       const std::scoped_lock lock(shard.lock);
       for (auto at = shard.entries.begin(); at != shard.entries.end();) {
         Entry& entry = at->second;
-        const Lease::Tidied tidied = entry.lease.tidy(now);
+        // A draw under way may prolong it yet, and those who wait for that count on it.
+        const bool may_go_on = entry.is_talking && now >= entry.lease.end();
+        const Lease::Tidied tidied = may_go_on ? Lease::Tidied{} : entry.lease.tidy(now);
         entry.back += tidied.expired + tidied.surplus;
         if (now >= entry.unsure_until) entry.unsure = 0;
         if (now - entry.heard.here >= record_length(entry.terms())) entry.lapse();
