@@ -187,6 +187,14 @@ class SimulatedFleet {
   // Units of draws that came too late for those who waited for them.
   std::int64_t awaited_in_vain() const { return awaited_in_vain_; }
   std::uint64_t refusals() const { return refusals_; }
+  // Units that servers could not give back.
+  std::int64_t given_up() const {
+    std::uint64_t units = 0;
+    for (const auto& server : everybody_) {
+      for (const LeaseCounts& counts : server->leases->counts(now_)) units += counts.expired;
+    }
+    return static_cast<std::int64_t>(units);
+  }
 
   std::int64_t pick(std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);

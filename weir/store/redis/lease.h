@@ -70,6 +70,10 @@ class Lease {
     return units - fits;
   }
 
+  // How many more may be held, though it may have ended, beside `reserved` others.
+  std::int64_t room(std::int64_t reserved) const noexcept {
+    return std::max<std::int64_t>(0, terms_.most - held_ - reserved);
+  }
   // As many units as are worth holding.
   std::int64_t target() const noexcept {
     const std::int64_t used = std::max(used_, used_before_);
@@ -92,10 +96,6 @@ class Lease {
   Tidied tidy(Instant now) noexcept;
 
  private:
-  std::int64_t room(std::int64_t reserved) const noexcept {
-    return std::max<std::int64_t>(0, terms_.most - held_ - reserved);
-  }
-
   engine::LeaseSpec terms_;
   std::int64_t held_ = 0;
   Instant end_{};                 // from then on nothing is held

@@ -149,8 +149,10 @@ void Leases::Entry::lapse() {
 
 void Leases::Entry::doubt(std::int64_t units, Instant now) {
   told = std::max(told, said);
+  // Those who waited were to use what is held, and have not: it takes room.
+  units = std::min(units, lease.room(reserved()));
   if (units == 0) return;
-  unsure = std::min(terms().most, saturate(Wide{unsure} + units));
+  unsure += units;
   unsure_until = now + record_length(terms());
 }
 
