@@ -11,8 +11,9 @@
 //   lease.add(10);                          // with ten more
 //   const Tidied tidied = lease.tidy(now);  // now and then: what to give back
 //
-// A lease never holds more than `most`, and gives nothing out at or after its end: `now` is
-// compared before each unit, so a process that was stopped meanwhile wakes up with none.
+// A lease never holds more than `most`, and gives nothing out at or after its end: `now`, which is
+// read once for requests that arrive together, is compared before each unit, so a process that was
+// stopped meanwhile wakes up with none.
 //
 // Thread safety: none; whoever has the lease has a lock.
 
