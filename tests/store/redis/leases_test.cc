@@ -84,6 +84,7 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
+  std::size_t admitted = 0;
   std::uint64_t refusals = 0;
   std::int64_t lapsed = 0;
   for (int round = 0; round < 60; ++round) {
@@ -113,9 +114,10 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
     const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
     EXPECT_LE(total(fleet.admissions()),
               60 + passed_ms + came_back(fleet, kFleetStart, fleet.now()));
-    EXPECT_GT(fleet.admissions().size(), 50u);
+    admitted += fleet.admissions().size();
     refusals += fleet.refusals();
   }
+  EXPECT_GT(admitted, 6000u);
   EXPECT_GT(refusals, 1000u);
   EXPECT_GT(lapsed, 500);
 }
@@ -147,6 +149,7 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
+  std::size_t admitted = 0;
   for (int round = 0; round < 40; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
@@ -164,8 +167,9 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
                            came_back(fleet, admission.at - 300ms, admission.at))
           << "round " << round;
     }
-    EXPECT_GT(admissions.size(), 50u);
+    admitted += admissions.size();
   }
+  EXPECT_GT(admitted, 4000u);
 }
 
 // The example of docs/design/shared.md.

@@ -188,7 +188,7 @@ void SharedLimits::beat() {
                       if (!answer.ok()) {
                         const Failure& failure = answer.failure();
                         if (is_outage(failure.kind)) return note_failure(failure);
-                        count_failure(failure.kind);
+                        if (failure.kind == FailureKind::kForeign) count_failure(failure.kind);
                         return tell_beat(failure.message);
                       }
                       tell_beat({});
