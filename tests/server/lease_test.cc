@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <mutex>
 #include <thread>
 
+#include "tests/server/admissions.h"
 #include "tests/server/http_client.h"
 #include "tests/server/shared_support.h"
 #include "tests/server/support.h"
@@ -125,11 +124,6 @@ struct LeasingFleet : ServerTest {
   static constexpr double kMost = 10;
   static constexpr std::size_t kClientsEach = 3;
 
-  struct Admission {
-    SteadyTime asked;
-    SteadyTime told;
-  };
-
   ~LeasingFleet() override { end(); }
 
   void launch_all(std::size_t count, std::string_view bucket, std::string_view lease) {
@@ -148,7 +142,7 @@ struct LeasingFleet : ServerTest {
 
   void begin(std::size_t count) {
     launch_all(count, "{ rate: 200/s, burst: 50 }", "{ most: 10, length: 500ms }");
-    begun = std::chrono::steady_clock::now();
+    admissions.begin();
     for (std::size_t i = 0; i < count * kClientsEach; ++i) {
       clients.emplace_back([this, to = i % count] { saturate_one(to); });
     }
@@ -181,23 +175,17 @@ struct LeasingFleet : ServerTest {
         const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
         if (got.empty()) break;
         if (count_of(got, "allowed") == 0) continue;
-        const std::scoped_lock lock(admissions_lock);
-        admissions.push_back({asked, std::chrono::steady_clock::now()});
+        admissions.add(asked);
       }
       std::this_thread::sleep_for(10ms);
     }
   }
 
-  std::size_t admitted() {
-    const std::scoped_lock lock(admissions_lock);
-    return admissions.size();
-  }
-
   // The fleet decides normally: as much passes as refills in a quarter of a second.
   void expect_normal(std::string_view after) {
     const SteadyTime begin = std::chrono::steady_clock::now();
-    const std::size_t before = admitted();
-    EXPECT_TRUE(in_time([&] { return admitted() >= before + 50; })) << "after " << after;
+    const std::size_t before = admissions.size();
+    EXPECT_TRUE(in_time([&] { return admissions.size() >= before + 50; })) << "after " << after;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     RecordProperty(std::string("seconds after ") + std::string(after),
                    std::to_string(took.count()));
@@ -220,26 +208,10 @@ struct LeasingFleet : ServerTest {
   // In any interval no more than burst + rate * time + what all servers may hold and what may have
   // lapsed; from the beginning, when nothing was held, without what they hold.
   void expect_bound() {
-    const auto seconds = [&](SteadyTime at) {
-      return std::chrono::duration<double>(at - begun).count();
-    };
-    std::sort(admissions.begin(), admissions.end(),
-              [](const Admission& a, const Admission& b) { return a.told < b.told; });
-    const double end = seconds(std::chrono::steady_clock::now());
-    EXPECT_LE(static_cast<double>(admissions.size()),
-              kBurst + kRate * end + may_have_come_back(begun, std::chrono::steady_clock::now()));
     const double held = kMost * static_cast<double>(servers.size());
-    for (double from = 0; from < end; from += 0.05) {
-      double count = 0;
-      const SteadyTime begin = begun + std::chrono::microseconds(std::llround(from * 1e6));
-      for (const Admission& admission : admissions) {
-        if (seconds(admission.asked) < from) continue;
-        ++count;
-        ASSERT_LE(count, kBurst + kRate * (seconds(admission.told) - from) + held +
-                             may_have_come_back(begin, admission.told))
-            << "from " << from << " s to " << seconds(admission.told) << " s";
-      }
-    }
+    admissions.expect_within(kBurst, kRate, [&](SteadyTime from, SteadyTime until) {
+      return may_have_come_back(from, until) + (from == admissions.begun() ? 0 : held);
+    });
   }
 
   static constexpr double kSlowness = kSanitized ? 10 : 1;
@@ -249,9 +221,7 @@ struct LeasingFleet : ServerTest {
   std::vector<std::unique_ptr<Process>> servers;
   std::vector<std::thread> clients;
   std::atomic<bool> is_over{false};
-  std::mutex admissions_lock;
-  std::vector<Admission> admissions;
-  SteadyTime begun;
+  Admissions admissions;
   struct Lapse {
     SteadyTime from;
     SteadyTime until;

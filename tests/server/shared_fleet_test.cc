@@ -1,7 +1,7 @@
 // Processes that share limits in one Redis, while they, or Redis, die, stop or become slow.
 //
-// Admissions are counted by the clients: never more than burst + rate * time. After each fault
-// every server that runs decides normally again, by an answer of Redis, within two seconds.
+// Admissions are counted by the clients: in no interval more than burst + rate * time. After each
+// fault every server that runs decides normally again, by an answer of Redis, within two seconds.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/server/admissions.h"
 #include "tests/server/shared_support.h"
 #include "tests/server/support.h"
 #include "tests/support/delaying_proxy.h"
@@ -55,23 +56,25 @@ struct Fleet : ServerTest {
   bool decides(int number) {
     Client client("unix:" + socket(number));
     if (!client.is_connected()) return false;
-    const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
-    const std::size_t admitted = count_of(got, "allowed");
-    allowed += static_cast<long>(admitted);
-    return admitted == 1 || count_of(got, "denied") == 1;
+    const std::string got = ask(client);
+    return count_of(got, "allowed") == 1 || count_of(got, "denied") == 1;
+  }
+  std::string ask(Client& client) {
+    const auto asked = Admissions::Clock::now();
+    std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
+    if (count_of(got, "allowed") == 1) admissions.add(asked);
+    return got;
   }
 
   // Clients that ask without pause, until stop_load().
   void start_load() {
-    begin = std::chrono::steady_clock::now();
+    admissions.begin();
     for (int i = 0; i < 2 * size(); ++i) {
       clients.emplace_back([this, at = socket(i % size())] {
         while (!is_over) {
           Client client("unix:" + at);
           while (!is_over && client.is_connected()) {
-            const std::string got = client.ask_until("WEIR.ACQUIRE\r\nPING\r\n", "+PONG\r\n");
-            allowed += static_cast<long>(count_of(got, "allowed"));
-            if (got.empty()) break;
+            if (ask(client).empty()) break;
           }
           std::this_thread::sleep_for(10ms);
         }
@@ -81,12 +84,11 @@ struct Fleet : ServerTest {
   void stop_load() {
     is_over = true;
     for (std::thread& client : clients) client.join();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    EXPECT_LE(static_cast<double>(allowed), kBurst + kRate * took.count());
+    admissions.expect_within(kBurst, kRate, [](auto, auto) { return 0.0; });
   }
-  bool admits(long more) {
-    const long before = allowed;
-    return in_time([&] { return allowed >= before + more; });
+  bool admits(std::size_t more) {
+    const std::size_t before = admissions.size();
+    return in_time([&] { return admissions.size() >= before + more; });
   }
 
   // From now until all of these decide.
@@ -103,15 +105,13 @@ struct Fleet : ServerTest {
   std::vector<std::unique_ptr<Process>> servers;
   std::vector<std::thread> clients;
   std::atomic<bool> is_over{false};
-  std::atomic<long> allowed{0};
-  std::chrono::steady_clock::time_point begin;
+  Admissions admissions;
 };
 
 // The fleet under load, before and after a fault.
 struct FleetOf : Fleet {
   void run(int count, const std::function<void()>& fault, std::vector<int> left = {}) {
     start_fleet(count, url.empty() ? redis.url() : url);
-    allowed = 0;
     start_load();
     EXPECT_TRUE(admits(100));
     fault();

@@ -105,8 +105,9 @@ constexpr std::array kRows = {
     MetricRow{"weir_shared_decisions_total", "counter", "result",
               "Decisions asked of Redis: answered, or failed, by a timeout or an error."},
     MetricRow{"weir_shared_failures_total", "counter", "kind",
-              "Decisions that Redis did not make, by what was wrong: timed-out, disconnected, "
-              "loading, out-of-memory, refused-user, foreign-value, script and so on."},
+              "Decisions that Redis did not make, and heartbeats that met a foreign value, by what "
+              "was wrong: timed-out, disconnected, loading, out-of-memory, refused-user, "
+              "foreign-value, script and so on."},
     MetricRow{"weir_shared_policy_total", "counter", "",
               "Decisions that outage policies made, or refused to make, instead of Redis."},
     MetricRow{"weir_shared_out", "gauge", "", "Whether Redis counts as out of reach: 1 or 0."},
@@ -118,8 +119,8 @@ constexpr std::array kRows = {
               "Units of limits with a lease that this server holds."},
     MetricRow{
         "weir_lease_units_total", "counter", "limit, what",
-        "Units drawn ahead, of these returned unused, and expired: too late for anybody, such as "
-        "those of a window that is over."},
+        "Units drawn ahead, of these returned unused as Redis has heard, and expired: too late for "
+        "anybody, such as those of a window that is over."},
     MetricRow{"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
     MetricRow{"weir_pool_jobs_total", "counter", "outcome",
               "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "

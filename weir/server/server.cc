@@ -189,14 +189,16 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     impl.redis_loop = std::make_unique<store::redis::Loop>();
     impl.shared = std::make_unique<store::redis::SharedLimits>(
         *impl.redis_loop,
-        store::redis::SharedOptions{.address = redis.address,
-                                    .name = redis.name,
-                                    .timeout = redis.timeout,
-                                    .connections = redis.connections,
-                                    .on_turn =
-                                        [&impl](std::string_view why) {
-                                          if (!impl.leaves_redis) impl.say_turn("redis", why);
-                                        }},
+        store::redis::SharedOptions{
+            .address = redis.address,
+            .name = redis.name,
+            .timeout = redis.timeout,
+            .connections = redis.connections,
+            .on_turn =
+                [&impl](std::string_view why) {
+                  if (!impl.leaves_redis) impl.say_turn("redis", why);
+                },
+            .on_beat = [&impl](std::string_view why) { impl.say_turn("heartbeats", why); }},
         clock);
     impl.engine->set_shared_store(impl.shared.get());
   }

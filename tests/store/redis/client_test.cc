@@ -172,6 +172,22 @@ TEST_F(RedisClient, RefusesWhatIsBeyondItsBound) {
   EXPECT_EQ(answers.wait(kRequestsMax + 1).size(), kRequestsMax + 1);
 }
 
+// Their replies may come yet, so they are kept.
+TEST_F(RedisClient, CountsWhatHasTimedOutAmongWhatIsInFlight) {
+  const auto client = this->client();
+  ask(*client, {"PING"});
+  redis_.pause();
+  Answers answers;
+  const std::vector<std::string_view> words = {"PING"};
+  for (std::size_t i = 0; i < kRequestsMax; ++i) {
+    client->send(words, answers.take(), {.timeout = 1ms});
+  }
+  answers.wait(kRequestsMax);
+  EXPECT_EQ(ask(*client, {"PING"}).kind, FailureKind::kTooMany);
+  redis_.resume();
+  EXPECT_TRUE(becomes([&] { return ask(*client, {"PING"}).ok; }));
+}
+
 TEST_F(RedisClient, AnswersWhateverIsInFlightWhenItCloses) {
   auto client = this->client();
   ask(*client, {"PING"});

@@ -19,6 +19,16 @@ namespace weir::store::redis {
 
 constexpr Instant kFleetStart{1'800'000'000'000'000'000};
 
+inline engine::LimitSpec leased(engine::MeterSpec meter, std::int64_t most,
+                                Duration length = std::chrono::milliseconds{100}) {
+  return {.name = "calls",
+          .meter = std::move(meter),
+          .shared = engine::SharedSpec{engine::Outage::kDeny, engine::LeaseSpec{most, length}}};
+}
+
+constexpr engine::BucketSpec kBucket{
+    .amount = 1000, .period = std::chrono::seconds{1}, .burst = 60};
+
 // One limit with one key. Requires a bucket whose units take whole microseconds.
 class SimulatedRedis {
  public:
@@ -33,7 +43,7 @@ class SimulatedRedis {
 
   Drawn draw(const void* server, const LeaseDraw& asked, const std::vector<std::int64_t>& amounts,
              Instant now) {
-    const bool has_lapsed = end_leases(now, server);
+    end_leases(now);
     Drawn drawn;
     drawn.now = now;
     drawn.is_refused = true;
@@ -57,10 +67,10 @@ class SimulatedRedis {
     if (asked.word > held.word) {
       held.word = asked.word;
       held.parts = asked.kept;
-      if (has_lapsed || asked.epoch != epoch()) held.parts.clear();
-    }
-    if (drawn.units > asked.awaited) {
-      held.parts.push_back({drawn.units - asked.awaited, drawn.stamp_us});
+      if (now >= asked.until || asked.epoch != epoch()) held.parts.clear();
+      if (drawn.units > asked.awaited) {
+        held.parts.push_back({drawn.units - asked.awaited, drawn.stamp_us});
+      }
     }
     if (held.ends == Instant{} && held.parts.empty()) {
       leases_.erase(server);
@@ -71,7 +81,7 @@ class SimulatedRedis {
   }
 
   void give_back(const void* server, const LeaseReturn& back, Instant now) {
-    end_leases(now, server);
+    end_leases(now);
     if (back.epoch != epoch() || now >= back.until) return;
     for (const LeaseUnits& part : back.units) give_back(part, now);
     const auto found = leases_.find(server);
@@ -106,9 +116,7 @@ class SimulatedRedis {
   void give_back(const LeaseUnits& part, Instant now) {
     engine::give_back(shape_, words_, blocks_, now, Instant{part.stamp_us * kNsPerUs}, part.units);
   }
-  // Says whether something of `server` went back.
-  bool end_leases(Instant now, const void* server) {
-    bool is_own = false;
+  void end_leases(Instant now) {
     for (auto at = leases_.begin(); at != leases_.end();) {
       if (now < at->second.ends) {
         ++at;
@@ -119,13 +127,9 @@ class SimulatedRedis {
         give_back(part, now);
         lapse.units += part.units;
       }
-      if (lapse.units > 0) {
-        lapses_.push_back(lapse);
-        is_own = is_own || at->first == server;
-      }
+      if (lapse.units > 0) lapses_.push_back(lapse);
       at = leases_.erase(at);
     }
-    return is_own;
   }
   std::string epoch() const { return std::to_string(losses_); }
   SharedState state(Instant now, std::int64_t cost) const {
@@ -157,7 +161,8 @@ struct Admission {
   std::int64_t units;
 };
 
-// Whether some draws are answered late or never.
+// Whether some messages are answered late, or are lost: not sent, not heard, not answered, or heard
+// when their server does not count on it any more.
 enum class Answers : std::uint8_t { kSomeLost, kSomeLate, kAllInTime };
 
 class SimulatedFleet {
@@ -179,7 +184,17 @@ class SimulatedFleet {
   const std::vector<Admission>& admissions() const { return admissions_; }
   const std::vector<SimulatedRedis::Lapse>& lapses() const { return redis_.lapses(); }
   std::int64_t lost_answers() const { return lost_answers_; }
+  // Units of draws that came too late for those who waited for them.
+  std::int64_t awaited_in_vain() const { return awaited_in_vain_; }
   std::uint64_t refusals() const { return refusals_; }
+  // Units that servers could not give back.
+  std::int64_t given_up() const {
+    std::uint64_t units = 0;
+    for (const auto& server : everybody_) {
+      for (const LeaseCounts& counts : server->leases->counts(now_)) units += counts.expired;
+    }
+    return static_cast<std::int64_t>(units);
+  }
 
   std::int64_t pick(std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
@@ -213,11 +228,12 @@ class SimulatedFleet {
       return note(outcome, cost, now_);
     }
     const engine::SharedItem full{&rule(), {}, cost, 1, kPrint};
+    const Instant asked_at = now_;
     server->leases->take(full, rules_, server->local(now_), [=, this](const LeaseSaid& said) {
       if (said.failure) return;
       if (said.outcome.check.allowed()) server->leases->spend(kPrint, cost);
-      // An answer of Redis is decided when Redis decided it.
-      note(said.outcome, cost, decided_at_ == Instant{} ? now_ : decided_at_);
+      // An answer of Redis is decided when Redis decided it, unless somebody came after that.
+      note(said.outcome, cost, decided_at_ == Instant{} ? now_ : std::max(asked_at, decided_at_));
     });
   }
   // A request that is refused elsewhere, by somebody who takes a while.
@@ -235,7 +251,7 @@ class SimulatedFleet {
   // As a hold does.
   void surrender(std::size_t number) {
     if (now_ < servers_[number]->wakes_at) return;
-    servers_[number]->leases->surrender(kPrint, servers_[number]->local(now_));
+    servers_[number]->leases->surrender(kPrint, servers_[number]->local(now_), [] {});
   }
   void tick(std::size_t number) {
     if (now_ >= servers_[number]->wakes_at)
@@ -251,6 +267,8 @@ class SimulatedFleet {
   }
   void stop(std::size_t number, Duration span) { servers_[number]->wakes_at = now_ + span; }
   void lose_data() { redis_.lose(now_); }
+  // Redis hears everything later that it is sent from now on.
+  void stop_redis(Duration span) { redis_wakes_at_ = now_ + span; }
   std::int64_t held(std::size_t number) {
     return servers_[number]->leases->held(kPrint, servers_[number]->local(now_));
   }
@@ -259,6 +277,9 @@ class SimulatedFleet {
   static constexpr engine::Print kPrint{1, 1 << 16};
   static constexpr Duration kTimeout = std::chrono::milliseconds{20};
 
+  // Of a message.
+  enum class Fate : std::uint8_t { kHeard, kUnsent, kUnheard, kUnanswered, kLate };
+
   struct Server final : LeaseSource {
     explicit Server(SimulatedFleet& of, Duration clock_ahead) : fleet(of), ahead(clock_ahead) {
       leases = std::make_unique<Leases>(*this, "weir:");
@@ -266,40 +287,41 @@ class SimulatedFleet {
     Instant local(Instant at) const { return at + ahead; }
 
     void draw(const LeaseDraw& draw, DrawCallback callback) override {
+      const Fate fate = fleet.next_fate();
+      const DrawFailure failure{
+          true, {ErrorCode::kUnavailable, "no answer"}, fate != Fate::kUnsent};
+      if (fate == Fate::kUnsent) return callback(failure);
       const std::vector<std::int64_t> amounts(draw.amounts.begin(), draw.amounts.end());
       const auto is_over = std::make_shared<bool>(false);
-      const bool is_slow = fleet.answers_ == Answers::kSomeLate && fleet.pick(0, 9) == 0;
-      const Duration delay{is_slow ? fleet.pick(0, 60'000) * kNsPerUs : 0};
-      fleet.send(
-          [=, this, self = weak, asked = draw] {
-            // Redis executes what a server asked that has crashed since.
-            const Drawn drawn = fleet.redis_.draw(this, asked, amounts, fleet.now_);
-            if (fleet.answers_ == Answers::kSomeLost && fleet.pick(0, 49) == 0) {
-              ++fleet.lost_answers_;
-              return;
-            }
-            fleet.deliver(self, [=, this, heard = drawn]() mutable {
-              heard.here = local(fleet.now_);
-              if (std::exchange(*is_over, true)) return asked.late(heard);
-              fleet.decided_at_ = heard.now;
-              callback(heard);
-              fleet.decided_at_ = {};
-            });
-          },
-          delay);
-      fleet.deliver(
-          weak,
-          [=] {
-            if (std::exchange(*is_over, true)) return;
-            callback(DrawFailure{true, {ErrorCode::kUnavailable, "no answer"}});
-          },
-          kTimeout);
+      fleet.send(fate, [=, this, self = weak, asked = draw] {
+        // Redis executes what a server asked that has crashed since.
+        const Drawn drawn = fleet.redis_.draw(this, asked, amounts, fleet.now_);
+        if (fate == Fate::kUnanswered) return;
+        fleet.deliver(self, [=, this, heard = drawn]() mutable {
+          heard.here = local(fleet.now_);
+          if (std::exchange(*is_over, true)) {
+            fleet.awaited_in_vain_ += std::min(heard.units, asked.awaited);
+            return asked.late(heard);
+          }
+          fleet.decided_at_ = heard.now;
+          callback(heard);
+          fleet.decided_at_ = {};
+        });
+      });
+      fleet.time_out(weak, is_over, [=] { callback(failure); });
     }
     void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
-      fleet.send([=, this, self = weak] {
+      const Fate fate = fleet.next_fate();
+      if (fate == Fate::kUnsent) return callback(Delivery::kUnsent);
+      const auto is_over = std::make_shared<bool>(false);
+      fleet.send(fate, [=, this, self = weak] {
         fleet.redis_.give_back(this, units, fleet.now_);
-        fleet.deliver(self, [=] { callback(true); });
+        if (fate == Fate::kUnanswered) return;
+        fleet.deliver(self, [=] {
+          if (!std::exchange(*is_over, true)) callback(Delivery::kHeard);
+        });
       });
+      fleet.time_out(weak, is_over, [=] { callback(Delivery::kUnsure); });
     }
 
     SimulatedFleet& fleet;
@@ -325,18 +347,43 @@ class SimulatedFleet {
     everybody_.push_back(server);
     return server;
   }
-  void send(std::function<void()> act, Duration delay = {}) {
-    messages_.push({now_ + delay + Duration{pick(0, 3'000) * kNsPerUs}, number_++, std::move(act)});
+  Fate next_fate() {
+    if (answers_ == Answers::kSomeLate) return pick(0, 9) == 0 ? Fate::kLate : Fate::kHeard;
+    if (answers_ == Answers::kAllInTime || pick(0, 19) != 0) return Fate::kHeard;
+    return static_cast<Fate>(pick(1, 4));
+  }
+  void send(Fate fate, std::function<void()> act) {
+    if (fate == Fate::kUnheard) return;
+    // Late ones still come before a lease lapses for it, lost ones maybe after.
+    const std::int64_t late_us = answers_ == Answers::kSomeLate ? 40'000 : 400'000;
+    const Duration delay{fate == Fate::kLate ? pick(0, late_us) * kNsPerUs : 0};
+    hear(now_ + delay + Duration{pick(0, 3'000) * kNsPerUs}, std::move(act));
+  }
+  void hear(Instant at, std::function<void()> act) {
+    messages_.push({at, number_++, [this, act = std::move(act)] {
+                      if (now_ < redis_wakes_at_) return hear(redis_wakes_at_, act);
+                      act();
+                    }});
+  }
+  void time_out(const std::weak_ptr<Server>& to, const std::shared_ptr<bool>& is_over,
+                std::function<void()> fail) {
+    deliver(
+        to,
+        [this, is_over, fail = std::move(fail)] {
+          if (std::exchange(*is_over, true)) return;
+          ++lost_answers_;
+          fail();
+        },
+        kTimeout);
   }
   void deliver(const std::weak_ptr<Server>& to, std::function<void()> act, Duration delay = {}) {
-    const Instant at = now_ + delay + Duration{pick(0, 3'000) * kNsPerUs};
+    deliver_at(now_ + delay + Duration{pick(0, 3'000) * kNsPerUs}, to, std::move(act));
+  }
+  void deliver_at(Instant at, const std::weak_ptr<Server>& to, std::function<void()> act) {
     messages_.push({at, number_++, [this, to, act = std::move(act)] {
                       const auto server = to.lock();
                       if (server == nullptr || server->is_dead) return;
-                      if (now_ < server->wakes_at) {
-                        messages_.push({server->wakes_at, number_++, act});
-                        return;
-                      }
+                      if (now_ < server->wakes_at) return deliver_at(server->wakes_at, to, act);
                       act();
                     }});
   }
@@ -355,7 +402,9 @@ class SimulatedFleet {
   Instant now_ = kFleetStart;
   Instant decided_at_{};  // while an answer of Redis is heard
   std::uint64_t number_ = 0;
-  std::int64_t lost_answers_ = 0;
+  Instant redis_wakes_at_{};
+  std::int64_t lost_answers_ = 0;  // or late
+  std::int64_t awaited_in_vain_ = 0;
   std::uint64_t refusals_ = 0;
   std::vector<Admission> admissions_;
   std::vector<std::shared_ptr<Server>> everybody_;  // those that crashed, too

@@ -12,14 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-engine::LimitSpec leased(engine::MeterSpec meter, std::int64_t most, Duration length = 100ms) {
-  return {.name = "calls",
-          .meter = std::move(meter),
-          .shared = engine::SharedSpec{engine::Outage::kDeny, engine::LeaseSpec{most, length}}};
-}
-
-constexpr engine::BucketSpec kBucket{.amount = 1000, .period = 1s, .burst = 60};
-
 // Servers ask in bursts, of one or several units, crash, stop and wake, and Redis loses its
 // data, for `steps` steps.
 // Returns how many leases may have lapsed: each server that was killed or stopped had one, and one
@@ -44,6 +36,10 @@ std::int64_t live(SimulatedFleet& fleet, int steps) {
         if (fleet.pick(0, 3) == 0) fleet.lose_data();
         break;
       case 3:
+        if (fleet.pick(0, 9) > 0) break;
+        fleet.stop_redis(Duration{fleet.pick(1, 400) * 1'000'000});  // a lease lapses in 200 ms
+        out_of_touch += static_cast<std::int64_t>(fleet.size());
+        break;
       case 4:
         demand[number] = fleet.pick(0, 5);
         break;
@@ -88,6 +84,7 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
+  std::size_t admitted = 0;
   std::uint64_t refusals = 0;
   std::int64_t lapsed = 0;
   for (int round = 0; round < 60; ++round) {
@@ -117,11 +114,12 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
     const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
     EXPECT_LE(total(fleet.admissions()),
               60 + passed_ms + came_back(fleet, kFleetStart, fleet.now()));
-    EXPECT_GT(fleet.admissions().size(), 100u);
+    admitted += fleet.admissions().size();
     refusals += fleet.refusals();
   }
+  EXPECT_GT(admitted, 6000u);
   EXPECT_GT(refusals, 1000u);
-  EXPECT_GT(lapsed, 1000);
+  EXPECT_GT(lapsed, 500);
 }
 
 TEST(Leases, AdmitNoMoreInAWindowThanItHasAndWhatLapses) {
@@ -151,6 +149,7 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
+  std::size_t admitted = 0;
   for (int round = 0; round < 40; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
@@ -168,8 +167,9 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
                            came_back(fleet, admission.at - 300ms, admission.at))
           << "round " << round;
     }
-    EXPECT_GT(admissions.size(), 100u);
+    admitted += admissions.size();
   }
+  EXPECT_GT(admitted, 4000u);
 }
 
 // The example of docs/design/shared.md.
@@ -253,7 +253,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
                               ? 100'000'000 + static_cast<std::int64_t>(seeds() % 200'000'000)
                               : 400'000'000};
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
-    SCOPED_TRACE("round " + std::to_string(round));
+    SCOPED_TRACE("round " + std::to_string(round) + ", meter " + std::to_string(meter.index()));
     SimulatedFleet fleet(leased(meter, most, length), servers, seeds(), answers);
     fleet.keep_ticking();
     for (int step = 0; step < 300; ++step) {
@@ -265,8 +265,6 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
       if (seeds() % 100 == 0) fleet.end_and_start(number);
       fleet.pass(10ms);
     }
-    EXPECT_EQ(came_back(fleet, kFleetStart, fleet.now()), 0);
-    EXPECT_LE(total(fleet.admissions()), 100);
     // What nobody asks for any more goes back: whoever comes last gets the rest.
     fleet.pass(2s);
     for (std::size_t i = 0; i < servers; ++i) fleet.end_and_start(i);
@@ -275,12 +273,17 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
       fleet.ask(0, 1);
       fleet.pass(100ms);
     }
-    EXPECT_EQ(came_back(fleet, kFleetStart, fleet.now()), 0);
-    EXPECT_LE(total(fleet.admissions()), 100);
-    // Of a draw that is answered late, what those who waited would have used counts as used.
+    const std::int64_t lapsed = came_back(fleet, kFleetStart, fleet.now());
+    const std::int64_t allowed = total(fleet.admissions());
     if (answers == Answers::kAllInTime) {
-      EXPECT_EQ(total(fleet.admissions()), 100) << "lost for good";
+      EXPECT_EQ(allowed, 100);
+      EXPECT_EQ(lapsed, 0);
     }
+    // Of a draw that is answered late, what those who waited would have used counts as used, and
+    // what has no room any more is given up. A message that is overtaken may bring a lease back.
+    EXPECT_LE(lapsed, most * fleet.lost_answers());
+    EXPECT_LE(allowed, 100 + lapsed);
+    EXPECT_EQ(allowed + fleet.awaited_in_vain() + fleet.given_up(), 100 + lapsed) << "lost";
   }
 }
 
@@ -329,124 +332,6 @@ TEST(Leases, OfAServerThatWasStoppedAreOverWhenItWakes) {
   fleet.pass(99ms);
   fleet.pass(1ms);
   EXPECT_EQ(fleet.held(0), 0);
-}
-
-// Gives whatever is asked for, or does not answer before it is told to.
-struct PlainSource final : LeaseSource {
-  void draw(const LeaseDraw& draw, DrawCallback callback) override {
-    under_way = std::move(callback);
-    if (!is_silent) answer(draw.amounts.front());
-  }
-  void answer(std::int64_t units) {
-    Drawn drawn;
-    drawn.units = units;
-    drawn.now = drawn.here = now;
-    drawn.stamp_us = stamp_us;
-    std::exchange(under_way, {})(drawn);
-  }
-  void give_back(const LeaseReturn& units, Instant, ReturnCallback callback) override {
-    for (const LeaseUnits& part : units.units) returned += part.units;
-    callback(true);
-  }
-
-  bool is_silent = false;
-  Instant now = kFleetStart;
-  std::int64_t stamp_us = 0;
-  DrawCallback under_way;
-  std::int64_t returned = 0;
-};
-
-struct PlainLeases : ::testing::Test {
-  // Keys of one shard.
-  void take(std::uint64_t key, Instant now) {
-    const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, engine::Print{key, 1 << 16}};
-    leases.take(item, rules, now, [=, this](const LeaseSaid& said) {
-      ++answers;
-      if (!said.failure) leases.spend(engine::Print{key, 1 << 16}, 1);
-      if (said.failure) failures.push_back(said.failure->error.message);
-    });
-  }
-
-  std::shared_ptr<const engine::RuleSet> rules =
-      *engine::compile({.limits = {leased(kBucket, 30, 1h)}});
-  PlainSource source;
-  Leases leases{source, "weir:"};
-  std::size_t answers = 0;
-  std::vector<std::string> failures;
-};
-
-TEST_F(PlainLeases, TheLeaseLongestUnusedMakesRoom) {
-  constexpr std::size_t kKeys = kLeasesMax / kLeaseShards;
-  for (int i = 0; i < 3; ++i) take(0, kFleetStart);
-  const std::int64_t held = leases.held({0, 1 << 16}, kFleetStart);
-  ASSERT_GT(held, 0);
-  for (std::uint64_t key = 1; key < kKeys; ++key) take(key, kFleetStart + 1ms);
-  EXPECT_EQ(leases.held({0, 1 << 16}, kFleetStart), held);
-  EXPECT_EQ(source.returned, 0);
-  take(kKeys, kFleetStart + 2ms);
-  EXPECT_EQ(leases.held({0, 1 << 16}, kFleetStart), 0);
-  EXPECT_EQ(source.returned, held);
-  EXPECT_EQ(answers, kKeys + 3);
-  EXPECT_TRUE(failures.empty());
-}
-
-// A request takes units of one window and is refused elsewhere in the next one, for which others
-// were drawn meanwhile.
-TEST(LeasesOfAWindow, TakeNothingBackFromTheWindowBefore) {
-  const auto rules = *engine::compile({.limits = {leased(engine::WindowSpec{100, 1s}, 30, 1h)}});
-  const engine::Print print{7, 1 << 16};
-  const engine::SharedItem item{&rules->rules()[0], {}, 1, 1, print};
-  PlainSource source;
-  Leases leases(source, "weir:");
-  const auto take = [&](Instant now) {
-    source.now = now;
-    source.stamp_us = now.ns / 1'000'000'000 * 1'000'000;
-    LeaseSaid got;
-    leases.take(item, rules, now, [&](const LeaseSaid& said) { got = said; });
-    EXPECT_TRUE(got.outcome.check.allowed());
-    return LeaseUnits{1, got.stamp_us};
-  };
-  LeaseUnits taken;
-  for (int i = 0; i < 5; ++i) {
-    leases.spend(print, taken.units);
-    taken = take(kFleetStart);
-  }
-  const std::int64_t held = leases.held(print, kFleetStart);
-  ASSERT_GT(held, 1);
-  leases.put_back(print, taken, kFleetStart);
-  EXPECT_EQ(leases.held(print, kFleetStart), held + 1);
-
-  const LeaseUnits withdrawn = leases.withdraw(print);
-  EXPECT_EQ(withdrawn.units, held + 1);
-  const Instant next = kFleetStart + 1s;
-  take(next);
-  const std::int64_t held_next = leases.held(print, next);
-  leases.put_back(print, taken, next);
-  leases.put_back(print, withdrawn, next);
-  EXPECT_EQ(leases.held(print, next), held_next);
-  EXPECT_EQ(source.returned, 0);
-  EXPECT_EQ(leases.counts(next)[0].expired, static_cast<std::uint64_t>(held + 2));
-}
-
-TEST_F(PlainLeases, WhatADrawBringsAfterTheEndGoesBack) {
-  source.is_silent = true;
-  take(0, kFleetStart);
-  leases.end(kFleetStart);
-  source.answer(10);
-  EXPECT_EQ(answers, 1u);
-  EXPECT_EQ(source.returned, 9);
-  leases.tick(kFleetStart + 1s);
-  EXPECT_FALSE(source.under_way) << "draws after the end";
-}
-
-TEST_F(PlainLeases, OneWhoWaitsTooManyIsToldSo) {
-  source.is_silent = true;
-  for (std::size_t i = 0; i < kLeaseWaitersMax; ++i) take(0, kFleetStart);
-  EXPECT_EQ(answers, 0u);
-  take(0, kFleetStart);
-  ASSERT_EQ(failures.size(), 1u);
-  EXPECT_EQ(failures[0],
-            "limit 'calls': 65536 requests wait for leases, as many as one server has; ask again");
 }
 
 }  // namespace

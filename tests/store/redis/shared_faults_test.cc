@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <thread>
 
 #include "tests/store/redis/shared_support.h"
@@ -55,6 +56,32 @@ struct Asker {
   testing::ManualClock here;
   SharedEngine server;
 };
+
+TEST(SharedHeartbeats, TellOnceThatTheirKeyIsSomebodyElses) {
+  RedisServer redis;
+  ASSERT_EQ(redis.ask("SET weir:1:{weir}:servers hello"), "+OK");
+  SystemClock clock;
+  std::mutex lock;
+  std::vector<std::string> told;
+  SharedOptions options{.timeout = 10s};
+  options.on_beat = [&](std::string_view why) {
+    const std::scoped_lock held(lock);
+    told.emplace_back(why);
+  };
+  SharedEngine server(redis.url(), ten_for_all(Outage::kDeny), clock, std::move(options), true);
+  const auto failed = [&] {
+    return server.limits().counts().failed_by[static_cast<std::size_t>(FailureKind::kForeign)];
+  };
+  ASSERT_TRUE(eventually([&] { return failed() >= 2; }));
+  ASSERT_EQ(redis.ask("DEL weir:1:{weir}:servers"), ":1");
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock held(lock);
+    return told.size() == 2;
+  }));
+  const std::scoped_lock held(lock);
+  EXPECT_THAT(told[0], HasSubstr("FOREIGN weir:1:{weir}:servers"));
+  EXPECT_EQ(told[1], "");
+}
 
 // A fault of which Redis tells by an error reply, to the greeting or to a script.
 struct Told {

@@ -17,6 +17,12 @@ namespace {
 
 using SteadyInstant = std::chrono::steady_clock::time_point;
 
+struct CountDown {
+  void operator()(std::atomic<std::size_t>* count) const {
+    count->fetch_sub(1, std::memory_order_relaxed);
+  }
+};
+
 struct Request {
   std::string bytes;
   AnswerCallback done;  // empty once answered, and for requests of our own
@@ -25,6 +31,8 @@ struct Request {
   SteadyInstant deadline;
   bool is_sent = false;  // and no reply has come to say that it did not run
   bool is_second_try = false;
+  // Answered or not, it takes memory as long as its reply may come. None: a request of our own.
+  std::unique_ptr<std::atomic<std::size_t>, CountDown> counted;
 };
 using RequestRef = std::shared_ptr<Request>;
 
@@ -69,6 +77,7 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
 
   Loop& loop_;
   ClientOptions options_;
+  std::atomic<std::size_t> requests_{0};  // there are; they go before it does
   std::shared_ptr<Link> link_;
   Timer expiry_;
   SteadyInstant armed_for_ = SteadyInstant::max();
@@ -82,7 +91,6 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   bool is_closed_ = false;
 
   std::atomic<bool> is_up_{false};
-  std::atomic<std::size_t> unanswered_{0};
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> replies_{0};
   std::atomic<std::uint64_t> timed_out_{0};
@@ -99,7 +107,8 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
 void add_one(std::atomic<std::uint64_t>& count) { count.fetch_add(1, std::memory_order_relaxed); }
 
 void Core::submit(RequestRef request) {
-  if (unanswered_.fetch_add(1, std::memory_order_relaxed) >= kRequestsMax) {
+  request->counted.reset(&requests_);
+  if (requests_.fetch_add(1, std::memory_order_relaxed) >= kRequestsMax) {
     return fail(*request, FailureKind::kTooMany,
                 fmt::format("Redis at {}: {} requests are in flight already",
                             describe(options_.address), kRequestsMax),
@@ -170,7 +179,6 @@ void Core::send_waiting() {
 }
 
 void Core::answer(Request& request, const Answer& answer) {
-  unanswered_.fetch_sub(1, std::memory_order_relaxed);
   std::exchange(request.done, nullptr)(answer);
 }
 

@@ -46,7 +46,7 @@
 
 namespace weir::store::redis {
 
-constexpr std::size_t kRequestsMax = 65536;  // in flight or waiting, of one client
+constexpr std::size_t kRequestsMax = 65536;  // in flight, timed out or not, or waiting
 constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20;
 constexpr int kVersionLeast = 7;
 

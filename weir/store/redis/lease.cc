@@ -2,20 +2,6 @@
 
 namespace weir::store::redis {
 
-std::int64_t Lease::put_back(Instant now, std::int64_t units, std::int64_t reserved) noexcept {
-  if (now >= end_) return units;
-  const std::int64_t room = std::max<std::int64_t>(0, terms_.most - held_ - reserved);
-  const std::int64_t fits = std::min(units, room);
-  held_ += fits;
-  return units - fits;
-}
-
-std::int64_t Lease::add(std::int64_t units) noexcept {
-  const std::int64_t fits = std::min(units, terms_.most - held_);
-  held_ += fits;
-  return units - fits;
-}
-
 Lease::Tidied Lease::tidy(Instant now) noexcept {
   Tidied tidied;
   tidied.expired = expire(now);

@@ -11,8 +11,9 @@
 //   lease.add(10);                          // with ten more
 //   const Tidied tidied = lease.tidy(now);  // now and then: what to give back
 //
-// A lease never holds more than `most`, and gives nothing out at or after its end: `now` is
-// compared before each unit, so a process that was stopped meanwhile wakes up with none.
+// A lease never holds more than `most`, and gives nothing out at or after its end: `now`, which is
+// read once for requests that arrive together, is compared before each unit, so a process that was
+// stopped meanwhile wakes up with none.
 //
 // Thread safety: none; whoever has the lease has a lock.
 
@@ -54,16 +55,26 @@ class Lease {
 
   // Puts back what was taken and not used, beside `reserved` units that may still be added.
   // Returns what does not fit, or is too late.
-  std::int64_t put_back(Instant now, std::int64_t units, std::int64_t reserved) noexcept;
+  std::int64_t put_back(Instant now, std::int64_t units, std::int64_t reserved) noexcept {
+    return now < end_ ? add(units, reserved) : units;
+  }
 
   // Redis has heard at `sent_at` or later what is held: all of it may be used for another length,
   // before `until`.
   void renew(Instant sent_at, Instant until) noexcept {
     end_ = std::min(sent_at + terms_.length, until);
   }
-  // A draw has brought `units`. Returns what does not fit.
-  std::int64_t add(std::int64_t units) noexcept;
+  // A draw has brought `units`. Returns what does not fit beside `reserved` others.
+  std::int64_t add(std::int64_t units, std::int64_t reserved = 0) noexcept {
+    const std::int64_t fits = std::min(units, room(reserved));
+    held_ += fits;
+    return units - fits;
+  }
 
+  // How many more may be held, though it may have ended, beside `reserved` others.
+  std::int64_t room(std::int64_t reserved) const noexcept {
+    return std::max<std::int64_t>(0, terms_.most - held_ - reserved);
+  }
   // As many units as are worth holding.
   std::int64_t target() const noexcept {
     const std::int64_t used = std::max(used_, used_before_);

@@ -37,20 +37,17 @@ local function give_parts(parts, kind, b, c, d, e, f)
   end
 end
 
--- Takes out the leases that have ended, and says whether something of `id` went back with them. Who
--- let one end without a word has crashed or was out of touch; what it held goes back.
-local function end_leases(leases, id, kind, b, c, d, e, f)
-  local is_own = false
+-- Takes out the leases that have ended. Who let one end without a word has crashed or was out of
+-- touch; what it held goes back.
+local function end_leases(leases, kind, b, c, d, e, f)
   for i = #leases, 1, -1 do
     local lease = leases[i]
     if lease.ends <= now then
       give_parts(lease.parts, kind, b, c, d, e, f)
-      is_own = is_own or lease.id == id and lease.parts ~= ''
       leases.is_changed = true
       table.remove(leases, i)
     end
   end
-  return is_own
 end
 
 local function lease_of(leases, id)
@@ -84,12 +81,11 @@ constexpr std::string_view kDraw = R"lua(
 local key = KEYS[2]
 local kind, _, told, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[5])
 local id, length, beside, amounts = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local word, drawn_from = tonumber(ARGV[10]), ARGV[11]
+local word, drawn_from, till = tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12])
 local leases = read_leases()
--- What has come back, or belongs to other data, is not kept.
-if end_leases(leases, id, kind, b, c, d, e, f) or drawn_from ~= epoch_after:sub(1, 16) then
-  beside = ''
-end
+end_leases(leases, kind, b, c, d, e, f)
+-- What has come back, now or before, or belongs to other data, is not kept.
+if now >= till or drawn_from ~= epoch_after:sub(1, 16) then beside = '' end
 local chosen, x, y, stamp = 0, 0, 0, now
 local AMOUNT = 32
 local count = #amounts / AMOUNT
@@ -165,10 +161,13 @@ else
   if chosen == 0 then y = freed_at(value, at, c, held + told - b) end
 end
 local own = lease_of(leases, id) or {id = id, word = 0, parts = ''}
-if word > own.word then own.word, own.parts = word, beside end
-if chosen > 0 then
-  local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
-  if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. own.parts end
+-- Who has spoken since has given up on this draw, and said what it holds without it.
+if word > own.word then
+  own.word, own.parts = word, beside
+  if chosen > 0 then
+    local units, parts = unpack('>dd', amounts, 17 + (chosen - 1) * AMOUNT)
+    if units > 0 or parts > 0 then own.parts = pack('>I7dd', stamp, units, parts) .. beside end
+  end
 end
 if own.parts ~= '' then
   if not own.ends then leases[#leases + 1] = own end
@@ -187,7 +186,7 @@ lost_at = loss_in(epoch)
 local kind, _, _, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[3])
 local id, held, till, word = ARGV[5], ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local leases = read_leases()
-end_leases(leases, id, kind, b, c, d, e, f)
+end_leases(leases, kind, b, c, d, e, f)
 local is_held = now < till
 if is_held then
   give_parts(ARGV[4], kind, b, c, d, e, f)

@@ -18,7 +18,7 @@ namespace weir::store::redis {
 //         with a cost to be told about, the id of this server, the length of its lease in us,
 //         what it holds beside: instants (7 bytes) and amounts; then each amount to be tried,
 //         and the same without what is used at once; the number of this message; the first 16
-//         bytes of the epoch in which was drawn what it holds
+//         bytes of the epoch in which was drawn what it holds; from when on it counts as taken back
 //   reply  which amount it was, from 1, or 0: none; now; the epoch if it is not as last seen, else
 //         ''; the state afterwards, two numbers as decide_script() says, a log's for the cost to be
 //         told about; under which instant it was charged

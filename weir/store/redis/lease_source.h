@@ -42,6 +42,7 @@ struct LeaseDraw {
   std::int64_t awaited = 0;               // of what is drawn, by those who wait
   std::string epoch{};                    // which data those were drawn from
   std::uint64_t word = 0;                 // which message this is: later ones know better
+  Instant until{};                        // of the source: from then on it has taken `kept` back
   Instant now{};
   // For an answer that comes when the draw counts as failed already.
   std::function<void(const Drawn&)> late{};
@@ -60,6 +61,7 @@ struct Drawn {
 struct DrawFailure {
   bool is_outage = false;  // the outage policy decides
   Error error;
+  bool may_have_run = false;  // or may yet; false: the source never hears of it
 };
 
 using DrawCallback = std::function<void(const std::variant<Drawn, DrawFailure>&)>;
@@ -77,8 +79,14 @@ struct LeaseReturn {
   Instant until{};
 };
 
-// Whether the source has heard it; if not, it may do so yet.
-using ReturnCallback = std::function<void(bool is_heard)>;
+// What became of a message.
+enum class Delivery : std::uint8_t {
+  kHeard,
+  kUnsure,  // no answer: the source may have heard it, or may do so yet
+  kUnsent,  // the source never hears of it
+};
+
+using ReturnCallback = std::function<void(Delivery)>;
 
 class LeaseSource {
  public:

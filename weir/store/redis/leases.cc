@@ -54,9 +54,7 @@ Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
   if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
     outcome = entry.allowed(now, item.cost, held);
     stamp_us = entry.stamp_us;
-    if (entry.lease.is_low(now) && !entry.is_talking && now >= entry.quiet_until) {
-      start_draw(entry, now, work);
-    }
+    if (!entry.is_talking && entry.is_low(now)) start_draw(entry, now, work);
     return Took::kTaken;
   }
   const auto refused = entry.refusal(now, item.cost, held);
@@ -74,7 +72,7 @@ bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
     const Took took = take_one(items[i], now, outcomes[i], stamps_us[i], work);
     if (took == Took::kTaken) continue;
     for (std::size_t j = 0; j < i; ++j) {
-      put_back(items[j].print, {items[j].cost, stamps_us[j]}, now);
+      put_back(items[j].print, {items[j].cost, stamps_us[j]}, 0, now);
     }
     // What the others would have said is not known.
     is_decided = took == Took::kRefused && items.size() == 1;
@@ -98,6 +96,29 @@ bool Leases::make_room(Shard& shard, Instant now, Work& work) {
   return true;
 }
 
+// What was drawn of the limit as it was goes back, and whoever waits goes on waiting.
+void Leases::change_over(Entry& entry, Instant now, Work& work) {
+  const Entry::Next next = *std::exchange(entry.next, std::nullopt);
+  if (entry.rule->shape == next.rule->shape && entry.rule->shared == next.rule->shared) {
+    entry.rule = next.rule;
+    entry.rules = next.rules;
+    return;
+  }
+  entry.leave(now, work);
+  Entry fresh(entry.print, *next.rule, next.rules, next.key, *entry.sums, *this);
+  fresh.touched = entry.touched;
+  for (Entry::Waiter& waiter : entry.waiters) {
+    if (const auto refused = fresh.refusal(now, waiter.cost, 0)) {
+      work.answers.push_back({std::move(waiter.callback), {*refused, 0, {}}});
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      fresh.waiters.push_back(std::move(waiter));
+    }
+  }
+  fresh.followers = std::move(entry.followers);
+  entry = std::move(fresh);
+}
+
 Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
                                  const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
                                  Work& work) {
@@ -105,17 +126,10 @@ Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
   if (found != shard.entries.end()) {
     Entry& entry = found->second;
     entry.touched = now;
-    if (entry.rule == item.rule || entry.is_talking) return &entry;
-    const bool is_same =
-        entry.rule->shape == item.rule->shape && entry.rule->shared == item.rule->shared;
-    if (is_same) {
-      entry.rule = item.rule;
-      entry.rules = rules;
-      return &entry;
-    }
-    // The limit has changed: what was drawn of it as it was goes back.
-    entry.leave(now, work);
-    shard.entries.erase(found);
+    if (entry.rule == item.rule) return &entry;
+    entry.next = {item.rule, rules, limit_key(prefix_, item)};
+    if (!entry.is_talking) change_over(entry, now, work);
+    return &entry;
   }
   if (!make_room(shard, now, work)) return nullptr;
   found = shard.entries
@@ -143,7 +157,8 @@ void Leases::take(const engine::SharedItem& item,
       entry->out += item.cost;
       work.answers.push_back(
           {std::move(callback), {entry->allowed(now, item.cost, held), entry->stamp_us, {}}});
-    } else if (const auto refused = entry->refusal(now, item.cost, held)) {
+    } else if (const auto refused =
+                   entry->next ? std::nullopt : entry->refusal(now, item.cost, held)) {
       work.answers.push_back({std::move(callback), {*refused, 0, {}}});
     } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
       waiters_.fetch_sub(1, std::memory_order_relaxed);
@@ -159,6 +174,10 @@ void Leases::take(const engine::SharedItem& item,
 }
 
 void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
+  put_back(print, units, units.units, now);
+}
+
+void Leases::put_back(engine::Print print, LeaseUnits units, std::int64_t out, Instant now) {
   Work work;
   {
     Shard& shard = shard_of(print);
@@ -166,7 +185,7 @@ void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
     const auto found = shard.entries.find(print);
     if (found == shard.entries.end()) return;  // made room: it counts as used
     Entry& entry = found->second;
-    entry.settle_out(units.units);
+    entry.settle_out(out);
     if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
     entry.back +=
         is_ending_ ? units.units : entry.lease.put_back(now, units.units, entry.reserved());
@@ -189,15 +208,28 @@ std::int64_t Leases::held(engine::Print print, Instant now) {
   return found == shard.entries.end() ? 0 : found->second.lease.held(now);
 }
 
-void Leases::surrender(engine::Print print, Instant now) {
+std::int64_t Leases::left(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  return found == shard.entries.end() ? 0 : found->second.left(found->second.lease.held(now));
+}
+
+void Leases::surrender(engine::Print print, Instant now, std::function<void()> then) {
   Work work;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
-    if (found == shard.entries.end()) return;
-    found->second.back += found->second.lease.empty();
-    talk(found->second, now, work);
+    if (found == shard.entries.end()) {
+      work.followers.push_back(std::move(then));
+    } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      work.followers.push_back(std::move(then));  // does without
+    } else {
+      found->second.followers.push_back(std::move(then));
+      talk(found->second, now, work);
+    }
   }
   run(work, now);
 }
@@ -252,11 +284,13 @@ void Leases::tick(Instant now) {
       const std::scoped_lock lock(shard.lock);
       for (auto at = shard.entries.begin(); at != shard.entries.end();) {
         Entry& entry = at->second;
-        const Lease::Tidied tidied = entry.lease.tidy(now);
+        // A draw under way may prolong it yet, and those who wait for that count on it.
+        const bool may_go_on = entry.is_talking && now >= entry.lease.end();
+        const Lease::Tidied tidied = may_go_on ? Lease::Tidied{} : entry.lease.tidy(now);
         entry.back += tidied.expired + tidied.surplus;
         if (now >= entry.unsure_until) entry.unsure = 0;
-        const bool is_wanted =
-            tidied.is_old || (entry.lease.is_low(now) && now >= entry.quiet_until);
+        if (now - entry.heard.here >= record_length(entry.terms())) entry.lapse();
+        const bool is_wanted = tidied.is_old || entry.is_low(now);
         if (is_wanted && !entry.is_talking && !is_ending_) start_draw(entry, now, work);
         // Used units would come back if Redis thought of them as held when the lease ends.
         const Duration half = entry.terms().length / 2;

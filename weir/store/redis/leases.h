@@ -60,8 +60,8 @@ struct LeaseCounts {
   std::string limit;
   std::int64_t held = 0;  // now
   std::uint64_t drawn = 0;
-  std::uint64_t returned = 0;
-  std::uint64_t expired = 0;  // past the end of their lease
+  std::uint64_t returned = 0;  // as the source has heard
+  std::uint64_t expired = 0;   // past the end of their lease
 };
 
 class Leases {
@@ -82,8 +82,11 @@ class Leases {
   void put_back(engine::Print print, LeaseUnits units, Instant now);
 
   std::int64_t held(engine::Print print, Instant now);
-  // Gives everything back that is held for a key.
-  void surrender(engine::Print print, Instant now);
+  // What is held and what Redis had left when last asked.
+  std::int64_t left(engine::Print print, Instant now);
+  // Gives everything back that is held for a key, or about to be. `then` is called when the return
+  // has been sent: what it sends over the same connection is heard after it.
+  void surrender(engine::Print print, Instant now, std::function<void()> then);
   // Takes everything out that is held for a key. put_back() undoes it; start_anew() lets it go
   // for good, with all that was heard of the key.
   LeaseUnits withdraw(engine::Print print);
@@ -103,28 +106,30 @@ class Leases {
   struct Entry;
   struct Shard;
   struct Sums;
-  struct Work;  // to be done without a lock
+  struct Asked;  // by a draw
+  struct Work;   // to be done without a lock
   enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
 
+  // Puts units back into a lease, of which so many are known to be out.
+  void put_back(engine::Print print, LeaseUnits units, std::int64_t out, Instant now);
   Shard& shard_of(engine::Print print) noexcept;
   // The stamp is set if units are taken.
   Took take_one(const engine::LeasedItem& item, Instant now, engine::SharedOutcome& outcome,
                 std::int64_t& stamp_us, Work& work);
   Entry* entry_for(Shard& shard, const engine::SharedItem& item,
                    const std::shared_ptr<const engine::RuleSet>& rules, Instant now, Work& work);
+  // Goes on under the rule that is next. Requires that no message is under way.
+  void change_over(Entry& entry, Instant now, Work& work);
   bool make_room(Shard& shard, Instant now, Work& work);
   void start_draw(Entry& entry, Instant now, Work& work);
   // Sends the next message about a key, if there is one to send and none is under way.
   void talk(Entry& entry, Instant now, Work& work);
-  void finish_return(engine::Print print, std::uint64_t word, Instant sent_at, bool is_heard);
-  struct Asked {
-    std::int64_t wanted;
-    std::int64_t awaited;  // of these, by those who wait
-  };
-  void finish_draw(engine::Print print, Instant sent_at, Asked asked,
+  void finish_return(engine::Print print, const LeaseReturn& sent, Instant sent_at,
+                     Delivery delivery);
+  void finish_draw(engine::Print print, const Asked& asked,
                    const std::variant<Drawn, DrawFailure>& answer);
-  void on_late(engine::Print print, const Drawn& drawn);
-  void serve(Entry& entry, const Drawn& drawn, Instant sent_at, Work& work);
+  void on_late(engine::Print print, const Asked& asked, const Drawn& drawn);
+  void serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work);
   void run(Work& work, Instant now);
   Sums& sums_of(const std::string& limit);
 

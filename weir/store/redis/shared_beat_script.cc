@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kBeat = R"lua(
 local time = call('TIME')
 local alive = time[1] * 1000000 + time[2]
-call('ZREMRANGEBYSCORE', KEYS[2], 0, alive)
+if type(try('ZREMRANGEBYSCORE', KEYS[2], 0, alive)) == 'table' then foreign(KEYS[2]) end
 call('ZADD', KEYS[2], alive + tonumber(ARGV[5]), ARGV[2])
 call('PEXPIRE', KEYS[2], 60000)
 local is_known = epoch or seen ~= ''

@@ -40,7 +40,9 @@ bool is_leased(const SharedItem& item) { return item.rule->shared->lease.has_val
 
 // A request on its way: first its leases, then the limits without, then the answer.
 struct SharedLimits::Mixed {
-  SharedAsk ask() const { return {.rules = rules, .items = strict, .now = now}; }
+  SharedAsk ask_strict() const { return {.rules = asked.rules, .items = strict, .now = now()}; }
+  Instant now() const { return asked.now; }
+  const std::shared_ptr<const engine::RuleSet>& rules() const { return asked.rules; }
   bool is_refused() const {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (is_leased(items[i]) && refuses(items[i], said[i].outcome)) return true;
@@ -48,10 +50,9 @@ struct SharedLimits::Mixed {
     return false;
   }
 
-  std::shared_ptr<const engine::RuleSet> rules;
+  SharedAsk asked;  // of the items
   std::vector<SharedItem> items;
   std::vector<SharedItem> strict;  // those without a lease
-  Instant now{};
   engine::SharedCallback callback;
   std::vector<LeaseSaid> said;  // for each item with a lease
   std::atomic<std::size_t> pending{0};
@@ -65,21 +66,12 @@ bool SharedLimits::decide_leased(std::span<const engine::LeasedItem> items, Inst
 void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback callback) {
   start_ticking();
   if (ask.is_peek) return peek_mixed(ask, std::move(callback));
-  if (ask.hold || ask.is_partial) {
-    // Holds are kept in Redis, for any server to end; and what is left there, leases know only
-    // from when they last asked. What is held here goes back before.
-    for (const SharedItem& item : ask.items) {
-      if (!is_leased(item)) continue;
-      take_back_lapsed(item, ask.rules, ask.now);
-      leases_.surrender(item.print, ask.now);
-    }
-    return decide_in_redis(ask, std::move(callback));
-  }
   auto mixed = std::make_shared<Mixed>();
-  mixed->rules = ask.rules;
+  mixed->asked = ask;
   mixed->items.assign(ask.items.begin(), ask.items.end());
-  mixed->now = ask.now;
+  mixed->asked.items = mixed->items;
   mixed->callback = std::move(callback);
+  if (ask.hold || ask.is_partial) return decide_without_leases(mixed);
   mixed->said.resize(mixed->items.size());
   for (const SharedItem& item : mixed->items) {
     if (!is_leased(item)) mixed->strict.push_back(item);
@@ -90,11 +82,29 @@ void SharedLimits::decide_mixed(const SharedAsk& ask, engine::SharedCallback cal
   };
   for (std::size_t i = 0; i < mixed->items.size(); ++i) {
     if (!is_leased(mixed->items[i])) continue;
-    leases_.take(mixed->items[i], mixed->rules, mixed->now,
+    leases_.take(mixed->items[i], mixed->rules(), mixed->now(),
                  [mixed, i, done](const LeaseSaid& said) {
                    mixed->said[i] = said;
                    done();
                  });
+  }
+  done();
+}
+
+// Holds are kept in Redis, for any server to end; and what is left there, leases know only from
+// when they last asked. What is held here goes back before.
+void SharedLimits::decide_without_leases(const std::shared_ptr<Mixed>& mixed) {
+  mixed->pending = 1 + static_cast<std::size_t>(
+                           std::count_if(mixed->items.begin(), mixed->items.end(), is_leased));
+  const auto done = [this, mixed] {
+    if (mixed->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    for (const SharedItem& item : mixed->items) {
+      if (is_leased(item)) take_back_lapsed(item, mixed->rules(), mixed->now());
+    }
+    decide_in_redis(mixed->asked, std::move(mixed->callback));
+  };
+  for (const SharedItem& item : mixed->items) {
+    if (is_leased(item)) leases_.surrender(item.print, mixed->now(), done);
   }
   done();
 }
@@ -114,8 +124,9 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
   if (is_covered) {
     SharedAnswer said;
     said.now = ask.now;
-    for (const std::int64_t units : held) {
-      said.outcomes.push_back({{Verdict::kAllowed, ask.now, 0}, units, units});
+    for (const SharedItem& item : ask.items) {
+      const std::int64_t left = leases_.left(item.print, ask.now);
+      said.outcomes.push_back({{Verdict::kAllowed, ask.now, 0}, left, left - item.cost});
     }
     return callback(std::move(said));
   }
@@ -124,13 +135,15 @@ void SharedLimits::peek_mixed(const SharedAsk& ask, engine::SharedCallback callb
   }
   SharedAsk rest = ask;
   rest.items = items;
-  decide_in_redis(
-      rest, [held = std::move(held), callback = std::move(callback)](Result<SharedAnswer> said) {
-        for (std::size_t i = 0; said && i < held.size(); ++i) {
-          said->outcomes[i].before = saturate(Wide{said->outcomes[i].before} + held[i]);
-        }
-        callback(std::move(said));
-      });
+  decide_in_redis(rest, [items, held = std::move(held),
+                         callback = std::move(callback)](Result<SharedAnswer> said) {
+    for (std::size_t i = 0; said && i < held.size(); ++i) {
+      std::int64_t& before = said->outcomes[i].before;
+      if (held[i] == 0) continue;
+      before = std::min(engine::capacity(items[i].rule->shape), saturate(Wide{before} + held[i]));
+    }
+    callback(std::move(said));
+  });
 }
 
 // What was taken from leases is used, or goes back into them.
@@ -141,7 +154,7 @@ void SharedLimits::settle(const Mixed& mixed, bool is_used) {
     if (is_used) {
       leases_.spend(mixed.items[i].print, mixed.items[i].cost);
     } else {
-      leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now);
+      leases_.put_back(mixed.items[i].print, {mixed.items[i].cost, said.stamp_us}, mixed.now());
     }
   }
 }
@@ -165,7 +178,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
     why = failure->error.message;
   }
   if (!alone.empty()) {
-    const Result<SharedAnswer> decided = by_policy(alone, keys, mixed->now, false, why);
+    const Result<SharedAnswer> decided = by_policy(alone, keys, mixed->now(), false, why);
     if (!decided) {
       settle(*mixed, false);
       return mixed->callback(decided.error());
@@ -179,7 +192,7 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
   const auto answer = [this, mixed, is_refused](Result<SharedAnswer> strict) {
     bool is_charged = strict.ok() && !is_refused;
     SharedAnswer said;
-    said.now = strict ? strict->now : mixed->now;
+    said.now = strict ? strict->now : mixed->now();
     std::size_t place = 0;
     for (std::size_t i = 0; strict && i < mixed->items.size(); ++i) {
       if (!is_leased(mixed->items[i])) {
@@ -190,14 +203,14 @@ void SharedLimits::finish_leases(const std::shared_ptr<Mixed>& mixed) {
       SharedOutcome& outcome = said.outcomes.emplace_back(mixed->said[i].outcome);
       // Told in the time of the store, as the others are.
       Instant& earliest = outcome.check.earliest;
-      if (earliest != kForever) earliest = said.now + (earliest - mixed->now);
+      if (earliest != kForever) earliest = said.now + (earliest - mixed->now());
     }
     settle(*mixed, is_charged);
     if (!strict) return mixed->callback(std::move(strict).error());
     mixed->callback(std::move(said));
   };
-  if (mixed->strict.empty()) return answer(SharedAnswer{mixed->now, {}, false});
-  SharedAsk ask = mixed->ask();
+  if (mixed->strict.empty()) return answer(SharedAnswer{mixed->now(), {}, false});
+  SharedAsk ask = mixed->ask_strict();
   ask.is_peek = is_refused;  // only to tell when all of it fits
   decide_in_redis(ask, answer);
 }
@@ -217,6 +230,7 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   const std::string length = fmt::format("{}", whole_us(record_length(*draw.rule->shared->lease)));
   const std::string kept = held_text(shape, draw.kept);
   const std::string word = fmt::format("{}", draw.word);
+  const std::string until = fmt::format("{}", draw.until.ns / kNsPerUs);
   std::string amounts;
   for (const std::int64_t amount : draw.amounts) {
     append_amount(amounts, shape, amount);
@@ -224,8 +238,8 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
   }
   const std::string record = lease_key(prefix_, draw.key);
   const std::array<std::string_view, 3> keys = {epoch_key_, draw.key, record};
-  const std::array<std::string_view, 11> arguments = {
-      now, "", known.seen, known.fresh, blob, id_, length, kept, amounts, word, draw.epoch};
+  const std::array<std::string_view, 12> arguments = {
+      now, "", known.seen, known.fresh, blob, id_, length, kept, amounts, word, draw.epoch, until};
   const auto late = [this, told = draw.late,
                      amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
                      seen = known.seen](const Answer& answer) {
@@ -240,14 +254,16 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
         if (!answer.ok()) {
           count_failure(answer.failure().kind);
           const Failure& failure = answer.failure();
-          if (!is_outage(failure.kind)) return callback(DrawFailure{false, named(failure)});
+          if (!is_outage(failure.kind))
+            return callback(DrawFailure{false, named(failure), failure.may_have_run});
           note_failure(failure);
-          return callback(DrawFailure{true, {ErrorCode::kUnavailable, failure.message}});
+          return callback(
+              DrawFailure{true, {ErrorCode::kUnavailable, failure.message}, failure.may_have_run});
         }
         answered_.fetch_add(1, std::memory_order_relaxed);
         note_success();
         Result<Drawn> drawn = read_draw(answer.reply(), amounts, seen);
-        if (!drawn) return callback(DrawFailure{false, std::move(drawn).error()});
+        if (!drawn) return callback(DrawFailure{false, std::move(drawn).error(), true});
         callback(std::move(*drawn));
       },
       {.timeout = std::nullopt, .late = late});
@@ -278,7 +294,7 @@ Result<Drawn> SharedLimits::read_draw(const Reply& reply, std::span<const std::i
 }
 
 void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallback callback) {
-  if (breaker_.is_open()) return callback(false);
+  if (breaker_.is_open()) return callback(Delivery::kUnsent);
   const engine::MeterShape& shape = units.rule->shape;
   const std::string at = now_argument();
   std::string blob;
@@ -292,7 +308,10 @@ void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallba
   const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  back,
                                                      id_, kept,        until, word};
   client().call(give_back_, keys, arguments,
-                [callback = std::move(callback)](const Answer& answer) { callback(answer.ok()); });
+                [callback = std::move(callback)](const Answer& answer) {
+                  if (answer.ok()) return callback(Delivery::kHeard);
+                  callback(answer.failure().may_have_run ? Delivery::kUnsure : Delivery::kUnsent);
+                });
 }
 
 void SharedLimits::take_back_lapsed(const SharedItem& item,
@@ -303,7 +322,7 @@ void SharedLimits::take_back_lapsed(const SharedItem& item,
              .rule = item.rule,
              .key = limit_key(prefix_, item),
              .epoch = epoch().seen.substr(0, kEpochIdBytes)},
-            now, [](bool) {});
+            now, [](Delivery) {});
 }
 
 // --- time

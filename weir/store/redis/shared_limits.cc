@@ -186,9 +186,12 @@ void SharedLimits::beat() {
   clients_[0]->call(beat_, keys, arguments,
                     [this, sent_at = clock_.now()](const Answer& answer) {
                       if (!answer.ok()) {
-                        if (is_outage(answer.failure().kind)) note_failure(answer.failure());
-                        return;
+                        const Failure& failure = answer.failure();
+                        if (is_outage(failure.kind)) return note_failure(failure);
+                        if (failure.kind == FailureKind::kForeign) count_failure(failure.kind);
+                        return tell_beat(failure.message);
                       }
+                      tell_beat({});
                       // A Redis that is too slow for decisions is still out of reach.
                       if (clock_.now() - sent_at < options_.timeout) {
                         note_success();
@@ -204,6 +207,11 @@ void SharedLimits::beat() {
                       }
                     },
                     {.timeout = kBeatEvery, .late = {}});
+}
+
+void SharedLimits::tell_beat(std::string_view why) {
+  if (std::exchange(has_bad_beats_, !why.empty()) == has_bad_beats_) return;
+  if (options_.on_beat) options_.on_beat(why);
 }
 
 void SharedLimits::later(Duration span, std::function<void(Instant)> work) {

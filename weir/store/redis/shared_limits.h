@@ -65,6 +65,8 @@ struct SharedOptions {
   // Told each time Redis goes out of reach, and why; each time it is back, empty. From any thread,
   // but one at a time and in order, so it asks nothing of this store.
   std::function<void(std::string_view why)> on_turn{};
+  // The same of heartbeats that fail though Redis is in reach: their key is somebody else's.
+  std::function<void(std::string_view why)> on_beat{};
 };
 
 struct SharedCounts {
@@ -160,6 +162,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   Error failed(const Failure& failure);
 
   void decide_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
+  void decide_without_leases(const std::shared_ptr<Mixed>& mixed);
   void peek_mixed(const engine::SharedAsk& ask, engine::SharedCallback callback);
   void finish_leases(const std::shared_ptr<Mixed>& mixed);
   void settle(const Mixed& mixed, bool is_used);
@@ -178,6 +181,8 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   void note_failure(const Failure& failure);
   void note_success();
   void beat();
+  // Tells how the last beat went; empty: well.
+  void tell_beat(std::string_view why);
 
   Loop& loop_;
   const SharedOptions options_;
@@ -213,6 +218,7 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<Loop*, std::shared_ptr<Attached>> attached_;  // guarded by lock_
   std::unique_ptr<Timer> heart_;
+  bool has_bad_beats_ = false;     // on the loop's thread
   std::unique_ptr<Timer> ticker_;  // of leases
   struct Timers;
   std::shared_ptr<Timers> timers_;  // of later(); on the loop's thread
