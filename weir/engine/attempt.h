@@ -30,16 +30,19 @@ namespace weir::engine {
 class LockedShards {
  public:
   LockedShards(Table& table, const Plan& plan) noexcept {
+    std::size_t count = 0;
     for (const PlanItem& item : plan.limits()) {
       if (item.limit->seat != nullptr) continue;
       Shard& shard = table.shard_of(item.print);
-      if (!shard.try_lock()) {
+      if (!shard.try_lock()) [[unlikely]] {
+        count_ = count;
         unlock();
         lock_in_order(table, plan);
         return;
       }
-      shards_[count_++] = &shard;
+      shards_[count++] = &shard;
     }
+    count_ = count;
   }
   ~LockedShards() { unlock(); }
   LockedShards(const LockedShards&) = delete;

@@ -84,12 +84,18 @@ bool Engine::Impl::deny_unlocked(const Shard& shard, const PlanItem& item,
   if (!Table::read(shard, item.print, words, meta)) return false;
   if ((meta & ~meta::kDirty) != item.limit->row) return false;
   const Instant at = shard.at_least(now);
-  const Taken taken = take_self_contained(item.limit->shape, words, at, item.cost);
-  if (taken.check.allowed()) return false;
-  // The rules may have changed since the plan was made; then the lock decides.
-  if (generation.load(std::memory_order_acquire) != planned_under) return false;
-  report_one(item, taken, decision);
-  return true;
+  const auto end = [&](const Taken& taken) {
+    if (taken.check.allowed()) return false;
+    // The rules may have changed since the plan was made; then the lock decides.
+    if (generation.load(std::memory_order_acquire) != planned_under) return false;
+    report_one(item, taken, decision);
+    return true;
+  };
+  const auto* bucket = std::get_if<meter::BucketShape>(&item.limit->shape);
+  if (bucket != nullptr) [[likely]]
+    return end(take(*bucket, words, at, item.cost));
+  Words of_other = words;  // its address is taken; what a bucket has stays in registers
+  return end(take_other(item.limit->shape, of_other, at, item.cost));
 }
 
 inline bool Engine::Impl::decide_one(const PlanItem& item, std::uint64_t planned_under, Instant now,

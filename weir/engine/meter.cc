@@ -235,7 +235,9 @@ Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
       charged_at = state.begin;
     } else if constexpr (kIsLog<Shape>) {
       charged_at = meter::stamp(s, now);
-      state = meter::charge(s, state, blocks.ring(state.block), now, cost);
+      if (cost == 0) return charged_at;
+      const meter::LogRing ring = blocks.ring(state.block);
+      state = meter::remember(meter::forget(s, state, ring, now), ring, charged_at, cost);
     } else {
       state.in_flight = saturate(Wide{state.in_flight} + cost);
     }

@@ -123,8 +123,10 @@ std::uint32_t runs_needed(const LogShape& shape, LogState state, ConstLogRing ri
 LogState charge(const LogShape& shape, LogState state, LogRing ring, Instant now,
                 std::int64_t cost) noexcept {
   if (cost == 0) return state;
-  const Instant at = stamp(shape, now);
-  state = forget(shape, state, ring, now);
+  return remember(forget(shape, state, ring, now), ring, stamp(shape, now), cost);
+}
+
+LogState remember(LogState state, LogRing ring, Instant at, std::int64_t cost) noexcept {
   // Saturating: only overages can bring a log past its limit of 2^62.
   const std::int64_t fits = std::min(cost, kTermMax - state.held);
   state.held += fits;

@@ -95,6 +95,9 @@ std::uint32_t runs_needed(const LogShape& shape, LogState state, ConstLogRing ri
 LogState charge(const LogShape& shape, LogState state, LogRing ring, Instant now,
                 std::int64_t cost) noexcept;
 
+// The same for a log that has forgotten what no longer counts, under the stamp `at`.
+LogState remember(LogState state, LogRing ring, Instant at, std::int64_t cost) noexcept;
+
 // Gives back up to `amount` units remembered under `stamped`; the rest is lost.
 LogState give_back(LogState state, LogRing ring, Instant stamped, std::int64_t amount) noexcept;
 
