@@ -1,8 +1,8 @@
 // The inside of the engine: what its source files share.
 //
 // Order of locks: room.lock, rules_lock, shards by number, gates by order; then, with nothing but
-// a sketch's or a tally's under them, those of holds, locals, the stages of the table and the blocks
-// of logs. The wake-up hook is called under wakeup_lock.
+// a sketch's or a tally's under them, those of holds, locals, the stages of the table and the
+// blocks of logs. The wake-up hook is called under wakeup_lock.
 
 #pragma once
 
