@@ -10,7 +10,8 @@ namespace weir::engine {
 LogBlocks::LogBlocks(std::size_t runs_max) {
   constexpr std::uint32_t kWhole = 1u << kLargest;  // units of the largest block
   // Handles have 28 bits for the unit, and the first ones are not used.
-  constexpr std::size_t kUnitsMost = (std::size_t{1} << (32 - kClassBits)) - 2 * kWhole;
+  constexpr std::size_t kUnitsMost =
+      (std::size_t{1} << (32 - kClassBits)) - std::size_t{2} * kWhole;
   const std::size_t bound = std::min(runs_max / kUnitRuns, kUnitsMost);
   if (bound == 0) return;
   const auto rest = static_cast<std::uint32_t>(bound % kWhole);

@@ -58,8 +58,10 @@ class LogBlocks {
         reinterpret_cast<std::uint64_t>(runs_) + (handle >> kClassBits) * kUnitBytes;
     const std::uint64_t from_head = head * sizeof(meter::LogRun);
     const std::uint64_t from_next = (next < size ? next : next - size) * sizeof(meter::LogRun);
+    // NOLINTBEGIN(performance-no-int-to-ptr)
     __builtin_prefetch(reinterpret_cast<const void*>(ring + from_head), 1);
     __builtin_prefetch(reinterpret_cast<const void*>(ring + from_next), 1);
+    // NOLINTEND(performance-no-int-to-ptr)
   }
 
   // Makes room for `runs` runs in the ring of `state`. False if the bound is

@@ -238,6 +238,8 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
     if (place >= asked.waiters && now >= entry.lease.end()) break;
     Entry::Waiter& waiter = entry.waiters.front();
     const std::int64_t held = saturate(Wide{entry.lease.held(now)} + units);
+    if (waiter.cost > held && entry.next)
+      break;  // the limit has changed: a refusal is of yesterday
     LeaseSaid said;
     if (waiter.cost <= held) {
       said.outcome = entry.allowed(now, waiter.cost, held);
@@ -247,8 +249,6 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
       units -= at_once;
       entry.lease.note_use(at_once);
       entry.lease.take(now, waiter.cost - at_once);
-    } else if (entry.next) {
-      break;  // the limit has changed, so this refusal is of yesterday
     } else if (const auto refused = entry.refusal(now, waiter.cost, held)) {
       said.outcome = *refused;
     } else if (place == 0 && drawn.is_refused) {
