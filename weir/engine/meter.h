@@ -77,12 +77,12 @@ inline Taken take_self_contained(const MeterShape& shape, Words& words, Instant 
   return bucket != nullptr ? take(*bucket, words, now, cost) : take_other(shape, words, now, cost);
 }
 
-// Makes sure that charge() will find room. False: the blocks are exhausted.
-bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
-
 // The same for a log, but that charge() has yet to take the cost. Forgets what no longer counts.
 Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
                 std::int64_t cost) noexcept;
+
+// Makes sure that charge() will find room. False: the blocks are exhausted.
+bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
 
 // Takes `cost`, which check() has just allowed, or any cost as an overage.
 // Returns the instant under which it was charged, for give_back().
