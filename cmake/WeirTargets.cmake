@@ -20,10 +20,15 @@ if(WEIR_PRECOMPILE)
 endif()
 
 # Compiles the files of a target in batches: most of a file's time goes to the headers it reads. So
-# names must differ within a folder, also those in unnamed namespaces.
+# names must differ within a folder, also those in unnamed namespaces. Under a sanitizer, where
+# nobody compiles after each change, a folder is one batch.
 function(weir_together target)
   if(WEIR_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set(size 16)
+    if(WEIR_SANITIZE)
+      set(size 0)
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
   endif()
 endfunction()
 
@@ -67,18 +72,26 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
 endfunction()
 
-# weir_test(NAME SOURCES ... DEPS ... [ALONE] [CONCURRENCY] [FIRST])
+# weir_test(NAME SOURCES ... [BUSY ...] DEPS ... [ALONE] [CONCURRENCY] [FIRST])
 #
-# One test binary per folder under tests/. CONCURRENCY marks the ones the thread sanitizer runs, ALONE
-# those that measure time and so run beside no other test, FIRST those that wait long and so begin
-# before others.
+# One test binary per folder under tests/. BUSY names the sources that run longer than they compile:
+# optimised in every preset. CONCURRENCY marks the tests the thread sanitizer runs, ALONE those that
+# measure time and so run beside no other test, FIRST those that wait long and so begin before others.
 function(weir_test name)
-  cmake_parse_arguments(ARG "ALONE;CONCURRENCY;FIRST" "" "SOURCES;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;CONCURRENCY;FIRST" "" "SOURCES;BUSY;DEPS;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND weir::)
+  set(links ${ARG_DEPS} ${ARG_LINKS} GTest::gtest GTest::gmock)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${name} PRIVATE weir_options weir_test_options ${ARG_DEPS} ${ARG_LINKS}
-    GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE weir_options weir_test_options ${links} GTest::gtest_main)
+  if(ARG_BUSY)
+    add_library(${name}_busy OBJECT ${ARG_BUSY})
+    target_include_directories(${name}_busy PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${name}_busy PRIVATE weir_options ${links})
+    target_compile_options(${name}_busy PRIVATE -O1)
+    weir_together(${name}_busy)
+    target_link_libraries(${name} PRIVATE ${name}_busy)
+  endif()
   if(WEIR_PRECOMPILE)
     target_link_libraries(${name} PRIVATE fmt::fmt Boost::headers)
     target_precompile_headers(${name} REUSE_FROM weir_precompiled_tests)
@@ -109,11 +122,4 @@ function(weir_test name)
     set_tests_properties(${test} PROPERTIES ${properties} TIMEOUT 900
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
   endforeach()
-endfunction()
-
-# weir_busy_sources(FILE ...)
-#
-# Files of a test that run longer than they compile: optimised in every preset.
-function(weir_busy_sources)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

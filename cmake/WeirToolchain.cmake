@@ -9,8 +9,9 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-  # File and line are enough for a backtrace, and cost a quarter less to compile than everything.
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+  # File and line are enough for a backtrace, and cost a quarter less to compile than everything;
+  # -O1 costs a quarter less than -O2, and tests run as fast. What is shipped has -O3.
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
   find_program(WEIR_CCACHE ccache)
   if(WEIR_CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER "${WEIR_CCACHE}")

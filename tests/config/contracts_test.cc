@@ -26,11 +26,11 @@ std::string account(const std::string& rest) {
   return "contracts:\n  - { name: acme, " + rest + " }\n";
 }
 
-Config with(const std::string& rest, const std::string& after = "") {
+Config contracts_with(const std::string& rest, const std::string& after = "") {
   return config_of(account(rest) + after, saying(std::string(kDocument)));
 }
 
-std::string mistakes_in(const std::string& rest, const std::string& after = "") {
+std::string account_mistakes(const std::string& rest, const std::string& after = "") {
   return mistakes_of(account(rest) + after, saying(std::string(kDocument)));
 }
 
@@ -48,7 +48,7 @@ TEST(Contracts, AreNotThereWithoutTheirSection) {
 }
 
 TEST(Contracts, HaveTheDefaultsOfTheLibrary) {
-  const Config config = with("policies: []");
+  const Config config = contracts_with("policies: []");
   ASSERT_EQ(config.contracts.size(), 1u);
   const ContractSettings& settings = config.contracts[0];
   const contract::AccountOptions usual;
@@ -64,7 +64,7 @@ TEST(Contracts, HaveTheDefaultsOfTheLibrary) {
 }
 
 TEST(Contracts, TakeEverySettingOfAnAccount) {
-  const Config config = with(
+  const Config config = contracts_with(
       "user_id: u1, role: service, rule: published, jitter: 0s, hold: 1m, max_delay: 2m, "
       "retry_after: seconds, retry_after_default: 3s, policies: [ { type: PROCESSING_UNITS, "
       "capacity: 70000, period: P31D, refill: 38262857142ns } ]");
@@ -82,19 +82,20 @@ TEST(Contracts, TakeEverySettingOfAnAccount) {
 }
 
 TEST(Contracts, TakePoliciesFromAFile) {
-  EXPECT_EQ(ids(with("file: c.json").contracts[0]), (Ids{"RQ_7_PT1M", "RQ_70_PT1H"}));
+  EXPECT_EQ(ids(contracts_with("file: c.json").contracts[0]), (Ids{"RQ_7_PT1M", "RQ_70_PT1H"}));
 }
 
 TEST(Contracts, TakeThoseOfTheListInsteadOfTheFilesOrBesidesThem) {
-  const Config config = with(
+  const Config config = contracts_with(
       "user_id: u1, file: c.json, policies: [ { type: REQUESTS, capacity: 5, period: PT1M }, "
       "{ type: PROCESSING_UNITS, capacity: 9, period: PT1M } ]");
   EXPECT_EQ(ids(config.contracts[0]), (Ids{"RQ_5_PT1M", "RQ_70_PT1H", "PU_9_PT1M"}));
 }
 
 TEST(Contracts, AreDrawnOnByALimit) {
-  const Config config = with("policies: [ " + std::string(kRequests) + " ]",
-                             "limits: [ { name: provider, when: { client: a }, contract: acme } ]");
+  const Config config =
+      contracts_with("policies: [ " + std::string(kRequests) + " ]",
+                     "limits: [ { name: provider, when: { client: a }, contract: acme } ]");
   const engine::Rule* rule = config.rules->find("provider");
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->gate, config.contracts[0].gate);
@@ -104,9 +105,10 @@ TEST(Contracts, AreDrawnOnByALimit) {
 }
 
 TEST(Contracts, AreDescribed) {
-  EXPECT_THAT(describe(with("policies: [ " + std::string(kRequests) + " ], max_delay: 1h")),
-              HasSubstr("contract acme of user acme: RQ_5_PT1M; guard, jitter 100ms; joint "
-                        "reservation; held 10m; at most 1h; Retry-After in milliseconds\n"));
+  EXPECT_THAT(
+      describe(contracts_with("policies: [ " + std::string(kRequests) + " ], max_delay: 1h")),
+      HasSubstr("contract acme of user acme: RQ_5_PT1M; guard, jitter 100ms; joint "
+                "reservation; held 10m; at most 1h; Retry-After in milliseconds\n"));
 }
 
 // --- mistakes
@@ -144,7 +146,7 @@ TEST(ContractMistakes, HaveTheirPlace) {
       {"user_id: u2, file: c.json", "c.json: unknown_user: "},
   };
   for (const auto& [rest, message] : cases) {
-    EXPECT_THAT(mistakes_in(rest), StartsWith(message)) << rest;
+    EXPECT_THAT(account_mistakes(rest), StartsWith(message)) << rest;
   }
 }
 
@@ -185,14 +187,14 @@ TEST(ContractMistakes, AreFoundInLimitsThatDrawOnThem) {
        "f:3:40: limit 'm': its gate is already used by limit 'l'"},
   };
   for (const auto& [limit, message] : cases) {
-    EXPECT_THAT(mistakes_in("policies: []", "limits: [ " + limit + " ]"), StartsWith(message));
+    EXPECT_THAT(account_mistakes("policies: []", "limits: [ " + limit + " ]"), StartsWith(message));
   }
-  EXPECT_THAT(mistakes_in("rule: published", "limits: [ { name: l, contract: acme } ]"),
+  EXPECT_THAT(account_mistakes("rule: published", "limits: [ { name: l, contract: acme } ]"),
               StartsWith("f:3:32: limit 'l': account 'acme' follows the published rule"));
-  EXPECT_EQ(mistakes_in("role: judge", "limits: [ { name: l, contract: acme } ]").find('\n'),
+  EXPECT_EQ(account_mistakes("role: judge", "limits: [ { name: l, contract: acme } ]").find('\n'),
             std::string::npos)
       << "a mistake in the account is reported once";
-  EXPECT_THAT(mistakes_in("policies: []", "units: { processing_units: whole }"),
+  EXPECT_THAT(account_mistakes("policies: []", "units: { processing_units: whole }"),
               HasSubstr("contracts: unit 'processing_units' is 'whole', but contracts count it "
                         "micro"));
 }

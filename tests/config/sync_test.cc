@@ -12,18 +12,18 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-std::string with(const std::string& sync, const std::string& account = "") {
+std::string synced(const std::string& sync, const std::string& account = "") {
   return "contracts:\n  - { name: acme, user_id: u1" + account + ", sync: { " + sync + " } }\n";
 }
 system::contract::FollowerOptions read(const std::string& sync, const std::string& account = "",
                                        const std::string& file = "") {
-  const Config config = config_of(with(sync, account), saying(file));
+  const Config config = config_of(synced(sync, account), saying(file));
   EXPECT_TRUE(config.contracts.at(0).sync.has_value());
   return *config.contracts.at(0).sync;
 }
 std::string mistakes(const std::string& sync, const std::string& account = "",
                      const std::string& file = "") {
-  return mistakes_of(with(sync, account), saying(file));
+  return mistakes_of(synced(sync, account), saying(file));
 }
 
 constexpr const char* kUrl = "url: https://services.example.org";
@@ -87,7 +87,7 @@ TEST(Sync, RefusesWhatCannotWork) {
 
 TEST(Sync, IsDescribedWithoutItsSecrets) {
   const Config config =
-      config_of(with(std::string(kUrl) + ", token: hush, refresh: 1m"), saying(""));
+      config_of(synced(std::string(kUrl) + ", token: hush, refresh: 1m"), saying(""));
   EXPECT_THAT(describe(config), HasSubstr("follows https://services.example.org every 1m"));
   EXPECT_THAT(describe(config), ::testing::Not(HasSubstr("hush")));
 }

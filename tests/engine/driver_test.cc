@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kPatient = 10s;  // never waited for unless something is broken
 
-RuleSetSpec slots(Duration hold = 1min) {
+RuleSetSpec one_slot(Duration hold = 1min) {
   return {.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = hold}}}};
 }
 
@@ -34,7 +34,7 @@ struct DriverTest : ::testing::Test {
 };
 
 TEST_F(DriverTest, AdmitsAtOnceWhereThereIsRoom) {
-  use(slots());
+  use(one_slot());
   EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
 }
 
@@ -57,7 +57,7 @@ TEST_F(DriverTest, AnswersAtOnceWhenPatienceCannotBeEnough) {
 }
 
 TEST_F(DriverTest, GivesUpWhenPatienceRunsOut) {
-  use(slots());
+  use(one_slot());
   ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
   const Instant start = clock.now();
   EXPECT_EQ(driver->acquire(Ask(), 20ms)->verdict, Verdict::kDenied);
@@ -66,7 +66,7 @@ TEST_F(DriverTest, GivesUpWhenPatienceRunsOut) {
 }
 
 TEST_F(DriverTest, WakesABlockedThreadWhenAnotherReleases) {
-  use(slots());
+  use(one_slot());
   const auto held = driver->acquire(Ask(), kPatient);
   auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
   while (engine->waiters() == 0) std::this_thread::yield();
@@ -75,7 +75,7 @@ TEST_F(DriverTest, WakesABlockedThreadWhenAnotherReleases) {
 }
 
 TEST_F(DriverTest, WakesABlockedThreadWhenAHoldExpires) {
-  use(slots(20ms));
+  use(one_slot(20ms));
   ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
   EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
 }
@@ -119,12 +119,12 @@ TEST_F(DriverTest, ServesManyBlockedThreads) {
 }
 
 TEST_F(DriverTest, ReportsABadRequest) {
-  use(slots());
+  use(one_slot());
   EXPECT_FALSE(driver->acquire(client("nobody knows"), kPatient));
 }
 
 TEST_F(DriverTest, MayGoAndBeReplaced) {
-  use(slots(20ms));
+  use(one_slot(20ms));
   ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
   driver.emplace(*engine, clock);
   EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());

@@ -143,7 +143,7 @@ TEST_F(HoldsTest, KnowNothingOfAnotherOwner) {
 
 // --- through the engine
 
-RuleSetSpec every_kind() {
+RuleSetSpec all_meters() {
   return {.limits = {{.name = "bucket", .unit = "tokens", .meter = BucketSpec{100, 1h}},
                      {.name = "ticker", .unit = "tokens", .meter = TickerSpec{1, 1h, 100}},
                      {.name = "window", .unit = "tokens", .meter = WindowSpec{100, 1h}},
@@ -207,42 +207,42 @@ TEST(Hold, IsNotTakenByARefusal) {
 }
 
 TEST(Settle, GivesBackWhatWasNotUsed) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   EXPECT_EQ(settle(*engine, held.hold, 25), HoldState::kSettled);
   expect_tokens_left(*engine, 75);
 }
 
 TEST(Settle, TakesWhatWasUsedBeyondTheCharge) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   EXPECT_EQ(settle(*engine, held.hold, 90), HoldState::kSettled);
   expect_tokens_left(*engine, 10);
 }
 
 TEST(Settle, GoesIntoDebtForWhatWasUsedBeyondTheLimit) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   settle(*engine, held.hold, 130);
   expect_tokens_left(*engine, -30);
 }
 
 TEST(Settle, ChangesNothingWhereAsMuchWasUsedAsCharged) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   settle(*engine, held.hold, 60);
   expect_tokens_left(*engine, 40);
 }
 
 TEST(Settle, KeepsTheChargeInUnitsThatAreNotNamed) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   EXPECT_EQ(*engine->settle(held.hold, {}, kStart), HoldState::kSettled);
   expect_tokens_left(*engine, 40);
 }
 
 TEST(Settle, ReturnsTheSlotWhateverWasUsed) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   ASSERT_EQ(remaining(*engine, "slots", {}, kStart), 1);
   settle(*engine, held.hold, 90);
@@ -277,7 +277,7 @@ TEST(Settle, GivesBackToParentsToo) {
 }
 
 TEST(Settle, GivesBackWhatWasGrantedOfAnUpToRequest) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const auto held =
       engine->acquire(Ask().costing("tokens", 500), {.hold = 1min, .up_to = "tokens"}, kStart);
   ASSERT_EQ(held->granted, 100);
@@ -286,7 +286,7 @@ TEST(Settle, GivesBackWhatWasGrantedOfAnUpToRequest) {
 }
 
 TEST(Settle, LeavesAHoldActiveWhenTheActualCostIsBad) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   for (const Cost bad : {Cost{"pints", 1}, Cost{"tokens", -1}, Cost{"tokens", kTermMax + 1}}) {
     const auto answer = engine->settle(held.hold, std::span(&bad, 1), kStart);
@@ -311,7 +311,7 @@ TEST(Settle, TakesAnOverageFromAMeterThatWasForgottenMeanwhile) {
 }
 
 TEST(Cancel, GivesEverythingBack) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   EXPECT_EQ(engine->cancel(held.hold, kStart), HoldState::kCancelled);
   expect_tokens_left(*engine, 100);
@@ -359,7 +359,7 @@ TEST(Cancel, GivesALogNothingBackForWhatItHasForgotten) {
 }
 
 TEST(Expiry, ReturnsSlotsButNotWhatWasSpent) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   hold_tokens(*engine, 60);
   engine->advance(kStart + 1min - 1ns);
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1min - 1ns), 1);
@@ -378,14 +378,14 @@ TEST(Expiry, NeedsNobodyToSayThatItsTimeHasCome) {
 }
 
 TEST(Expiry, IsWhenTheEngineWantsToBeCalled) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   EXPECT_EQ(engine->next_instant(), kForever);
   const Decision held = hold_tokens(*engine, 1);
   EXPECT_EQ(engine->next_instant(), held.hold_expires);
 }
 
 TEST(Renew, LetsAHoldLastFromNow) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 1);
   EXPECT_EQ(*engine->renew(held.hold, 1min, kStart + 30s), HoldState::kActive);
   engine->advance(kStart + 90s - 1ns);
@@ -395,7 +395,7 @@ TEST(Renew, LetsAHoldLastFromNow) {
 }
 
 TEST(Renew, SaysHowAHoldHasEnded) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision settled = hold_tokens(*engine, 1);
   settle(*engine, settled.hold, 1);
   EXPECT_EQ(*engine->renew(settled.hold, 1min, kStart), HoldState::kSettled);
@@ -404,7 +404,7 @@ TEST(Renew, SaysHowAHoldHasEnded) {
 }
 
 TEST(Renew, IsAnErrorForNoTimeAtAllAndForTooMuch) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 1);
   EXPECT_FALSE(engine->renew(held.hold, 0ns, kStart));
   EXPECT_FALSE(engine->renew(held.hold, Duration{kTermMax / 2 + 1}, kStart));
@@ -415,7 +415,7 @@ TEST(Renew, IsAnErrorForNoTimeAtAllAndForTooMuch) {
 // --- once, and never too late
 
 TEST(Hold, EndsOnce) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   ASSERT_EQ(settle(*engine, held.hold, 50), HoldState::kSettled);
   EXPECT_EQ(settle(*engine, held.hold, 10), HoldState::kSettled);
@@ -425,7 +425,7 @@ TEST(Hold, EndsOnce) {
 }
 
 TEST(Hold, ThatWasCancelledCannotBeSettled) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   ASSERT_EQ(engine->cancel(held.hold, kStart), HoldState::kCancelled);
   EXPECT_EQ(settle(*engine, held.hold, 70), HoldState::kCancelled);
@@ -454,8 +454,8 @@ TEST(Hold, IsFencedFromItsTimeOnThoughNobodyHasCalledSince) {
 }
 
 TEST(Hold, OfNobodyOrOfAnotherEngineIsGone) {
-  auto engine = engine_of(every_kind());
-  auto other = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
+  auto other = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 60);
   const Decision elsewhere = hold_tokens(*other, 60);
   EXPECT_EQ(engine->cancel(HoldId{}, kStart), HoldState::kGone);
@@ -478,7 +478,7 @@ TEST(Hold, FreesNothingTakenAfterItsKeyWasReset) {
 }
 
 TEST(Hold, IsRememberedByTheEngineUntilItsTime) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 1);
   settle(*engine, held.hold, 1);
   engine->advance(kStart + 1min - 1ns);
@@ -488,7 +488,7 @@ TEST(Hold, IsRememberedByTheEngineUntilItsTime) {
 }
 
 TEST(Hold, IsForgottenAtItsTimeThoughNobodyHasCalledSince) {
-  auto engine = engine_of(every_kind());
+  auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 1);
   settle(*engine, held.hold, 1);
   EXPECT_EQ(engine->cancel(held.hold, held.hold_expires - 1ns), HoldState::kSettled);

@@ -36,6 +36,7 @@ namespace {
 using namespace std::chrono_literals;
 using naive::Answer;
 using naive::describe;
+using naive::Failed;
 using naive::Key;
 using naive::Kind;
 using naive::kind_of;
@@ -69,10 +70,6 @@ struct Ask {
 struct Cuts {
   std::set<std::uint64_t> steps{};
   std::set<std::string> limits{};
-};
-
-struct Failed {
-  std::string message;
 };
 
 // --- drawing rules ------------------------------------------------------------

@@ -54,6 +54,11 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+// What a random test throws where the engine and the naive one part.
+struct Failed {
+  std::string message;
+};
+
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise);
 
 // One meter in plain style. Unlike weir/meter it carries its own parameters.

@@ -41,19 +41,16 @@ namespace {
 using namespace std::chrono_literals;
 using naive::Answer;
 using naive::describe;
+using naive::Failed;
 using naive::Key;
 using naive::Random;
 
-constexpr std::uint64_t kStreams = 2000;
-constexpr std::uint64_t kStepsPerStream = 80;
+constexpr std::uint64_t kWaitingStreams = 2000;
+constexpr std::uint64_t kWaitingSteps = 80;
 constexpr int kDrainMax = 5000;  // calls of advance() after which everybody has been served
 constexpr std::size_t kGates = 4;
 constexpr std::array<std::string_view, kGates> kGateAttributes{"g0", "g1", "g2", "g3"};
 const std::vector<std::string_view> kClients{"a", "b"};
-
-struct Failed {
-  std::string message;
-};
 
 enum class Phase { kWaiting, kAnswered, kCancelled };
 
@@ -83,7 +80,7 @@ class WaitingStream {
   std::optional<std::string> run() {
     try {
       start();
-      for (step_ = 1; step_ <= kStepsPerStream; ++step_) {
+      for (step_ = 1; step_ <= kWaitingSteps; ++step_) {
         if (cut_steps_.contains(step_)) continue;
         random_ = Random{seed_, step_};
         take_step();
@@ -603,11 +600,11 @@ class WaitingStream {
 };
 
 // Leaves out the steps that a failing stream fails without.
-std::set<std::uint64_t> shortened(std::uint64_t seed) {
+std::set<std::uint64_t> shortened_waiting(std::uint64_t seed) {
   std::set<std::uint64_t> cut;
   for (bool shorter = true; shorter;) {
     shorter = false;
-    for (std::uint64_t step = kStepsPerStream; step > 0; --step) {
+    for (std::uint64_t step = kWaitingSteps; step > 0; --step) {
       std::set<std::uint64_t> candidate = cut;
       if (!candidate.insert(step).second) continue;
       if (!WaitingStream{seed, candidate, false}.run()) continue;
@@ -620,10 +617,11 @@ std::set<std::uint64_t> shortened(std::uint64_t seed) {
 
 TEST(WaitingModel, ServesFirstComeFirstAndForgetsNobody) {
   const std::uint64_t seed = naive::number_from_environment("WEIR_SEED", std::random_device{}());
-  const std::uint64_t streams = naive::number_from_environment("WEIR_MODEL_STREAMS", kStreams);
+  const std::uint64_t streams =
+      naive::number_from_environment("WEIR_MODEL_STREAMS", kWaitingStreams);
   for (std::uint64_t i = 0; i < streams; ++i) {
     if (!WaitingStream{seed + i, {}, false}.run()) continue;
-    const std::set<std::uint64_t> cut = shortened(seed + i);
+    const std::set<std::uint64_t> cut = shortened_waiting(seed + i);
     FAIL() << WaitingStream{seed + i, cut, true}.run().value_or(
                   "it no longer fails: not deterministic")
            << "\nreproduce with WEIR_SEED=" << seed + i << " WEIR_MODEL_STREAMS=1";

@@ -22,7 +22,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // So that nothing comes back while a test runs.
-constexpr const char* kPolicies =
+constexpr const char* kSyncedPolicies =
     "policies: [ { type: PROCESSING_UNITS, capacity: 10, period: P31D } ]";
 
 struct SyncTest : HttpTest {
@@ -30,9 +30,9 @@ struct SyncTest : HttpTest {
   ~SyncTest() override { service.reset(); }
 
   void begin_service(const std::string& settings = "") {
-    auto config = config::parse(
-        settings + kListen + "contracts: [ { name: acme, role: service, " + kPolicies + " } ]\n",
-        "service.yaml");
+    auto config = config::parse(settings + kListen + "contracts: [ { name: acme, role: service, " +
+                                    kSyncedPolicies + " } ]\n",
+                                "service.yaml");
     ASSERT_TRUE(config) << config.error().message;
     auto started = Server::start(std::move(*config), clock);
     ASSERT_TRUE(started) << started.error().message;

@@ -25,7 +25,7 @@ using contract::AccountOptions;
 using contract::Policy;
 using contract::Resource;
 
-constexpr std::string_view kForm =
+constexpr std::string_view kContractForm =
     "[ { name: acme, policies: [ { type: REQUESTS, capacity: 1000, period: PT1M } ] } ]";
 
 // --- policies
@@ -260,7 +260,7 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   AccountDraft account{read_file};
   if (item.kind != TreeNode::Kind::kMap) {
     context.mistake(item.place, fmt::format("it is {}, but it must be a map; write 'contracts: {}'",
-                                            item.shown(), kForm));
+                                            item.shown(), kContractForm));
     return {};
   }
   const std::size_t before = context.mistakes.count();
@@ -312,7 +312,7 @@ void read_contracts(const Entry& entry, Context& context, Draft& draft) {
   Context inner{context.mistakes, "contracts"};
   declare_unit(contract::kProcessingUnitsUnit, engine::UnitScale::kMicro, entry.place, inner,
                draft.config.limits_spec);
-  if (!check_kind(entry, TreeNode::Kind::kList, kForm, context)) return;
+  if (!check_kind(entry, TreeNode::Kind::kList, kContractForm, context)) return;
   const std::vector<TreeNode>& items = entry.value.items;
   if (items.size() > kAccountsMax) {
     inner.mistake(items[kAccountsMax].place,

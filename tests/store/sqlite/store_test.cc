@@ -230,7 +230,7 @@ TEST(Store, SaysThatItCannotMakeItsDirectory) {
 
 // Printed, not asserted: machines differ.
 TEST(Store, FlushesAMillionMeters) {
-  constexpr int kKeys = kSanitized ? 200'000 : 1'000'000;
+  constexpr int kMeters = kSanitized ? 200'000 : 1'000'000;
   TemporaryDirectory dir;
   const auto elapsed = [](auto&& work) {
     const auto began = std::chrono::steady_clock::now();
@@ -239,22 +239,22 @@ TEST(Store, FlushesAMillionMeters) {
   };
   {
     const Server server = started(dir.path(), window_of(10), kStart);
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < kMeters; ++i) {
       ASSERT_TRUE(server->decide(client(std::to_string(i)), kStart)->allowed());
     }
-    fmt::print("{} meters flushed in {:.3f} s\n", kKeys, elapsed([&] { server.flush(kStart); }));
+    fmt::print("{} meters flushed in {:.3f} s\n", kMeters, elapsed([&] { server.flush(kStart); }));
     fmt::print("all of them written whole in {:.3f} s\n", elapsed([&] {
                  EXPECT_TRUE(server.store->compact_all(*server.engine, kStart).ok());
                }));
     fmt::print("an empty flush over them takes {:.6f} s\n", elapsed([&] { server.flush(kStart); }));
-    for (int i = 0; i < kKeys; i += 50) {
+    for (int i = 0; i < kMeters; i += 50) {
       ASSERT_TRUE(server->decide(client(std::to_string(i)), kStart)->allowed());
     }
     fmt::print("one in 50 of them flushed in {:.3f} s\n", elapsed([&] { server.flush(kStart); }));
   }
   fmt::print("brought back in {:.3f} s\n", elapsed([&] {
                const Server server = started(dir.path(), window_of(10), kStart);
-               EXPECT_EQ(server->keys(), std::size_t{kKeys});
+               EXPECT_EQ(server->keys(), std::size_t{kMeters});
                EXPECT_EQ(remaining(*server, "window", {"50"}, kStart), 8);
                EXPECT_EQ(remaining(*server, "window", {"51"}, kStart), 9);
              }));

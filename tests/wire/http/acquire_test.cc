@@ -13,10 +13,6 @@ using engine::SlotsSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
-RuleSetSpec one_slot(std::int64_t queue) {
-  return {.limits = {{.name = "slots", .meter = SlotsSpec{1, queue}}}};
-}
-
 // --- decisions
 
 TEST(Acquire, AnswersAnAdmission) {

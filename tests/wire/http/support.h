@@ -33,6 +33,10 @@ inline engine::RuleSetSpec tokens() {
           .units = {{"tokens"}}};
 }
 
+inline engine::RuleSetSpec one_slot(std::int64_t queue) {
+  return {.limits = {{.name = "slots", .meter = engine::SlotsSpec{1, queue}}}};
+}
+
 // A bucket of two, refilled at three in a second, for each client.
 inline engine::RuleSetSpec three_per_second() {
   return {

@@ -14,10 +14,6 @@ using engine::SlotsSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
-RuleSetSpec one_slot(std::int64_t queue) {
-  return {.limits = {{.name = "slots", .meter = SlotsSpec{1, queue}}}};
-}
-
 constexpr std::string_view kPatient = R"({"attributes":{"client":"acme"},"wait":"5s"})";
 
 TEST(Wait, IsAnsweredAtOnceWhenItFits) {

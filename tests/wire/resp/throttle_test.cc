@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Instant kStart{1'700'000'000'000'000'000};
+constexpr Instant kBegin{1'700'000'000'000'000'000};
 using Integers = std::array<std::int64_t, 5>;
 
 // One key and its state between calls.
@@ -24,7 +24,7 @@ class Key {
 
   Integers call(Duration since_start, std::string_view text) {
     const ThrottleCall call = *read_throttle(words_of(text));
-    const Instant now = kStart + since_start;
+    const Instant now = kBegin + since_start;
     const meter::BucketStep step = charge(call, state_, now);
     state_ = step.state;
     return reply_of(call, step, now, seconds_).integers();

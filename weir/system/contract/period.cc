@@ -26,9 +26,9 @@ Error wrong(std::string_view text, std::string_view expected) {
   return bad_argument(fmt::format("period is {}, but it must be {}", in_quotes(text), expected));
 }
 
-class Reader {
+class PeriodReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit PeriodReader(std::string_view text) : rest_(text) {}
 
   bool take(char letter) {
     if (rest_.empty() || upper(rest_[0]) != letter) return false;
@@ -38,7 +38,7 @@ class Reader {
 
   // Takes one part off the front if it is there, and adds it.
   bool take_part(const Part& part) {
-    Reader ahead = *this;
+    PeriodReader ahead = *this;
     const bool negative = ahead.take_sign();
     const std::string_view whole = ahead.take_digits();
     if (whole.empty()) return false;
@@ -93,7 +93,7 @@ Result<Duration> parse_period(std::string_view text) {
     return wrong(text, "days, hours, minutes and seconds; write one such as 'PT1M' or 'P31D'");
   };
   if (text.size() > kPeriodBytesMax) return wrong(text, "at most 64 bytes long; write 'PT744H'");
-  Reader reader(text);
+  PeriodReader reader(text);
   const bool negative = reader.take_sign();
   if (!reader.take('P')) return not_a_period();
   bool any = reader.take_part(kDays);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "weir/system/compute/feed.h"
 #include "weir/wire/http/read.h"
@@ -14,16 +13,5 @@ namespace weir::wire::http {
 bool read_owned(Reader& in, const What& what, std::string& value);
 
 void append_left_out(std::string& out, const system::compute::LeftOut& row);
-
-template <typename Rows, typename Each>
-void append_list(std::string& out, const Rows& rows, Each each) {
-  out += '[';
-  bool first = true;
-  for (const auto& row : rows) {
-    if (!std::exchange(first, false)) out += ',';
-    each(row);
-  }
-  out += ']';
-}
 
 }  // namespace weir::wire::http

@@ -35,7 +35,7 @@ std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
   return accounts;
 }
 
-void append_retry_after(Exchange& exchange, const Account& account, const Wide& wait_ns) {
+void append_account_retry_after(Exchange& exchange, const Account& account, const Wide& wait_ns) {
   const contract::Refusal refusal{.wait_ns = wait_ns};
   if (const auto text = retry_after_text(refusal, account.options().retry_after)) {
     exchange.answer.headers += fmt::format("Retry-After: {}\r\n", *text);
@@ -113,7 +113,7 @@ void contract_reserve(Exchange& exchange) {
   exchange.answer.content_type = kJsonType;
   append_reserved(exchange.answer.body, *reserved);
   if (reserved->verdict == Verdict::kDenied) {
-    append_retry_after(exchange, *account, reserved->delay_ns);
+    append_account_retry_after(exchange, *account, reserved->delay_ns);
   }
 }
 
@@ -181,7 +181,7 @@ void contract_consume(Exchange& exchange) {
     answer.status = 429;
     answer.body = refusal_body(*consumed->refusal, consumed->policies);
     if (consumed->refusal->wait_ns) {
-      append_retry_after(exchange, *account, *consumed->refusal->wait_ns);
+      append_account_retry_after(exchange, *account, *consumed->refusal->wait_ns);
     }
     return;
   }

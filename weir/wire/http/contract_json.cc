@@ -80,7 +80,7 @@ constexpr Member<ReservationEnd> kEndMembers[] = {
     {"processing_units",
      [](Reader& in, ReservationEnd& into) { return read_processing_units(in, into.actual); }},
 };
-constexpr std::size_t kReleaseMembers = 1;
+constexpr std::size_t kOfARelease = 1;
 
 struct FeedbackInto {
   FeedbackBody body{};
@@ -122,19 +122,10 @@ constexpr Member<FeedbackInto> kFeedbackMembers[] = {
     {"policy", [](Reader& in, FeedbackInto& into) { return in.text("policy", into.body.policy); }},
 };
 
-template <typename Into>
-Status read_body(std::string_view body, std::span<const Member<Into>> members, Texts& texts,
-                 Into& into) {
-  if (Status status = check_body(body); !status) return status;
-  Reader in(body, texts);
-  if (!in.object("the body", members, into) || !in.end()) return in.error();
-  return Done{};
-}
-
 Result<ReservationEnd> read_end(std::string_view body,
                                 std::span<const Member<ReservationEnd>> members, Texts& texts) {
   ReservationEnd into;
-  if (Status status = read_body(body, members, texts, into); !status) {
+  if (Status status = read_object(body, members, texts, into); !status) {
     return std::move(status).error();
   }
   if (!into.reservation) {
@@ -219,7 +210,7 @@ contract::Costs GivenCosts::over(const contract::Costs& otherwise) const noexcep
 
 Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
   AskBody into;
-  if (Status status = read_body<AskBody>(body, kContractAskMembers, texts, into); !status) {
+  if (Status status = read_object<AskBody>(body, kContractAskMembers, texts, into); !status) {
     return std::move(status).error();
   }
   into.ask.costs = into.costs.over({});
@@ -229,7 +220,7 @@ Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
 Result<contract::Costs> read_consumption(std::string_view body, Texts& texts) {
   AskBody into;
   const auto members = std::span(kContractAskMembers).first(kConsumeMembers);
-  if (Status status = read_body<AskBody>(body, members, texts, into); !status) {
+  if (Status status = read_object<AskBody>(body, members, texts, into); !status) {
     return std::move(status).error();
   }
   return into.costs.over({});
@@ -240,13 +231,13 @@ Result<ReservationEnd> read_commit(std::string_view body, Texts& texts) {
 }
 
 Result<ReservationEnd> read_release(std::string_view body, Texts& texts) {
-  return read_end(body, std::span(kEndMembers).first(kReleaseMembers), texts);
+  return read_end(body, std::span(kEndMembers).first(kOfARelease), texts);
 }
 
 Result<FeedbackBody> read_feedback(std::string_view body, contract::RetryAfterUnit unit,
                                    Texts& texts) {
   FeedbackInto into{.unit = unit};
-  if (Status status = read_body<FeedbackInto>(body, kFeedbackMembers, texts, into); !status) {
+  if (Status status = read_object<FeedbackInto>(body, kFeedbackMembers, texts, into); !status) {
     return std::move(status).error();
   }
   return into.body;

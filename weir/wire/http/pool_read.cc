@@ -46,7 +46,7 @@ bool read_job(Reader& in, HoldId& into) {
   return true;
 }
 
-constexpr Member<JobRelease> kReleaseMembers[] = {
+constexpr Member<JobRelease> kJobReleaseMembers[] = {
     {"job", [](Reader& in, JobRelease& into) { return read_job(in, into.job); }},
     {"requests",
      [](Reader& in, JobRelease& into) {
@@ -69,7 +69,7 @@ constexpr Member<JobRelease> kReleaseMembers[] = {
      [](Reader& in, JobRelease& into) { return in.flag("delegate", into.delegate.emplace()); }},
 };
 
-constexpr Member<JobRenewal> kRenewalMembers[] = {
+constexpr Member<JobRenewal> kJobRenewalMembers[] = {
     {"job", [](Reader& in, JobRenewal& into) { return read_job(in, into.job); }},
     {"hold", [](Reader& in, JobRenewal& into) { return in.duration("hold", into.hold.emplace()); }},
 };
@@ -77,19 +77,10 @@ constexpr Member<JobRenewal> kRenewalMembers[] = {
 constexpr std::string_view kNoJob =
     "body: job is missing; write the one that the acquire was answered with";
 
-template <typename Body>
-Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Member<Body>> members) {
-  if (Status status = check_body(body); !status) return std::move(status).error();
-  Body into;
-  Reader in(body, texts);
-  if (!in.object("body", members, into) || !in.end()) return in.error();
-  return into;
-}
-
 }  // namespace
 
 Result<pool::JobAsk> read_job_ask(std::string_view body, Texts& texts) {
-  Result<pool::JobAsk> ask = read_body<pool::JobAsk>(body, texts, kJobAskMembers);
+  Result<pool::JobAsk> ask = read_object<pool::JobAsk>(body, kJobAskMembers, texts);
   if (ask && ask->type.empty()) {
     return bad_argument(R"(body: type is missing; write the job type, such as {"type":"summary"})");
   }
@@ -97,7 +88,7 @@ Result<pool::JobAsk> read_job_ask(std::string_view body, Texts& texts) {
 }
 
 Result<JobRelease> read_job_release(std::string_view body, Texts& texts) {
-  Result<JobRelease> release = read_body<JobRelease>(body, texts, kReleaseMembers);
+  Result<JobRelease> release = read_object<JobRelease>(body, kJobReleaseMembers, texts);
   if (!release) return release;
   if (!release->job) {
     return bad_argument(std::string(kNoJob));
@@ -114,7 +105,7 @@ Result<JobRelease> read_job_release(std::string_view body, Texts& texts) {
 }
 
 Result<JobRenewal> read_job_renewal(std::string_view body, Texts& texts) {
-  Result<JobRenewal> renewal = read_body<JobRenewal>(body, texts, kRenewalMembers);
+  Result<JobRenewal> renewal = read_object<JobRenewal>(body, kJobRenewalMembers, texts);
   if (renewal && !renewal->job) return bad_argument(std::string(kNoJob));
   return renewal;
 }

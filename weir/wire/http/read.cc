@@ -118,15 +118,6 @@ constexpr Member<KeyName> kKeyNameMembers[] = {
     {"key", read_key},
 };
 
-template <typename Into>
-Status read_object(std::string_view body, std::span<const Member<Into>> members, Texts& texts,
-                   Into& into) {
-  if (Status status = check_body(body); !status) return status;
-  Reader in(body, texts);
-  if (!in.object("the body", members, into) || !in.end()) return in.error();
-  return Done{};
-}
-
 Error missing(std::string_view member, std::string_view example) {
   return bad_argument(fmt::format("body: the member '{}' is missing; write {}", member, example));
 }

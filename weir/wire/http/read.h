@@ -13,7 +13,9 @@
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/decision.h"
@@ -108,5 +110,24 @@ Result<engine::MeterSpec> read_meter(std::string_view body, Texts& texts,
 // What every reader checks first: neither empty nor too long, and UTF-8.
 Status check_body(std::string_view body);
 Status check_utf8(std::string_view what, std::string_view text);
+
+// A body that is an object with members out of `members`.
+template <typename Into>
+Status read_object(std::string_view body, std::span<const Member<Into>> members, Texts& texts,
+                   Into& into) {
+  if (Status status = check_body(body); !status) return status;
+  Reader in(body, texts);
+  if (!in.object("the body", members, into) || !in.end()) return in.error();
+  return Done{};
+}
+template <typename Into>
+Result<Into> read_object(std::string_view body, std::span<const Member<Into>> members,
+                         Texts& texts) {
+  Into into;
+  if (Status status = read_object(body, members, texts, into); !status) {
+    return std::move(status).error();
+  }
+  return into;
+}
 
 }  // namespace weir::wire::http

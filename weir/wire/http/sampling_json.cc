@@ -37,15 +37,6 @@ constexpr Member<TaskReservationBody> kCommitMembers[] = {
      }},
 };
 
-template <typename Body>
-Result<Body> read_body(std::string_view body, Texts& texts, std::span<const Member<Body>> members) {
-  if (Status status = check_body(body); !status) return std::move(status).error();
-  Body into;
-  Reader in(body, texts);
-  if (!in.object("body", members, into) || !in.end()) return in.error();
-  return into;
-}
-
 Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
   if (read && read->reservation == 0) {
     return bad_argument(
@@ -79,15 +70,15 @@ void append_environment(std::string& out, const sampling::EnvironmentReading& en
 }  // namespace
 
 Result<GrantBody> read_grant(std::string_view body, Texts& texts) {
-  return read_body<GrantBody>(body, texts, kGrantMembers);
+  return read_object<GrantBody>(body, kGrantMembers, texts);
 }
 
 Result<TaskReservationBody> read_task_commit(std::string_view body, Texts& texts) {
-  return named(read_body<TaskReservationBody>(body, texts, kCommitMembers));
+  return named(read_object<TaskReservationBody>(body, kCommitMembers, texts));
 }
 
 Result<TaskReservationBody> read_task_release(std::string_view body, Texts& texts) {
-  return named(read_body<TaskReservationBody>(body, texts, std::span(kCommitMembers).first(1)));
+  return named(read_object<TaskReservationBody>(body, std::span(kCommitMembers).first(1), texts));
 }
 
 void append_grant(std::string& out, const sampling::Grant& grant, Instant now) {

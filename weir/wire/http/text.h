@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weir/base/time.h"
 #include "weir/base/utf8.h"
@@ -37,5 +38,17 @@ void append_instant_ns(std::string& out, Instant at);
 
 // In quotes: "1m30s". Requires span >= 0.
 void append_duration(std::string& out, Duration span);
+
+// A list: `each(element)` appends one element; commas come in between.
+template <typename List, typename Each>
+void append_list(std::string& out, const List& list, Each each) {
+  out += '[';
+  bool first = true;
+  for (const auto& element : list) {
+    if (!std::exchange(first, false)) out += ',';
+    each(element);
+  }
+  out += ']';
+}
 
 }  // namespace weir::wire::http

@@ -15,19 +15,6 @@ using engine::Matcher;
 using engine::Rule;
 using engine::RuleSet;
 
-// `each(element)` appends one element; commas come in between.
-template <typename List, typename Each>
-void append_list(std::string& out, const List& list, Each each) {
-  out += '[';
-  bool first = true;
-  for (const auto& element : list) {
-    if (!first) out += ',';
-    first = false;
-    each(element);
-  }
-  out += ']';
-}
-
 // {"attribute":"client","patterns":["acme","b*"]}
 void append_condition(std::string& out, const RuleSet& rules, const Matcher& matcher) {
   // The exact ones lie in a hash map; sorted, the same rules give the same text.
