@@ -23,14 +23,25 @@ void for_each_seat_in_order(const Plan& plan, Visitor&& visitor) {
   for (std::size_t i = 0; i < count; ++i) visitor(*seats[i]);
 }
 
+// The shard of each meter of a plan.
+class PlanShards {
+ public:
+  PlanShards(Table& table, const Plan& plan) noexcept {
+    for (const PlanItem& item : plan.limits()) {
+      if (item.limit->seat == nullptr) shards_[count_++] = &table.shard_of(item.print);
+    }
+  }
+  std::span<Shard* const> all() const noexcept { return std::span(shards_).first(count_); }
+
+ private:
+  std::array<Shard*, kLimitsPerRequestMax> shards_;
+  std::size_t count_ = 0;
+};
+
 }  // namespace
 
-void LockedShards::lock_in_order(Table& table, const Plan& plan) noexcept {
-  std::size_t count = 0;
-  for (const PlanItem& item : plan.limits()) {
-    if (item.limit->seat == nullptr) shards_[count++] = &table.shard_of(item.print);
-  }
-  const auto end = shards_.begin() + static_cast<std::ptrdiff_t>(count);
+void LockedShards::lock_in_order(std::span<Shard* const> shards) noexcept {
+  const auto end = std::copy(shards.begin(), shards.end(), shards_.begin());
   std::sort(shards_.begin(), end);
   count_ = static_cast<std::size_t>(std::unique(shards_.begin(), end) - shards_.begin());
   for (std::size_t i = 0; i < count_; ++i) shards_[i]->lock();
@@ -42,7 +53,7 @@ Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t
       rows_(rows),
       plan_(plan),
       request_(request),
-      shards_(table, plan),
+      shards_(PlanShards(table, plan).all()),
       now_(shards_.at_least(now)),
       start_(now_),
       ruling_(now_) {

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <span>
 
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
@@ -25,22 +26,20 @@
 
 namespace weir::engine {
 
-// The shards of a plan, locked: each as it comes if none is taken, which needs no
-// order because nobody waits for anything; otherwise one by one, in order.
+// Shards, locked: each as it comes if none is taken, which needs no order because nobody
+// waits for anything; otherwise one by one, in order. One that is named twice is locked once.
 class LockedShards {
  public:
-  LockedShards(Table& table, const Plan& plan) noexcept {
+  explicit LockedShards(std::span<Shard* const> shards) noexcept {
     std::size_t count = 0;
-    for (const PlanItem& item : plan.limits()) {
-      if (item.limit->seat != nullptr) continue;
-      Shard& shard = table.shard_of(item.print);
-      if (!shard.try_lock()) [[unlikely]] {
+    for (Shard* const shard : shards) {
+      if (!shard->try_lock()) [[unlikely]] {
         count_ = count;
         unlock();
-        lock_in_order(table, plan);
+        lock_in_order(shards);
         return;
       }
-      shards_[count++] = &shard;
+      shards_[count++] = shard;
     }
     count_ = count;
   }
@@ -60,7 +59,7 @@ class LockedShards {
   }
 
  private:
-  void lock_in_order(Table& table, const Plan& plan) noexcept;
+  void lock_in_order(std::span<Shard* const> shards) noexcept;
   void unlock() noexcept {
     for (std::size_t i = 0; i < count_; ++i) shards_[i]->unlock();
     count_ = 0;

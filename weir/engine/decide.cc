@@ -164,39 +164,37 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
 }
 
 bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decision) {
-  struct Step {
-    Shard* shard;
-    Slot* slot;
-    Words words;  // afterwards; those of a log have yet to be charged
-  };
-  std::array<Step, kLimitsPerRequestMax> steps;
+  std::array<Shard*, kLimitsPerRequestMax> shards;
+  std::array<Slot*, kLimitsPerRequestMax> slots;
+  std::array<Words, kLimitsPerRequestMax> words;  // afterwards; those of a log without the cost
+  const std::size_t count = plan.count;
   // What is not in the cache arrives together, and while the locks are taken.
   std::uint32_t logs = 0;  // bit i: item i is one
-  for (std::size_t i = 0; i < plan.count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const PlanItem& item = plan.items[i];
-    steps[i].shard = &table.shard_of(item.print);
-    Table::prefetch(*steps[i].shard, item.print);
+    shards[i] = &table.shard_of(item.print);
+    Table::prefetch(*shards[i], item.print);
     logs |= std::uint32_t{item.limit->is_log} << i;
   }
   for_each_bit(logs, [&](std::size_t i) { table.prefetch_runs(plan.items[i].print); });
-  const LockedShards locked(table, plan);
+  const LockedShards locked{std::span<Shard* const>(shards.data(), count)};
   if (generation.load(std::memory_order_acquire) != plan.generation) return false;
-  for (std::size_t i = 0; i < plan.count; ++i) {
+  Instant at = now;
+  for (std::size_t i = 0; i < count; ++i) {
     const PlanItem& item = plan.items[i];
-    Slot* slot = table.find(*steps[i].shard, item.print);
-    if (slot == nullptr || (slot->meta() & ~meta::kDirty) != item.limit->row) return false;
-    steps[i].slot = slot;
+    slots[i] = table.find(*shards[i], item.print);
+    if (slots[i] == nullptr || (slots[i]->meta() & ~meta::kDirty) != item.limit->row) return false;
+    at = shards[i]->at_least(at);
   }
-  const Instant at = locked.at_least(now);
   Ruling ruling(at);
-  for (std::size_t i = 0; i < plan.count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const PlanItem& item = plan.items[i];
     const ActiveLimit& limit = *item.limit;
-    Words words = steps[i].slot->words();
-    const Taken taken = limit.is_log ? check_log(limit.shape, words, table.logs, at, item.cost)
-                                     : take_self_contained(limit.shape, words, at, item.cost);
-    steps[i].words[0] = words[0];
-    steps[i].words[1] = words[1];
+    Words after = slots[i]->words();
+    const Taken taken = limit.is_log ? check_log(limit.shape, after, table.logs, at, item.cost)
+                                     : take_self_contained(limit.shape, after, at, item.cost);
+    words[i][0] = after[0];
+    words[i][1] = after[1];
     ruling.add(i, taken.check);
     report_row(item, taken.check, taken.left, decision.outcome_rows[i]);
   }
@@ -207,28 +205,31 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
   decision.outcome_count = plan.count;
   if (!ruling.allowed()) {
     // Some would have admitted it: what they would have given is still there.
-    for (std::size_t i = 0; i < plan.count; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       Outcome& row = decision.outcome_rows[i];
       if (row.verdict == Verdict::kAllowed) row.remaining += row.cost;
     }
     return true;
   }
 
-  // First everything that can fail, then everything that cannot. From here on logs have
-  // forgotten what no longer counts, so no decision may be earlier.
-  locked.charged_at(at);
+  // First everything that can fail, then everything that cannot.
   bool is_room = true;
   for_each_bit(logs, [&](std::size_t i) {
-    is_room = is_room && reserve(plan.items[i].limit->shape, steps[i].words, table.logs, at);
-    steps[i].slot->set_words(steps[i].words);
+    is_room = is_room && reserve(plan.items[i].limit->shape, words[i], table.logs, at);
+    slots[i]->set_words(words[i]);
   });
-  if (!is_room) return false;
+  if (!is_room) [[unlikely]] {
+    // Logs have forgotten what no longer counts, so no decision may be earlier.
+    locked.charged_at(at);
+    return false;
+  }
   for_each_bit(logs, [&](std::size_t i) {
-    charge(plan.items[i].limit->shape, steps[i].words, table.logs, at, plan.items[i].cost);
+    charge_log(plan.items[i].limit->shape, words[i], table.logs, at, plan.items[i].cost);
   });
-  for (std::size_t i = 0; i < plan.count; ++i) {
-    steps[i].slot->set_words(steps[i].words);
-    steps[i].shard->mark_changed(*steps[i].slot);
+  for (std::size_t i = 0; i < count; ++i) {
+    slots[i]->set_words(words[i]);
+    shards[i]->mark_changed(*slots[i]);
+    shards[i]->latest_ns.store(at.ns, std::memory_order_relaxed);
   }
   return true;
 }

@@ -210,6 +210,15 @@ Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, 
   return {check, check.allowed() ? left - cost : cost - check.shortfall};
 }
 
+void charge_log(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+                std::int64_t cost) noexcept {
+  if (cost == 0) return;
+  const LogShape& log = *std::get_if<LogShape>(&shape);
+  const auto state = read<LogShape>(words);
+  words = std::bit_cast<Words>(
+      meter::remember(state, blocks.ring(state.block), meter::stamp(log, now), cost));
+}
+
 bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {
   const auto* log = std::get_if<LogShape>(&shape);
   if (log == nullptr) return true;

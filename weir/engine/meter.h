@@ -77,8 +77,12 @@ inline Taken take_self_contained(const MeterShape& shape, Words& words, Instant 
   return bucket != nullptr ? take(*bucket, words, now, cost) : take_other(shape, words, now, cost);
 }
 
-// The same for a log, but that charge() has yet to take the cost. Forgets what no longer counts.
+// The same for a log in two steps. The first forgets what no longer counts, the second takes what
+// it has allowed, once reserve() has made room.
 Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
+                std::int64_t cost) noexcept;
+
+void charge_log(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                 std::int64_t cost) noexcept;
 
 // Makes sure that charge() will find room. False: the blocks are exhausted.
