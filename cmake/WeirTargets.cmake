@@ -19,16 +19,11 @@ if(WEIR_PRECOMPILE)
   endif()
 endif()
 
-# Compiles the files of a target in batches: most of a file's time goes to the headers it reads. So
-# names must differ within a folder, also those in unnamed namespaces. Under a sanitizer, where
-# nobody compiles after each change, a folder is one batch.
+# Compiles the files of a target as one: most of a file's time goes to the headers it reads. So
+# names must differ within a folder, also those in unnamed namespaces.
 function(weir_together target)
   if(WEIR_TOGETHER)
-    set(size 16)
-    if(WEIR_SANITIZE)
-      set(size 0)
-    endif()
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
 endfunction()
 
