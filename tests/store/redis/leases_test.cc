@@ -5,14 +5,10 @@
 #include <utility>
 
 #include "tests/store/redis/lease_fleet.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/seed.h"
 
 namespace weir::store::redis {
 namespace {
-
-// Random fleets to simulate: fewer where each takes many times as long.
-constexpr int rounds(int plain) { return kSanitized ? plain / 3 : plain; }
 
 using namespace std::chrono_literals;
 
@@ -91,7 +87,7 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
   std::size_t admitted = 0;
   std::uint64_t refusals = 0;
   std::int64_t lapsed = 0;
-  for (int round = 0; round < rounds(60); ++round) {
+  for (int round = 0; round < 60; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
     SimulatedFleet fleet(leased(kBucket, most), servers, seeds());
@@ -131,7 +127,7 @@ TEST(Leases, AdmitNoMoreInAWindowThanItHasAndWhatLapses) {
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
   std::size_t seen = 0;
-  for (int round = 0; round < rounds(40); ++round) {
+  for (int round = 0; round < 40; ++round) {
     const auto most = static_cast<std::int64_t>(1 + seeds() % 50);
     SimulatedFleet fleet(leased(engine::WindowSpec{200, 300ms}, most), 1 + seeds() % 5, seeds());
     const std::int64_t out_of_touch = live(fleet, 2000);
@@ -154,7 +150,7 @@ TEST(Leases, AdmitNoMoreInAnyWindowThanALogHasAndWhatIsHeld) {
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
   std::size_t admitted = 0;
-  for (int round = 0; round < rounds(40); ++round) {
+  for (int round = 0; round < 40; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
     SimulatedFleet fleet(leased(engine::LogSpec{200, 300ms}, most), servers, seeds());
@@ -249,7 +245,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
   const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 seeds(seed);
-  for (int round = 0; round < rounds(100); ++round) {
+  for (int round = 0; round < 100; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const engine::MeterSpec& meter = kStanding[seeds() % kStanding.size()];
     const Answers answers = round % 2 == 0 ? Answers::kAllInTime : Answers::kSomeLate;
