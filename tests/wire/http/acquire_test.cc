@@ -9,7 +9,6 @@ namespace weir::wire::http {
 namespace {
 
 using engine::RuleSetSpec;
-using engine::SlotsSpec;
 using engine::WindowSpec;
 using ::testing::HasSubstr;
 
