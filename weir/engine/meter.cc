@@ -244,9 +244,7 @@ Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
       charged_at = state.begin;
     } else if constexpr (kIsLog<Shape>) {
       charged_at = meter::stamp(s, now);
-      if (cost == 0) return charged_at;
-      const meter::LogRing ring = blocks.ring(state.block);
-      state = meter::remember(meter::forget(s, state, ring, now), ring, charged_at, cost);
+      state = meter::charge(s, state, blocks.ring(state.block), now, cost);
     } else {
       state.in_flight = saturate(Wide{state.in_flight} + cost);
     }
