@@ -13,7 +13,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +24,11 @@
 #include <variant>
 #include <vector>
 
+#include "tests/engine/drawn_rules.h"
 #include "tests/engine/kept_state.h"
 #include "tests/engine/naive.h"
+#include "tests/engine/stream.h"
+#include "tests/support/seed.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 
@@ -35,25 +37,19 @@ namespace {
 
 using namespace std::chrono_literals;
 using naive::Answer;
+using naive::check;
 using naive::describe;
+using naive::Drawer;
 using naive::Failed;
+using naive::kAttributeNames;
 using naive::Key;
-using naive::Kind;
-using naive::kind_of;
+using naive::kNames;
+using naive::kUnits;
+using naive::kValues;
 using naive::Random;
 
 constexpr std::uint64_t kStreams = 4000;
 constexpr std::uint64_t kStepsPerStream = 60;
-constexpr int kNames = 9;  // of limits: L0 ... L8
-
-constexpr std::array<std::string_view, 3> kAttributeNames{"client", "op", "tier"};
-const std::array<std::vector<std::string_view>, 3> kValues{{
-    {"a", "b", "c"},
-    {"get", "put", "list"},
-    {"free", "pro", "gold-1", "gold-2"},
-}};
-constexpr std::array<std::string_view, 3> kUnits{"requests", "tokens", "pu"};
-
 // A request that owns what its view points to.
 struct Ask {
   std::vector<Attribute> attributes{};
@@ -72,189 +68,10 @@ struct Cuts {
   std::set<std::string> limits{};
 };
 
-// --- drawing rules ------------------------------------------------------------
-
-class Drawer {
- public:
-  Drawer(Random& random, Duration scale, Instant now) : random_(random), scale_(scale), now_(now) {}
-
-  Duration span() {
-    const Duration scale = random_.chance(15)
-                               ? random_.pick({1ns, Duration{1us}, Duration{1s}, Duration{1h}})
-                               : scale_;
-    const Duration rough = scale * random_.between(1, 12) / random_.pick({1, 1, 3});
-    return std::max(1ns, rough + Duration{random_.pick({0, 0, 0, 1, -1, 7})});
-  }
-
-  std::int64_t amount(std::int64_t least) {
-    return random_.chance(85) ? random_.between(least, 10) : random_.pick({17, 100, 997});
-  }
-
-  MeterSpec meter(Kind kind) {
-    switch (kind) {
-      case Kind::kBucket:
-        return BucketSpec{amount(1), span(), random_.chance(30) ? 0 : amount(1)};
-      case Kind::kTicker: {
-        const std::int64_t per_tick = random_.between(1, 4);
-        return TickerSpec{per_tick, span(), std::max(per_tick, amount(1)),
-                          random_.pick({meter::TickerStart::kFull, meter::TickerStart::kEmpty})};
-      }
-      case Kind::kWindow:
-        if (random_.chance(60)) return WindowSpec{amount(0), span()};
-        return CalendarSpec{
-            amount(0), random_.pick({meter::CalendarUnit::kDay, week_or_day(),
-                                     meter::CalendarUnit::kMonth, meter::CalendarUnit::kYear})};
-      case Kind::kLog:
-        return LogSpec{amount(0), span()};
-      case Kind::kSlots:
-        return SlotsSpec{amount(0), 0, span() * random_.pick({1, 10})};
-    }
-    return {};
-  }
-
-  // Other parameters for the same kind of meter, or the same in other words. Where a
-  // ticker starts is said once: it is about keys that were never seen.
-  MeterSpec changed(const MeterSpec& from) {
-    MeterSpec to = random_.chance(20) ? from : meter(kind_of(from));
-    if (auto* bucket = std::get_if<BucketSpec>(&to); bucket != nullptr && random_.chance(20)) {
-      if (bucket->burst == 0) bucket->burst = bucket->amount;
-      bucket->amount *= 3;
-      bucket->period *= 3;
-    }
-    if (auto* ticker = std::get_if<TickerSpec>(&to)) {
-      ticker->start = std::get<TickerSpec>(from).start;
-    }
-    return to;
-  }
-
-  // Perhaps another kind of meter.
-  MeterSpec another() {
-    MeterSpec to = meter(
-        random_.pick({Kind::kBucket, Kind::kTicker, Kind::kWindow, Kind::kLog, Kind::kSlots}));
-    if (auto* ticker = std::get_if<TickerSpec>(&to)) ticker->start = meter::TickerStart::kFull;
-    return to;
-  }
-
-  std::string pattern(std::size_t attribute) {
-    static const std::array<std::vector<std::string_view>, 3> globs{{
-        {"*", "?", "a*"},
-        {"*t", "?ut", "l*", "*"},
-        {"gold-?", "gold*", "*r*", "p?o", "????"},
-    }};
-    return std::string{random_.chance(60) ? random_.pick(kValues[attribute])
-                                          : random_.pick(globs[attribute])};
-  }
-
-  Condition condition() {
-    const auto attribute = static_cast<std::size_t>(random_.between(0, 2));
-    Condition drawn{std::string{kAttributeNames[attribute]}, {}};
-    for (std::int64_t n = random_.pick({1, 1, 2, 3}); n > 0; --n) {
-      drawn.patterns.push_back(pattern(attribute));
-    }
-    return drawn;
-  }
-
-  // Everything but the name and the meter.
-  void requirements(LimitSpec& limit) {
-    limit.when.clear(), limit.per.clear(), limit.exempt.clear(), limit.weigh = {};
-    if (random_.chance(35)) limit.when.push_back(condition());
-    if (random_.chance(8)) limit.when.push_back(condition());
-    for (const std::string_view name : kAttributeNames) {
-      if (random_.chance(25)) limit.per.emplace_back(name);
-    }
-    limit.unit = random_.chance(50) ? kUnits[0] : random_.pick({kUnits[1], kUnits[2]});
-    if (random_.chance(30)) {
-      const auto attribute = static_cast<std::size_t>(random_.between(0, 2));
-      limit.weigh.attribute = kAttributeNames[attribute];
-      for (const std::string_view value : kValues[attribute]) {
-        if (random_.chance(60))
-          limit.weigh.table.emplace_back(value, random_.pick({0, 1, 2, 3, 10}));
-      }
-      if (limit.weigh.table.empty()) limit.weigh = {};
-    }
-    for (std::int64_t n = random_.chance(20) ? random_.between(1, 2) : 0; n > 0; --n) {
-      limit.exempt.push_back({condition()});
-      if (random_.chance(30)) limit.exempt.back().push_back(condition());
-    }
-    limit.shadow = random_.chance(15);
-  }
-
-  LimitSpec limit(const std::string& name) {
-    LimitSpec drawn{.name = name};
-    requirements(drawn);
-    drawn.meter = meter(random_.pick({Kind::kBucket, Kind::kBucket, Kind::kTicker, Kind::kWindow,
-                                      Kind::kWindow, Kind::kLog, Kind::kSlots}));
-    return drawn;
-  }
-
-  RuleSetSpec rules() {
-    RuleSetSpec drawn;
-    for (std::int64_t n = random_.between(1, 6); n > 0; --n) add(drawn);
-    finish(drawn);
-    return drawn;
-  }
-
-  RuleSetSpec changed(RuleSetSpec rules) {
-    while (random_.chance(25)) add(rules);
-    std::erase_if(rules.limits, [&](const LimitSpec&) { return random_.chance(8); });
-    for (LimitSpec& limit : rules.limits) {
-      if (random_.chance(45)) limit.meter = changed(limit.meter);
-      if (random_.chance(4)) limit.meter = another();
-      if (random_.chance(10)) requirements(limit);
-    }
-    finish(rules);
-    return rules;
-  }
-
- private:
-  void add(RuleSetSpec& rules) {
-    const std::string name = fmt::format("L{}", random_.between(0, kNames - 1));
-    if (std::any_of(rules.limits.begin(), rules.limits.end(),
-                    [&](const LimitSpec& limit) { return limit.name == name; })) {
-      return;
-    }
-    const auto place = random_.between(0, static_cast<std::int64_t>(rules.limits.size()));
-    rules.limits.insert(rules.limits.begin() + place, limit(name));
-  }
-
-  // Parents have lower names, so nobody is his own ancestor; they count the same
-  // unit and are keyed by what their children are keyed by.
-  void finish(RuleSetSpec& rules) {
-    std::map<std::string, LimitSpec*> by_name;
-    for (LimitSpec& limit : rules.limits) by_name[limit.name] = &limit;
-    for (auto& [name, limit] : by_name) {
-      if (random_.chance(25)) limit->parent = fmt::format("L{}", random_.between(0, kNames - 1));
-      if (!by_name.contains(limit->parent) || limit->parent >= name) limit->parent.clear();
-      if (limit->parent.empty()) continue;
-      const LimitSpec& parent = *by_name[limit->parent];
-      limit->unit = parent.unit;
-      for (const std::string& key : parent.per) {
-        if (std::find(limit->per.begin(), limit->per.end(), key) == limit->per.end()) {
-          limit->per.push_back(key);
-        }
-      }
-    }
-    rules.units = {{"tokens", UnitScale::kWhole}, {"pu", UnitScale::kMicro}};
-    rules.attributes.assign(kAttributeNames.begin(), kAttributeNames.end());
-  }
-
-  // The first week of all began before time did, which no instant can name.
-  meter::CalendarUnit week_or_day() const {
-    return now_.ns < Duration{24h * 7}.count() ? meter::CalendarUnit::kDay
-                                               : meter::CalendarUnit::kWeek;
-  }
-
-  Random& random_;
-  Duration scale_;
-  Instant now_;
-};
-
-// --- one stream ---------------------------------------------------------------
-
 class Stream {
  public:
   Stream(std::uint64_t seed, Cuts cuts, bool tracing)
-      : seed_(seed), cuts_(std::move(cuts)), tracing_(tracing), random_(seed, 0) {}
+      : seed_(seed), cuts_(std::move(cuts)), trace_(tracing), random_(seed, 0) {}
 
   // What went wrong, or nothing.
   std::optional<std::string> run() {
@@ -269,7 +86,7 @@ class Stream {
       step_ = kStepsPerStream;
       inspect_everything();
     } catch (const Failed& failed) {
-      return fmt::format("{}at step {}, {}:\n    {}", trace_text(), step_, describe(now_),
+      return fmt::format("{}at step {}, {}:\n    {}", trace_.text(), step_, describe(now_),
                          failed.message);
     }
     return std::nullopt;
@@ -298,7 +115,7 @@ class Stream {
     drawn_rules_ = Drawer{random_, scale_, now_}.rules();
     const RuleSetSpec rules = without_cut_limits(drawn_rules_);
     model_ = std::make_unique<naive::Model>(rules);
-    trace("{} rules:\n{}", describe(now_), describe(rules));
+    trace_("{} rules:\n{}", describe(now_), describe(rules));
     engine_ = fresh_engine(rules);
   }
 
@@ -373,7 +190,7 @@ class Stream {
   void move_to(Instant to) {
     if (to <= now_ || to.ns > kInstantNsMax) return;
     now_ = to;
-    trace("{} now", describe(now_));
+    trace_("{} now", describe(now_));
     check(engine_->next_instant() <= model_->next_expiry(),
           "a hold expires and the engine does not want to be called");
     model_->advance(now_);
@@ -412,9 +229,9 @@ class Stream {
   Answer ask_both(const Ask& ask) {
     const Answer expected = model_->acquire(ask.request(), ask.options, now_);
     const Result<Decision> actual = ask_engine(ask);
-    trace("{} ask {} hold {} up_to '{}' book {}: {}", describe(now_), describe(ask.request()),
-          ask.options.hold.count(), ask.options.up_to, ask.options.book_within.count(),
-          short_text(expected));
+    trace_("{} ask {} hold {} up_to '{}' book {}: {}", describe(now_), describe(ask.request()),
+           ask.options.hold.count(), ask.options.up_to, ask.options.book_within.count(),
+           short_text(expected));
     compare(expected, actual);
     return expected;
   }
@@ -466,7 +283,7 @@ class Stream {
   void peek() {
     const Ask ask = drawn_ask();
     const Answer expected = model_->peek(ask.request(), now_);
-    trace("{} peek {}: {}", describe(now_), describe(ask.request()), short_text(expected));
+    trace_("{} peek {}: {}", describe(now_), describe(ask.request()), short_text(expected));
     compare(expected, engine_->peek(ask.request(), now_));
   }
 
@@ -477,10 +294,10 @@ class Stream {
     for (const Ask& ask : asks) requests.push_back(ask.request());
     std::vector<Result<Decision>> answers(asks.size(), Result<Decision>{Error{}});
     engine_->decide(requests, now_, answers);
-    trace("{} batch of {}", describe(now_), asks.size());
+    trace_("{} batch of {}", describe(now_), asks.size());
     for (std::size_t i = 0; i < asks.size(); ++i) {
       const Answer expected = model_->decide(requests[i], now_);
-      trace("    {}: {}", describe(requests[i]), short_text(expected));
+      trace_("    {}: {}", describe(requests[i]), short_text(expected));
       compare(expected, answers[i]);
     }
   }
@@ -495,8 +312,8 @@ class Stream {
     const auto last = static_cast<std::int64_t>(prepared_.size()) - 1;
     PreparedAsk& chosen = prepared_[static_cast<std::size_t>(random_.between(0, last))];
     const Answer expected = model_->decide(chosen.ask.request(), now_);
-    trace("{} prepared {}: {}", describe(now_), describe(chosen.ask.request()),
-          short_text(expected));
+    trace_("{} prepared {}: {}", describe(now_), describe(chosen.ask.request()),
+           short_text(expected));
     compare(expected, engine_->decide(chosen.prepared, now_));
   }
 
@@ -521,7 +338,7 @@ class Stream {
       default:
         ask.costs = {{kUnits[1], -1}};
     }
-    trace("{} bad {}", describe(now_), describe(ask.request()));
+    trace_("{} bad {}", describe(now_), describe(ask.request()));
     const Result<Decision> answer = engine_->decide(ask.request(), now_);
     check(!answer.ok() && answer.error().code == ErrorCode::kBadArgument,
           "a bad request was answered");
@@ -548,7 +365,7 @@ class Stream {
       if (random_.chance(50)) actual.push_back({unit, drawn_cost()});
     }
     ended_.insert(kept.number);
-    trace("{} settle hold {} {}", describe(now_), kept.number, describe(Request{{}, actual}));
+    trace_("{} settle hold {} {}", describe(now_), kept.number, describe(Request{{}, actual}));
     const HoldState expected = model_->settle(kept.number, actual, now_);
     const Result<HoldState> state = engine_->settle(kept.id, actual, now_);
     if (!state) throw Failed{"settle: " + state.error().message};
@@ -557,7 +374,7 @@ class Stream {
 
   void cancel(const Kept& kept) {
     ended_.insert(kept.number);
-    trace("{} cancel hold {}", describe(now_), kept.number);
+    trace_("{} cancel hold {}", describe(now_), kept.number);
     const HoldState expected = model_->cancel(kept.number, now_);
     compare(expected, engine_->cancel(kept.id, now_));
   }
@@ -566,7 +383,7 @@ class Stream {
     if (holds_.empty()) return;
     const Kept& kept = random_.pick(holds_);
     const Duration ttl{random_.between(1, 20 * scale_.count())};
-    trace("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
+    trace_("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
     const HoldState expected = model_->renew(kept.number, ttl, now_);
     const Result<HoldState> state = engine_->renew(kept.id, ttl, now_);
     if (!state) throw Failed{"renew: " + state.error().message};
@@ -609,7 +426,7 @@ class Stream {
     const std::optional<Key> key = drawn_key();
     if (!key || !nameable(*key)) return;
     if (random_.chance(35)) {
-      trace("{} clear_override {}", describe(now_), describe(*key));
+      trace_("{} clear_override {}", describe(now_), describe(*key));
       const bool cleared = model_->clear_override(*key, now_);
       const Status status = engine_->clear_override(key->first, values(*key), now_);
       return check(
@@ -617,7 +434,7 @@ class Stream {
           cleared ? "the override was not cleared" : "there was an override to clear");
     }
     const MeterSpec spec = Drawer{random_, scale_, now_}.changed(model_->parameters(*key));
-    trace("{} set_override {} {}", describe(now_), describe(*key), describe(spec));
+    trace_("{} set_override {} {}", describe(now_), describe(*key), describe(spec));
     model_->set_override(*key, spec, now_);
     succeed(engine_->set_override(key->first, values(*key), spec, now_));
   }
@@ -625,7 +442,7 @@ class Stream {
   void reset() {
     const std::optional<Key> key = drawn_key();
     if (!key || !nameable(*key)) return;
-    trace("{} reset {}", describe(now_), describe(*key));
+    trace_("{} reset {}", describe(now_), describe(*key));
     model_->reset(*key, now_);
     succeed(engine_->reset(key->first, values(*key), now_));
   }
@@ -633,7 +450,7 @@ class Stream {
   void swap() {
     drawn_rules_ = Drawer{random_, scale_, now_}.changed(drawn_rules_);
     const RuleSetSpec rules = without_cut_limits(drawn_rules_);
-    trace("{} swap:\n{}", describe(now_), describe(rules));
+    trace_("{} swap:\n{}", describe(now_), describe(rules));
     model_->swap(rules);
     succeed(engine_->swap(compiled(rules), now_));
   }
@@ -641,10 +458,10 @@ class Stream {
   // A new process: only what was collected is left. It is collected at other times
   // too, so that most of it is older.
   void restart() {
-    trace("{} collect", describe(now_));
+    trace_("{} collect", describe(now_));
     kept_.collect(*engine_, now_);
     if (random_.chance(50)) return;
-    trace("{} restart", describe(now_));
+    trace_("{} restart", describe(now_));
     prepared_.clear();
     engine_ = fresh_engine(without_cut_limits(drawn_rules_));
     auto report = kept_.restore(*engine_, now_);
@@ -674,34 +491,15 @@ class Stream {
     if (!status.ok()) throw Failed{"error: " + status.error().message};
   }
 
-  // --- what happened ---
-
-  static void check(bool condition, const std::string& message) {
-    if (!condition) throw Failed{message};
-  }
-
-  template <typename... Args>
-  void trace(fmt::format_string<Args...> format, Args&&... args) {
-    if (!tracing_) return;
-    trace_.push_back(fmt::format(format, std::forward<Args>(args)...));
-    if (trace_.size() > 60) trace_.pop_front();
-  }
-
   static std::string short_text(const Answer& answer) {
     return fmt::format("{} {} {}{}", to_string(answer.verdict), answer.binding,
                        describe(answer.earliest),
                        answer.hold == 0 ? "" : fmt::format(" hold {}", answer.hold));
   }
 
-  std::string trace_text() const {
-    std::string text;
-    for (const std::string& line : trace_) text += line + "\n";
-    return text;
-  }
-
   const std::uint64_t seed_;
   const Cuts cuts_;
-  const bool tracing_;
+  naive::Trace trace_;
   Random random_;
   std::uint64_t step_ = 0;
   Duration scale_{};
@@ -714,7 +512,6 @@ class Stream {
   std::set<std::uint64_t> ended_;  // of the model's numbers
   KeptState kept_;
   std::vector<PreparedAsk> prepared_;
-  std::deque<std::string> trace_;
 };
 
 // Leaves out whatever can be left out of a failing stream.
@@ -742,8 +539,8 @@ Cuts shortened(std::uint64_t seed) {
 }
 
 TEST(EngineModel, DecidesAsTheNaiveEngineDoes) {
-  const std::uint64_t seed = naive::number_from_environment("WEIR_SEED", std::random_device{}());
-  const std::uint64_t streams = naive::number_from_environment("WEIR_MODEL_STREAMS", kStreams);
+  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t streams = naive::stream_count(kStreams);
   for (std::uint64_t i = 0; i < streams; ++i) {
     if (!Stream{seed + i, {}, false}.run()) continue;
     const Cuts cuts = shortened(seed + i);

@@ -5,24 +5,20 @@
 // sweeping, no prints. It says what a decision must be; how fast is not its concern.
 //
 // Readings chosen where the headers leave a choice are marked "Reading:" in naive.cc.
-//
-// Random tests draw everything from a Random made of one seed and end a failure
-// with the line that repeats it: `reproduce with WEIR_SEED=8127`.
 
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/engine/naive_meter.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
@@ -31,63 +27,6 @@
 #include "weir/meter/step.h"
 
 namespace weir::engine::naive {
-
-class Random {
- public:
-  // Two numbers, so that each step of a stream has a generator of its own and
-  // leaving one out does not change what the others draw.
-  Random(std::uint64_t seed, std::uint64_t step);
-
-  std::int64_t between(std::int64_t least, std::int64_t most);
-  bool chance(int percent) { return between(1, 100) <= percent; }
-
-  template <typename T>
-  T pick(std::initializer_list<T> from) {
-    return *(from.begin() + between(0, static_cast<std::int64_t>(from.size()) - 1));
-  }
-  template <typename T>
-  const T& pick(const std::vector<T>& from) {
-    return from[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(from.size()) - 1))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-// What a random test throws where the engine and the naive one part.
-struct Failed {
-  std::string message;
-};
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise);
-
-// One meter in plain style. Unlike weir/meter it carries its own parameters.
-class Meter {
- public:
-  virtual ~Meter() = default;
-
-  virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
-  // Takes `cost`, fitting or not; returns what give_back() wants to know.
-  virtual Instant charge(Instant now, std::int64_t cost) = 0;
-  virtual void give_back(Instant now, Instant charged_at, std::int64_t amount) = 0;
-  virtual std::int64_t level(Instant now) const = 0;  // negative in debt
-  virtual std::int64_t capacity() const = 0;
-  // Cannot be told from one that was never used.
-  virtual bool is_initial(Instant now) const = 0;
-  // The same use under other parameters of the same kind.
-  virtual void reshape(const MeterSpec& to, Instant now) = 0;
-  virtual std::unique_ptr<Meter> copy() const = 0;
-};
-
-std::unique_ptr<Meter> make_meter(const MeterSpec& spec, Instant now);
-
-// Whether both describe the same meter, whatever the way it is written.
-bool same_parameters(const MeterSpec& a, const MeterSpec& b);
-bool is_slots(const MeterSpec& spec);
-
-enum class Kind { kBucket, kTicker, kWindow, kLog, kSlots };  // a calendar is a window
-
-Kind kind_of(const MeterSpec& spec);
 
 using Key = std::pair<std::string, std::vector<std::string>>;  // limit, values
 
@@ -208,8 +147,6 @@ class Model {
   std::uint64_t next_hold_ = 1;
 };
 
-std::string describe(Instant at);
-std::string describe(const MeterSpec& spec);
 std::string describe(const RuleSetSpec& rules);
 std::string describe(const Key& key);
 std::string describe(const Request& request);

@@ -20,7 +20,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +31,8 @@
 #include <vector>
 
 #include "tests/engine/naive.h"
+#include "tests/engine/stream.h"
+#include "tests/support/seed.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 
@@ -40,6 +41,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using naive::Answer;
+using naive::check;
 using naive::describe;
 using naive::Failed;
 using naive::Key;
@@ -74,7 +76,7 @@ struct Asker {
 class WaitingStream {
  public:
   WaitingStream(std::uint64_t seed, std::set<std::uint64_t> cut_steps, bool tracing)
-      : seed_(seed), cut_steps_(std::move(cut_steps)), tracing_(tracing), random_(seed, 0) {}
+      : seed_(seed), cut_steps_(std::move(cut_steps)), trace_(tracing), random_(seed, 0) {}
 
   // What went wrong, or nothing.
   std::optional<std::string> run() {
@@ -87,7 +89,7 @@ class WaitingStream {
       }
       drain();
     } catch (const Failed& failed) {
-      return fmt::format("{}at step {}, {}:\n    {}", trace_text(), step_, describe(now_),
+      return fmt::format("{}at step {}, {}:\n    {}", trace_.text(), step_, describe(now_),
                          failed.message);
     }
     return std::nullopt;
@@ -140,7 +142,7 @@ class WaitingStream {
       rules_.limits.push_back(std::move(limit));
     }
     rules_.attributes = {"client"};
-    trace("{} rules:\n{}", describe(now_), describe(rules_));
+    trace_("{} rules:\n{}", describe(now_), describe(rules_));
     model_ = std::make_unique<naive::Model>(rules_);
     EngineOptions options{.keys_max = 1 << 14, .log_runs_max = 1 << 22};
     std::mt19937_64 secret{seed_};
@@ -201,7 +203,7 @@ class WaitingStream {
   void move_to(Instant to) {
     if (to < now_ || to.ns > kInstantNsMax) return;
     now_ = to;
-    trace("{} now", describe(now_));
+    trace_("{} now", describe(now_));
     // Called late, it does what it would have done on the way, in that order.
     punctual_ = engine_->next_instant() >= now_;
     model_->advance(now_);
@@ -236,8 +238,8 @@ class WaitingStream {
     const std::uint64_t id = next_id_++;
     Asker& asker = askers_[id] = drawn_asker();
     const Request request = asker.request();
-    trace("{} wait {} {} until {} hold {}", describe(now_), id, describe(request),
-          describe(asker.options.deadline), asker.options.hold.count());
+    trace_("{} wait {} {} until {} hold {}", describe(now_), id, describe(request),
+           describe(asker.options.deadline), asker.options.hold.count());
     const bool alone = waiting() == 1;
     const Answer expected = model_->peek(request, now_);
     const Result<WaitStart> start =
@@ -245,9 +247,9 @@ class WaitingStream {
                       [this, id](const Result<Decision>& answer) { called_back(id, answer); });
     if (!start.ok()) throw Failed{"wait: " + start.error().message};
     const Decision& decision = start->decision;
-    trace("    {} binding '{}' earliest {}", to_string(decision.verdict),
-          decision.binding() == nullptr ? "" : decision.binding()->limit,
-          describe(decision.earliest));
+    trace_("    {} binding '{}' earliest {}", to_string(decision.verdict),
+           decision.binding() == nullptr ? "" : decision.binding()->limit,
+           describe(decision.earliest));
     check((start->ticket != 0) == (decision.verdict == Verdict::kQueued),
           "a ticket is given to those who wait, and only to them");
     if (decision.verdict != Verdict::kQueued) {
@@ -280,7 +282,7 @@ class WaitingStream {
     Asker& asker = askers_[id] = drawn_asker();
     asker.phase = Phase::kCancelled;  // nobody waits for it
     const bool alone = waiting() == 0;
-    trace("{} decide {} {}", describe(now_), id, describe(asker.request()));
+    trace_("{} decide {} {}", describe(now_), id, describe(asker.request()));
     const Answer expected = model_->peek(asker.request(), now_);
     const Result<Decision> decision =
         engine_->acquire(asker.request(), {.hold = asker.options.hold}, now_);
@@ -317,8 +319,8 @@ class WaitingStream {
     std::advance(chosen, random_.between(0, static_cast<std::int64_t>(askers_.size()) - 1));
     Asker& asker = chosen->second;
     const bool waits = asker.phase == Phase::kWaiting;
-    trace("{} cancel_wait {} ({})", describe(now_), chosen->first,
-          waits ? "waiting" : "not waiting");
+    trace_("{} cancel_wait {} ({})", describe(now_), chosen->first,
+           waits ? "waiting" : "not waiting");
     if (waits) asker.phase = Phase::kCancelled;
     const std::uint64_t ticket = asker.ticket == 0 ? last_ticket_ + 1000 : asker.ticket;
     const bool cancelled = engine_->cancel_wait(ticket, now_);
@@ -334,13 +336,13 @@ class WaitingStream {
     if (holds_.empty()) return;
     const Kept kept = random_.pick(holds_);
     if (random_.chance(50)) {
-      trace("{} cancel hold {}", describe(now_), kept.number);
+      trace_("{} cancel hold {}", describe(now_), kept.number);
       const HoldState expected = model_->cancel(kept.number, now_);
       check(engine_->cancel(kept.id, now_) == expected, "the hold stands otherwise");
       return;
     }
     const Cost actual[] = {{kRequests, random_.between(0, 4)}};
-    trace("{} settle hold {} with {}", describe(now_), kept.number, actual[0].amount);
+    trace_("{} settle hold {} with {}", describe(now_), kept.number, actual[0].amount);
     const HoldState expected = model_->settle(kept.number, actual, now_);
     const Result<HoldState> state = engine_->settle(kept.id, actual, now_);
     check(state.ok() && *state == expected, "the hold stands otherwise");
@@ -350,7 +352,7 @@ class WaitingStream {
     if (holds_.empty()) return;
     const Kept kept = random_.pick(holds_);
     const Duration ttl{random_.between(1, 10 * scale_.count())};
-    trace("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
+    trace_("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
     const HoldState expected = model_->renew(kept.number, ttl, now_);
     const Result<HoldState> state = engine_->renew(kept.id, ttl, now_);
     check(state.ok() && *state == expected, "the hold stands otherwise");
@@ -367,13 +369,13 @@ class WaitingStream {
     const Key key = drawn_key();
     const std::vector<std::string_view> values{key.second.begin(), key.second.end()};
     if (random_.chance(35)) {
-      trace("{} clear_override {}", describe(now_), describe(key));
+      trace_("{} clear_override {}", describe(now_), describe(key));
       const bool cleared = model_->clear_override(key, now_);
       const Status status = engine_->clear_override(key.first, values, now_);
       return check(status.ok() == cleared, "there is an override, or there is none");
     }
     const MeterSpec spec = drawn_meter(naive::kind_of(model_->find(key.first)->meter));
-    trace("{} set_override {} {}", describe(now_), describe(key), describe(spec));
+    trace_("{} set_override {} {}", describe(now_), describe(key), describe(spec));
     model_->set_override(key, spec, now_);
     const Status status = engine_->set_override(key.first, values, spec, now_);
     if (!status.ok()) throw Failed{"override: " + status.error().message};
@@ -382,7 +384,7 @@ class WaitingStream {
   void reset() {
     const Key key = drawn_key();
     const std::vector<std::string_view> values{key.second.begin(), key.second.end()};
-    trace("{} reset {}", describe(now_), describe(key));
+    trace_("{} reset {}", describe(now_), describe(key));
     model_->reset(key, now_);
     const Status status = engine_->reset(key.first, values, now_);
     if (!status.ok()) throw Failed{"reset: " + status.error().message};
@@ -392,7 +394,7 @@ class WaitingStream {
     for (LimitSpec& limit : rules_.limits) {
       if (random_.chance(40)) limit.meter = drawn_meter(naive::kind_of(limit.meter));
     }
-    trace("{} swap:\n{}", describe(now_), describe(rules_));
+    trace_("{} swap:\n{}", describe(now_), describe(rules_));
     model_->swap(rules_);
     touch_everything([&](const Request& request) { model_->peek(request, now_); });
     const Status status = engine_->swap(compiled(), now_);
@@ -418,8 +420,8 @@ class WaitingStream {
     // An exception must not pass through the engine.
     try {
       if (!answer.ok()) throw Failed{"answered with an error: " + answer.error().message};
-      trace("    answer to {}: {} earliest {}", id, to_string(answer->verdict),
-            describe(answer->earliest));
+      trace_("    answer to {}: {} earliest {}", id, to_string(answer->verdict),
+             describe(answer->earliest));
       check(askers_[id].phase == Phase::kWaiting, fmt::format("waiter {} is answered again", id));
       settle_answer(id, *answer);
       if (reentrant_ && depth_ == 0 && random_.chance(30)) call_the_engine();
@@ -433,7 +435,7 @@ class WaitingStream {
   // of others only when they are told.
   void call_the_engine() {
     depth_ += 1;
-    trace("    from the callback:");
+    trace_("    from the callback:");
     switch (random_.between(0, 2)) {
       case 0:
         cancel_wait();
@@ -558,28 +560,9 @@ class WaitingStream {
                       [](const auto& entry) { return entry.second.phase == Phase::kWaiting; }));
   }
 
-  // --- what happened ---
-
-  static void check(bool condition, const std::string& message) {
-    if (!condition) throw Failed{message};
-  }
-
-  template <typename... Args>
-  void trace(fmt::format_string<Args...> format, Args&&... args) {
-    if (!tracing_) return;
-    trace_.push_back(fmt::format(format, std::forward<Args>(args)...));
-    if (trace_.size() > 100) trace_.pop_front();
-  }
-
-  std::string trace_text() const {
-    std::string text;
-    for (const std::string& line : trace_) text += line + "\n";
-    return text;
-  }
-
   const std::uint64_t seed_;
   const std::set<std::uint64_t> cut_steps_;
-  const bool tracing_;
+  naive::Trace trace_;
   Random random_;
   std::uint64_t step_ = 0;
   Duration scale_{};
@@ -596,7 +579,6 @@ class WaitingStream {
   std::uint64_t last_ticket_ = 0;
   std::vector<Kept> holds_;
   std::optional<Failed> failed_inside_;
-  std::deque<std::string> trace_;
 };
 
 // Leaves out the steps that a failing stream fails without.
@@ -616,9 +598,8 @@ std::set<std::uint64_t> shortened_waiting(std::uint64_t seed) {
 }
 
 TEST(WaitingModel, ServesFirstComeFirstAndForgetsNobody) {
-  const std::uint64_t seed = naive::number_from_environment("WEIR_SEED", std::random_device{}());
-  const std::uint64_t streams =
-      naive::number_from_environment("WEIR_MODEL_STREAMS", kWaitingStreams);
+  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t streams = naive::stream_count(kWaitingStreams);
   for (std::uint64_t i = 0; i < streams; ++i) {
     if (!WaitingStream{seed + i, {}, false}.run()) continue;
     const std::set<std::uint64_t> cut = shortened_waiting(seed + i);

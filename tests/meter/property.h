@@ -16,19 +16,16 @@
 #include <rapidcheck.h>
 #include <rapidcheck/detail/TestListenerAdapter.h>
 
-#include <algorithm>
-#include <boost/multiprecision/cpp_int.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
-#include <limits>
-#include <random>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/meter/support.h"
+#include "tests/support/exact.h"
+#include "tests/support/seed.h"
 #include "weir/base/integer.h"
 #include "weir/base/time.h"
 
@@ -36,40 +33,10 @@ namespace weir::meter {
 
 constexpr int kPropertyRuns = 1000;
 
-// Wide enough for every product a meter can form; it throws rather than overflow.
-using Exact = boost::multiprecision::checked_int256_t;
-
-inline Exact exact_floor_div(const Exact& dividend, const Exact& divisor) {
-  const Exact quotient = dividend / divisor;
-  return quotient * divisor > dividend ? quotient - 1 : quotient;
-}
-
-inline Exact exact_ceil_div(const Exact& dividend, const Exact& divisor) {
-  return -exact_floor_div(-dividend, divisor);
-}
-
-// The nearest 64-bit value.
-inline std::int64_t nearest(const Exact& value) {
-  const Exact least = std::numeric_limits<std::int64_t>::min();
-  const Exact most = std::numeric_limits<std::int64_t>::max();
-  return std::clamp(value, least, most).convert_to<std::int64_t>();
-}
-
-inline std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return otherwise;
-  char* end = nullptr;
-  const std::uint64_t number = std::strtoull(text, &end, 10);
-  if (*end == '\0') return number;
-  std::cerr << name << " is '" << text << "', but it must be a whole number; write " << name
-            << "=8127\n";
-  std::exit(2);
-}
-
 // Said once per process: a sanitizer that ends it leaves no failure to read.
 inline std::uint64_t property_seed() {
   static const std::uint64_t seed = [] {
-    const std::uint64_t chosen = number_from_environment("WEIR_SEED", std::random_device{}());
+    const std::uint64_t chosen = seed_of_test();
     std::cout << "properties run with WEIR_SEED=" << chosen << std::endl;
     return chosen;
   }();

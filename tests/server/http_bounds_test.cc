@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/server/http_client.h"
+#include "tests/support/seed.h"
 
 namespace weir::server {
 namespace {
@@ -231,8 +232,7 @@ TEST_F(HttpBounds, TruncatedRequestsGetAProblem) {
 
 TEST_F(HttpBounds, NoBytesWhateverStopTheServer) {
   serve();
-  std::uint64_t seed = std::random_device{}();
-  if (const char* given = std::getenv("WEIR_SEED")) seed = std::strtoull(given, nullptr, 10);
+  const std::uint64_t seed = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   const std::string good = post("/v1/acquire", kAcme) +

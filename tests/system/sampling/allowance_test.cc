@@ -7,7 +7,6 @@ namespace weir::system::sampling {
 namespace {
 
 using meter::between;
-using meter::Exact;
 using meter::for_all;
 
 std::optional<std::int64_t> allowed(std::int64_t count, std::int64_t interval_s,
@@ -146,11 +145,11 @@ TEST(AllowanceProperty, IsTheLeastWholeNumberThatIsNotBelowBothTerms) {
                             *between(0, 1'000 * kMicro)};
     const auto result = allowance(formula, rotation);
     RC_PRE(result.ok());
-    const Exact rotated = meter::exact_ceil_div(
+    const Exact rotated = exact_ceil_div(
         Exact{rotation.rotation_count_micro} * formula.window_s * formula.margin_micro,
         Exact{rotation.rotation_interval_micro} * kMicro);
-    const Exact floor = meter::exact_ceil_div(
-        Exact{rotation.sampling_count_micro} * formula.window_s, Exact{formula.horizon_s} * kMicro);
+    const Exact floor = exact_ceil_div(Exact{rotation.sampling_count_micro} * formula.window_s,
+                                       Exact{formula.horizon_s} * kMicro);
     const Exact most = rotated > floor ? rotated : floor;
     RC_ASSERT(Exact{result->value_or(0)} == most);
   });

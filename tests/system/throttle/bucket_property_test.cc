@@ -11,7 +11,6 @@ namespace weir::system::throttle {
 namespace {
 
 using meter::between;
-using meter::Exact;
 using meter::for_all;
 
 struct Ask {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/support/seed.h"
 #include "tests/system/throttle/support.h"
 #include "weir/system/throttle/snapshot.h"
 
@@ -76,15 +77,10 @@ std::string play(Node& node, std::span<const Step> steps) {
   return said;
 }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("WEIR_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-
 class Replay : public ::testing::TestWithParam<Role> {};
 
 TEST_P(Replay, IsTheSameByteForByteFromASnapshotAtAnyPoint) {
-  const std::uint64_t chosen = seed();
+  const std::uint64_t chosen = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(chosen));
   std::mt19937_64 random(chosen);
   for (int round = 0; round < 20; ++round) {
@@ -112,7 +108,7 @@ TEST_P(Replay, IsTheSameByteForByteFromASnapshotAtAnyPoint) {
 INSTANTIATE_TEST_SUITE_P(Roles, Replay, ::testing::Values(Role::kFrontEnd, Role::kConsensus));
 
 TEST(Replay, IsTheSameFromThePublishedFormAtConsensus) {
-  const std::uint64_t chosen = seed();
+  const std::uint64_t chosen = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(chosen));
   std::mt19937_64 random(chosen);
   Node whole(Role::kConsensus);

@@ -1,0 +1,408 @@
+// Holds through the engine: what ending one gives back, and that it ends once.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+namespace {
+
+RuleSetSpec all_meters() {
+  return {.limits = {{.name = "bucket", .unit = "tokens", .meter = BucketSpec{100, 1h}},
+                     {.name = "ticker", .unit = "tokens", .meter = TickerSpec{1, 1h, 100}},
+                     {.name = "window", .unit = "tokens", .meter = WindowSpec{100, 1h}},
+                     {.name = "calendar", .unit = "tokens", .meter = CalendarSpec{100}},
+                     {.name = "log", .unit = "tokens", .meter = LogSpec{100, 1h}},
+                     {.name = "slots", .meter = SlotsSpec{.limit = 2, .hold = 1min}}},
+          .units = {{"tokens"}}};
+}
+
+constexpr std::string_view kRates[] = {"bucket", "ticker", "window", "calendar", "log"};
+
+Decision hold_tokens(Engine& engine, std::int64_t tokens, Instant now = kStart) {
+  const auto decision = engine.acquire(Ask().costing("tokens", tokens), {.hold = 1min}, now);
+  EXPECT_TRUE(decision->allowed());
+  EXPECT_TRUE(decision->hold);
+  return *decision;
+}
+
+HoldState settle(Engine& engine, HoldId hold, std::int64_t tokens, Instant now = kStart) {
+  const Cost actual[] = {{"tokens", tokens}};
+  return *engine.settle(hold, actual, now);
+}
+
+void expect_tokens_left(Engine& engine, std::int64_t left, Instant now = kStart) {
+  for (const std::string_view limit : kRates) {
+    EXPECT_EQ(remaining(engine, limit, {}, now), left) << limit;
+  }
+}
+
+TEST(Hold, IsTakenWhenAsked) {
+  auto engine = engine_of({.limits = {{.name = "rate", .meter = WindowSpec{5, 1h}}}});
+  const auto decision = engine->acquire(Ask(), {.hold = 30s}, kStart);
+  EXPECT_TRUE(decision->hold);
+  EXPECT_EQ(decision->hold_expires, kStart + 30s);
+  EXPECT_EQ(engine->holds(), 1u);
+}
+
+TEST(Hold, IsNotTakenUnlessAskedWhereNothingCountsSlots) {
+  auto engine = engine_of({.limits = {{.name = "rate", .meter = WindowSpec{5, 1h}}}});
+  EXPECT_FALSE(engine->decide(Ask(), kStart)->hold);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST(Hold, IsTakenForSlotsForAsLongAsTheShortestOfThemSays) {
+  auto engine =
+      engine_of({.limits = {{.name = "a", .meter = SlotsSpec{.limit = 1, .hold = 2min}},
+                            {.name = "b", .meter = SlotsSpec{.limit = 1, .hold = 1min}}}});
+  EXPECT_EQ(engine->decide(Ask(), kStart)->hold_expires, kStart + 1min);
+}
+
+TEST(Hold, LastsAsLongAsAskedThoughSlotsSayOtherwise) {
+  auto engine =
+      engine_of({.limits = {{.name = "a", .meter = SlotsSpec{.limit = 1, .hold = 2min}}}});
+  EXPECT_EQ(engine->acquire(Ask(), {.hold = 5min}, kStart)->hold_expires, kStart + 5min);
+}
+
+TEST(Hold, IsNotTakenByARefusal) {
+  auto engine = engine_of({.limits = {{.name = "rate", .meter = WindowSpec{0, 1h}}}});
+  EXPECT_FALSE(engine->acquire(Ask(), {.hold = 30s}, kStart)->hold);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST(Settle, GivesBackWhatWasNotUsed) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  EXPECT_EQ(settle(*engine, held.hold, 25), HoldState::kSettled);
+  expect_tokens_left(*engine, 75);
+}
+
+TEST(Settle, TakesWhatWasUsedBeyondTheCharge) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  EXPECT_EQ(settle(*engine, held.hold, 90), HoldState::kSettled);
+  expect_tokens_left(*engine, 10);
+}
+
+TEST(Settle, GoesIntoDebtForWhatWasUsedBeyondTheLimit) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  settle(*engine, held.hold, 130);
+  expect_tokens_left(*engine, -30);
+}
+
+TEST(Settle, ChangesNothingWhereAsMuchWasUsedAsCharged) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  settle(*engine, held.hold, 60);
+  expect_tokens_left(*engine, 40);
+}
+
+TEST(Settle, KeepsTheChargeInUnitsThatAreNotNamed) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  EXPECT_EQ(*engine->settle(held.hold, {}, kStart), HoldState::kSettled);
+  expect_tokens_left(*engine, 40);
+}
+
+TEST(Settle, ReturnsTheSlotWhateverWasUsed) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  ASSERT_EQ(remaining(*engine, "slots", {}, kStart), 1);
+  settle(*engine, held.hold, 90);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 2);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST(Settle, WeighsWhatWasUsedLikeTheCharge) {
+  auto engine = engine_of({.limits = {{.name = "one",
+                                       .unit = "tokens",
+                                       .weigh = {"op", {{"put", 10}}},
+                                       .meter = WindowSpec{100, 1h}}},
+                           .units = {{"tokens"}}});
+  Ask ask({{"op", "put"}});
+  ask.costing("tokens", 5);
+  const auto held = engine->acquire(ask, {.hold = 1min}, kStart);
+  ASSERT_EQ(remaining(*engine, "one", {}, kStart), 50);
+  settle(*engine, held->hold, 3);
+  EXPECT_EQ(remaining(*engine, "one", {}, kStart), 70);
+}
+
+TEST(Settle, GivesBackToParentsToo) {
+  auto engine = engine_of(
+      {.limits = {
+           {.name = "top", .meter = SlotsSpec{.limit = 5}},
+           {.name = "child", .per = {"client"}, .parent = "top", .meter = SlotsSpec{.limit = 5}}}});
+  const auto held = engine->decide(client("acme"), kStart);
+  ASSERT_EQ(remaining(*engine, "top", {}, kStart), 4);
+  ASSERT_TRUE(engine->settle(held->hold, {}, kStart));
+  EXPECT_EQ(remaining(*engine, "top", {}, kStart), 5);
+  EXPECT_EQ(remaining(*engine, "child", {"acme"}, kStart), 5);
+}
+
+TEST(Settle, GivesBackWhatWasGrantedOfAnUpToRequest) {
+  auto engine = engine_of(all_meters());
+  const auto held =
+      engine->acquire(Ask().costing("tokens", 500), {.hold = 1min, .up_to = "tokens"}, kStart);
+  ASSERT_EQ(held->granted, 100);
+  settle(*engine, held->hold, 30);
+  expect_tokens_left(*engine, 70);
+}
+
+TEST(Settle, LeavesAHoldActiveWhenTheActualCostIsBad) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  for (const Cost bad : {Cost{"pints", 1}, Cost{"tokens", -1}, Cost{"tokens", kTermMax + 1}}) {
+    const auto answer = engine->settle(held.hold, std::span(&bad, 1), kStart);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::kBadArgument);
+    EXPECT_NE(answer.error().message.find(bad.unit), std::string::npos);
+  }
+  EXPECT_EQ(engine->holds(), 1u);
+  expect_tokens_left(*engine, 40);
+  EXPECT_EQ(settle(*engine, held.hold, 50), HoldState::kSettled);
+}
+
+TEST(Settle, TakesAnOverageFromAMeterThatWasForgottenMeanwhile) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 1s}}},
+                 .units = {{"tokens"}}});
+  const Decision held = hold_tokens(*engine, 1);
+  for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 2s);
+  ASSERT_EQ(engine->keys(), 0u);
+  settle(*engine, held.hold, 41, kStart + 2s);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 2s), -30);
+}
+
+TEST(Cancel, GivesEverythingBack) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  EXPECT_EQ(engine->cancel(held.hold, kStart), HoldState::kCancelled);
+  expect_tokens_left(*engine, 100);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 2);
+}
+
+TEST(Cancel, GivesABucketNoMoreThanItsBurst) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 1s}}},
+                 .units = {{"tokens"}}});
+  const Decision held = hold_tokens(*engine, 8);
+  engine->cancel(held.hold, kStart + 500ms);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 500ms), 10);
+}
+
+TEST(Cancel, GivesAWindowBackInTheWindowThatWasChargedOnly) {
+  auto engine =
+      engine_of({.limits = {{.name = "window", .unit = "tokens", .meter = WindowSpec{10, 10s}}},
+                 .units = {{"tokens"}}});
+  const Decision first = hold_tokens(*engine, 4);
+  const Decision second = hold_tokens(*engine, 4);
+  engine->cancel(first.hold, kStart + 10s - 1ns);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart + 10s - 1ns), 6);
+  hold_tokens(*engine, 5, kStart + 10s);
+  engine->cancel(second.hold, kStart + 10s);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart + 10s), 5);
+}
+
+TEST(Cancel, GivesALogBackWhatItStillRemembers) {
+  auto engine = engine_of({.limits = {{.name = "log", .unit = "tokens", .meter = LogSpec{10, 10s}}},
+                           .units = {{"tokens"}}});
+  const Decision first = hold_tokens(*engine, 4, kStart);
+  hold_tokens(*engine, 4, kStart + 1s);
+  engine->cancel(first.hold, kStart + 2s);
+  EXPECT_EQ(remaining(*engine, "log", {}, kStart + 2s), 6);
+}
+
+TEST(Cancel, GivesALogNothingBackForWhatItHasForgotten) {
+  auto engine = engine_of({.limits = {{.name = "log", .unit = "tokens", .meter = LogSpec{10, 10s}}},
+                           .units = {{"tokens"}}});
+  const Decision first = hold_tokens(*engine, 4, kStart);
+  hold_tokens(*engine, 4, kStart + 9s);
+  engine->cancel(first.hold, kStart + 10s);
+  EXPECT_EQ(remaining(*engine, "log", {}, kStart + 10s), 6);
+}
+
+TEST(Expiry, ReturnsSlotsButNotWhatWasSpent) {
+  auto engine = engine_of(all_meters());
+  hold_tokens(*engine, 60);
+  engine->advance(kStart + 1min - 1ns);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1min - 1ns), 1);
+  engine->advance(kStart + 1min);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1min), 2);
+  EXPECT_EQ(remaining(*engine, "window", {}, kStart + 1min), 40);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST(Expiry, NeedsNobodyToSayThatItsTimeHasCome) {
+  auto engine =
+      engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .hold = 1s}}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 1s)->allowed());
+}
+
+TEST(Expiry, IsWhenTheEngineWantsToBeCalled) {
+  auto engine = engine_of(all_meters());
+  EXPECT_EQ(engine->next_instant(), kForever);
+  const Decision held = hold_tokens(*engine, 1);
+  EXPECT_EQ(engine->next_instant(), held.hold_expires);
+}
+
+TEST(Renew, LetsAHoldLastFromNow) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 1);
+  EXPECT_EQ(*engine->renew(held.hold, 1min, kStart + 30s), HoldState::kActive);
+  engine->advance(kStart + 90s - 1ns);
+  EXPECT_EQ(engine->holds(), 1u);
+  engine->advance(kStart + 90s);
+  EXPECT_EQ(engine->holds(), 0u);
+}
+
+TEST(Renew, SaysHowAHoldHasEnded) {
+  auto engine = engine_of(all_meters());
+  const Decision settled = hold_tokens(*engine, 1);
+  settle(*engine, settled.hold, 1);
+  EXPECT_EQ(*engine->renew(settled.hold, 1min, kStart), HoldState::kSettled);
+  const Decision expired = hold_tokens(*engine, 1);
+  EXPECT_EQ(*engine->renew(expired.hold, 1min, kStart + 1min), HoldState::kGone);
+}
+
+TEST(Renew, IsAnErrorForNoTimeAtAllAndForTooMuch) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 1);
+  EXPECT_FALSE(engine->renew(held.hold, 0ns, kStart));
+  EXPECT_FALSE(engine->renew(held.hold, Duration{kTermMax / 2 + 1}, kStart));
+  EXPECT_TRUE(engine->renew(held.hold, 1ns, kStart));
+  EXPECT_TRUE(engine->renew(held.hold, Duration{kTermMax / 2}, kStart));
+}
+
+// --- once, and never too late
+
+TEST(Hold, EndsOnce) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  ASSERT_EQ(settle(*engine, held.hold, 50), HoldState::kSettled);
+  EXPECT_EQ(settle(*engine, held.hold, 10), HoldState::kSettled);
+  EXPECT_EQ(settle(*engine, held.hold, 500), HoldState::kSettled);
+  EXPECT_EQ(engine->cancel(held.hold, kStart), HoldState::kSettled);
+  expect_tokens_left(*engine, 50);
+}
+
+TEST(Hold, ThatWasCancelledCannotBeSettled) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  ASSERT_EQ(engine->cancel(held.hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(settle(*engine, held.hold, 70), HoldState::kCancelled);
+  expect_tokens_left(*engine, 100);
+}
+
+TEST(Hold, FreesNothingThatSomebodyElseNowHoldsWhenItIsEndedTooLate) {
+  auto engine =
+      engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .hold = 1s}}}});
+  const auto late = engine->decide(Ask(), kStart);
+  const auto now_holding = engine->decide(Ask(), kStart + 1s);
+  ASSERT_TRUE(now_holding->allowed());
+  EXPECT_EQ(*engine->settle(late->hold, {}, kStart + 1s), HoldState::kGone);
+  EXPECT_EQ(engine->cancel(late->hold, kStart + 1s), HoldState::kGone);
+  EXPECT_EQ(*engine->renew(late->hold, 1h, kStart + 1s), HoldState::kGone);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1s), 0);
+}
+
+TEST(Hold, IsFencedFromItsTimeOnThoughNobodyHasCalledSince) {
+  auto engine =
+      engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .hold = 1s}}}});
+  const auto late = engine->decide(Ask(), kStart);
+  EXPECT_EQ(*engine->settle(late->hold, {}, kStart + 1s), HoldState::kGone);
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 1s)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s)->allowed());
+}
+
+TEST(Hold, OfNobodyOrOfAnotherEngineIsGone) {
+  auto engine = engine_of(all_meters());
+  auto other = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  const Decision elsewhere = hold_tokens(*other, 60);
+  EXPECT_EQ(engine->cancel(HoldId{}, kStart), HoldState::kGone);
+  EXPECT_EQ(engine->cancel(elsewhere.hold, kStart), HoldState::kGone);
+  EXPECT_EQ(engine->cancel(HoldId{held.hold.owner, held.hold.number + 1}, kStart),
+            HoldState::kGone);
+  expect_tokens_left(*engine, 40);
+}
+
+// Whether a reset lets others in at once or only when the work has ended: what was
+// admitted since must not make room for more than the limit.
+TEST(Hold, FreesNothingTakenAfterItsKeyWasReset) {
+  auto engine = engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1}}}});
+  const auto before = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->reset("slots", {}, kStart));
+  int since = admitted(*engine, Ask(), kStart, 3);
+  ASSERT_TRUE(engine->settle(before->hold, {}, kStart));
+  since += admitted(*engine, Ask(), kStart, 3);
+  EXPECT_EQ(since, 1);
+}
+
+TEST(Hold, IsRememberedByTheEngineUntilItsTime) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 1);
+  settle(*engine, held.hold, 1);
+  engine->advance(kStart + 1min - 1ns);
+  EXPECT_EQ(engine->cancel(held.hold, kStart + 1min - 1ns), HoldState::kSettled);
+  engine->advance(kStart + 1min);
+  EXPECT_EQ(engine->cancel(held.hold, kStart + 1min), HoldState::kGone);
+}
+
+TEST(Hold, IsForgottenAtItsTimeThoughNobodyHasCalledSince) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 1);
+  settle(*engine, held.hold, 1);
+  EXPECT_EQ(engine->cancel(held.hold, held.hold_expires - 1ns), HoldState::kSettled);
+  EXPECT_EQ(engine->cancel(held.hold, held.hold_expires), HoldState::kGone);
+}
+
+// --- the bound
+
+TEST(Hold, IsAnErrorBeyondAsManyAsTheEngineKeeps) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .meter = WindowSpec{100, 1h}}}}, {.holds_max = 2});
+  const auto first = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->acquire(Ask(), {.hold = 1min}, kStart)->allowed());
+  const auto third = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::kExhausted);
+  EXPECT_NE(third.error().message.find("holds_max"), std::string::npos);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart), 98);
+  EXPECT_EQ(engine->holds(), 2u);
+  ASSERT_EQ(engine->cancel(first->hold, kStart), HoldState::kCancelled);
+  EXPECT_TRUE(engine->acquire(Ask(), {.hold = 1min}, kStart)->allowed());
+}
+
+TEST(Hold, HasItsPlaceAgainWhenTheTableRefusesTheKey) {
+  auto engine =
+      engine_of({.limits = {{.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1}}}},
+                {.keys_max = 1, .holds_max = 600});
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    refused += engine->decide(client(std::to_string(i)), kStart).ok() ? 0 : 1;
+  }
+  EXPECT_EQ(engine->holds(), static_cast<std::size_t>(2000 - refused));
+}
+
+// To settle for more than was held forgets what no longer counts, at that instant.
+TEST(Overage, OfALogIsNotForgottenForAnEarlierInstant) {
+  auto engine = engine_of({.limits = {{.name = "log", .meter = LogSpec{3, 10s}}}});
+  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart + 5s);
+  const Cost actual[] = {{kRequests, 2}};
+  ASSERT_TRUE(engine->settle(held->hold, actual, kStart + 10s));
+  // By a clock that is late by a nanosecond: counted at the later instant, at which one is left.
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
+  EXPECT_EQ(engine->decide(Ask(), kStart + 10s)->earliest, kStart + 15s);
+}
+
+}  // namespace
+}  // namespace weir::engine

@@ -1,0 +1,46 @@
+// The five meters of the naive engine: fractions as 256-bit integers, no state shared with
+// weir/meter. Unlike there, a meter carries its own parameters.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "weir/base/time.h"
+#include "weir/engine/limit.h"
+#include "weir/meter/step.h"
+
+namespace weir::engine::naive {
+
+class Meter {
+ public:
+  virtual ~Meter() = default;
+
+  virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
+  // Takes `cost`, fitting or not; returns what give_back() wants to know.
+  virtual Instant charge(Instant now, std::int64_t cost) = 0;
+  virtual void give_back(Instant now, Instant charged_at, std::int64_t amount) = 0;
+  virtual std::int64_t level(Instant now) const = 0;  // negative in debt
+  virtual std::int64_t capacity() const = 0;
+  // Cannot be told from one that was never used.
+  virtual bool is_initial(Instant now) const = 0;
+  // The same use under other parameters of the same kind.
+  virtual void reshape(const MeterSpec& to, Instant now) = 0;
+  virtual std::unique_ptr<Meter> copy() const = 0;
+};
+
+std::unique_ptr<Meter> make_meter(const MeterSpec& spec, Instant now);
+
+// Whether both describe the same meter, whatever the way it is written.
+bool same_parameters(const MeterSpec& a, const MeterSpec& b);
+bool is_slots(const MeterSpec& spec);
+
+enum class Kind { kBucket, kTicker, kWindow, kLog, kSlots };  // a calendar is a window
+
+Kind kind_of(const MeterSpec& spec);
+
+std::string describe(Instant at);
+std::string describe(const MeterSpec& spec);
+
+}  // namespace weir::engine::naive
