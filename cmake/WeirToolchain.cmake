@@ -57,7 +57,8 @@ if(NOT WEIR_SANITIZE)
   target_compile_options(weir_test_options INTERFACE -O0 -g0)
 elseif(WEIR_SANITIZE MATCHES undefined)
   # A fifth of its time to compile; the address sanitizer finds null pointers too.
-  target_compile_options(weir_test_options INTERFACE -fno-sanitize=null,alignment)
+  set(WEIR_TEST_CHECKS -fno-sanitize=null,alignment)
+  target_compile_options(weir_test_options INTERFACE ${WEIR_TEST_CHECKS})
 endif()
 if(WEIR_FUZZ)
   add_compile_options(-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link

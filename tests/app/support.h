@@ -12,22 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_directory.h"
 
 namespace weir::app {
-
-// Waits until `holds()`, far longer than anything here takes, even under sanitizers on
-// a busy machine. False: the time is up.
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return true;
-}
 
 struct Ran {
   int code;

@@ -6,22 +6,13 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "weir/testing/manual_clock.h"
 
 namespace weir {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <typename Condition>
-bool becomes(Condition condition) {
-  const auto until = std::chrono::steady_clock::now() + 30s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 TEST(AlarmThread, CallsAtOnceAndAtTheInstantsThatAreNamed) {
   SystemClock clock;
@@ -30,7 +21,7 @@ TEST(AlarmThread, CallsAtOnceAndAtTheInstantsThatAreNamed) {
     ++calls;
     return now + 1ms;
   });
-  EXPECT_TRUE(becomes([&] { return calls > 20; }));
+  EXPECT_TRUE(eventually([&] { return calls > 20; }));
 }
 
 TEST(AlarmThread, CallsEarlierWhenItIsWoken) {
@@ -47,7 +38,7 @@ TEST(AlarmThread, CallsEarlierWhenItIsWoken) {
     const int before = calls;
     thread.wake();
     ++wakes;
-    ASSERT_TRUE(becomes([&] { return calls > before; }));
+    ASSERT_TRUE(eventually([&] { return calls > before; }));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 100s);
 }
@@ -60,7 +51,7 @@ TEST(AlarmThread, EndsWhileItWaits) {
       ++calls;
       return kForever;
     });
-    EXPECT_TRUE(becomes([&] { return calls == 1; }));
+    EXPECT_TRUE(eventually([&] { return calls == 1; }));
   }
   const int after = calls;
   std::this_thread::sleep_for(2ms);

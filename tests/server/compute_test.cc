@@ -256,7 +256,7 @@ struct TwoProcesses : app::AppTest {
   }
   static std::string address_of(const Process& process) {
     std::string found;
-    EXPECT_TRUE(app::eventually([&] {
+    EXPECT_TRUE(eventually([&] {
       const std::string log = process.said();
       const std::size_t begin = log.find("127.0.0.1:");
       if (begin == std::string::npos) return false;
@@ -297,21 +297,21 @@ TEST_F(TwoProcesses, KeepTheWorkerServedWhileTheLedgerIsAway) {
     return ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})")).status;
   };
   const auto shows = [&](const std::string& text) {
-    return app::eventually(
+    return eventually(
         [&] { return ask(get("/v1/compute/worker")).body.find(text) != std::string::npos; });
   };
-  ASSERT_TRUE(app::eventually([&] { return query() == 200; })) << worker->said();
+  ASSERT_TRUE(eventually([&] { return query() == 200; })) << worker->said();
 
   ledger->signal(SIGTERM);
   EXPECT_EQ(ledger->wait(), 0);
-  ASSERT_TRUE(app::eventually([&] {
+  ASSERT_TRUE(eventually([&] {
     return worker->said().find("event=outage part=compute") != std::string::npos;
   })) << worker->said();
   EXPECT_EQ(query(), 200) << "the last good allocations go on";
 
   ledger = serve_file(dir / "ledger.yaml", ledger_config(ledger_at));
   ASSERT_EQ(address_of(*ledger), ledger_at);
-  ASSERT_TRUE(app::eventually([&] {
+  ASSERT_TRUE(eventually([&] {
     return worker->said().find("event=outage-over part=compute") != std::string::npos;
   })) << worker->said();
   // Epoch 2 was in force; the ledger, which has everything again, goes on to the next.
@@ -339,10 +339,10 @@ TEST_F(TwoProcesses, RefuseEverybodyOnceAllocationsAreTooOld) {
         .ask(post("/v1/compute/queries", R"({"portal":"portal-1","dry_run":true})"))
         .body;
   };
-  ASSERT_TRUE(app::eventually([&] { return outcome().find("accepted") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] { return outcome().find("accepted") != std::string::npos; }));
   ledger->signal(SIGKILL);
   ledger->wait();
-  EXPECT_TRUE(app::eventually([&] { return outcome().find("stale") != std::string::npos; }))
+  EXPECT_TRUE(eventually([&] { return outcome().find("stale") != std::string::npos; }))
       << outcome();
 }
 

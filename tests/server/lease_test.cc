@@ -24,8 +24,6 @@ using ::testing::HasSubstr;
 using testing::RedisServer;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr std::string_view kAsk = "WEIR.ACQUIRE client=acme\r\n";
-
 struct LeasingServers : ServerTest {
   void start_two(const std::string& limits) {
     const std::string settings = "listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\nthreads: 2\n" +
@@ -40,7 +38,7 @@ struct LeasingServers : ServerTest {
   static std::size_t ask(const Server& of, int times) {
     Client client(of.addresses()[0]);
     std::string sent;
-    for (int i = 0; i < times; ++i) sent += kAsk;
+    for (int i = 0; i < times; ++i) sent += kAskOfAcme;
     client.send(sent + "PING\r\n");
     return count_of(client.receive_until("+PONG"), "allowed");
   }
@@ -78,7 +76,7 @@ TEST_F(LeasingServers, AdmitTogetherWhatTheLimitAdmits) {
 TEST_F(LeasingServers, ReturnWhatTheyHoldWhenTheyStop) {
   start_two(hundred("{ most: 50, length: 1h }"));
   std::size_t allowed = 0;
-  ASSERT_TRUE(in_time([&] {
+  ASSERT_TRUE(eventually([&] {
     allowed += ask(*first, 1);
     return held(*first) >= 4;
   }));
@@ -89,14 +87,14 @@ TEST_F(LeasingServers, ReturnWhatTheyHoldWhenTheyStop) {
 
 TEST_F(LeasingServers, FollowDemandFromOneToTheOther) {
   start_two(hundred("{ most: 60, length: 1s }"));
-  ASSERT_TRUE(in_time([&] {
+  ASSERT_TRUE(eventually([&] {
     ask(*first, 1);
     return held(*first) >= 2;
   }));
   EXPECT_EQ(held(*server), 0u);
-  EXPECT_TRUE(in_time([&] { return held(*first) == 0; }));  // idle
+  EXPECT_TRUE(eventually([&] { return held(*first) == 0; }));  // idle
   EXPECT_GT(metric(*first, "weir_lease_units_total{limit=\"calls\",what=\"drawn\"}"), 0u);
-  ASSERT_TRUE(in_time([&] {
+  ASSERT_TRUE(eventually([&] {
     ask(*server, 1);
     return held(*server) >= 2;
   }));
@@ -135,7 +133,7 @@ struct LeasingFleet : ServerTest {
       servers.push_back(launch(i));
     }
     for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_TRUE(in_time([&] { return Client("unix:" + socket(i)).is_connected(); }))
+      ASSERT_TRUE(eventually([&] { return Client("unix:" + socket(i)).is_connected(); }))
           << servers[i]->said();
     }
   }
@@ -185,7 +183,7 @@ struct LeasingFleet : ServerTest {
   void expect_normal(std::string_view after) {
     const SteadyTime begin = std::chrono::steady_clock::now();
     const std::size_t before = admissions.size();
-    EXPECT_TRUE(in_time([&] { return admissions.size() >= before + 50; })) << "after " << after;
+    EXPECT_TRUE(eventually([&] { return admissions.size() >= before + 50; })) << "after " << after;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     RecordProperty(std::string("seconds after ") + std::string(after),
                    std::to_string(took.count()));
@@ -295,7 +293,7 @@ TEST_F(LeasingFleet, GetsBackWhatAKilledServerHeldWhenItsLeaseEnds) {
   servers[0]->wait();
   std::size_t allowed = 15 + ask(1, 120);
   EXPECT_LT(allowed, 100u) << "it held something";
-  EXPECT_TRUE(in_time([&] {
+  EXPECT_TRUE(eventually([&] {
     allowed += ask(1, 1);
     return allowed >= 100;
   }));

@@ -153,7 +153,7 @@ struct PoolFleet : app::AppTest {
   void begin(unsigned count) {
     for (unsigned i = 0; i < count; ++i) add();
     for (const auto& worker : workers) {
-      EXPECT_TRUE(app::eventually(
+      EXPECT_TRUE(eventually(
           [&] { return member(worker->show(), "instance_count") == std::to_string(count); }));
     }
     for (unsigned i = 0; i < count; ++i) workers[i]->begin(i);
@@ -162,7 +162,7 @@ struct PoolFleet : app::AppTest {
   void expect_full_minute() {
     const auto before = ledger.minutes();
     const std::string last = before.empty() ? "" : before.rbegin()->first;
-    EXPECT_TRUE(app::eventually([&] {
+    EXPECT_TRUE(eventually([&] {
       for (const auto& [minute, used] : ledger.minutes()) {
         if (minute >= last && used >= kFull) return true;
       }
@@ -175,7 +175,7 @@ struct PoolFleet : app::AppTest {
     for (const auto& worker : workers) {
       if (!worker->is_alive()) continue;
       const int before = worker->answers();
-      EXPECT_TRUE(app::eventually([&] { return worker->answers() >= before + more; }));
+      EXPECT_TRUE(eventually([&] { return worker->answers() >= before + more; }));
     }
   }
   void expect_limit_held() const {
@@ -208,7 +208,7 @@ struct PoolFleet : app::AppTest {
     std::string fleet;
     std::int64_t counted = -1;
     std::int64_t booked = -2;
-    app::eventually([&] {
+    eventually([&] {
       fleet = after(after(alive->show(), "\"fleet\":"), "\"minute\":");
       booked = std::stoll(member(after(fleet, "\"tokens\":"), "used"));
       counted = ledger.minutes()[member(fleet, "begins")];

@@ -28,7 +28,7 @@ inline std::string after(const std::string& body, std::string_view begin) {
 // Where a process says that it listens.
 inline std::string address_of(const Process& process) {
   std::string found;
-  EXPECT_TRUE(app::eventually([&] {
+  EXPECT_TRUE(eventually([&] {
     const std::string log = process.said();
     const std::size_t begin = log.find("127.0.0.1:");
     if (begin == std::string::npos) return false;

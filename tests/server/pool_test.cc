@@ -243,7 +243,7 @@ struct TwoInstances : app::AppTest {
     return std::make_unique<Process>(weir({"serve", file}));
   }
   static bool shows_instances(const std::string& at, const std::string& count) {
-    return app::eventually([&] {
+    return eventually([&] {
       return member(HttpClient(at).ask(get("/v1/pool")).body, "instance_count") == count;
     });
   }
@@ -312,7 +312,7 @@ struct Example : TwoInstances {
 TEST_F(Example, KeepsTheLimitsOfTheModelBehindIt) {
   Process model(python({"model.py", "0"}));
   std::string model_at;
-  ASSERT_TRUE(app::eventually([&] {
+  ASSERT_TRUE(eventually([&] {
     const std::string said = model.printed();
     if (!said.ends_with('\n')) return false;
     model_at = said.substr(said.find("127."), said.size() - said.find("127.") - 1);

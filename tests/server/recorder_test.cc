@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/temporary_directory.h"
 #include "weir/server/recording.h"
 #include "weir/testing/manual_clock.h"
@@ -45,14 +46,6 @@ struct RecorderTest : ::testing::Test {
     const engine::Request request{who, {}};
     const Result<Decision> answer{Decision()};
     for (int i = 0; i < times; ++i) recorder.record({&request, 1}, {}, kNow, {&answer, 1});
-  }
-  template <typename Condition>
-  static bool eventually(Condition&& holds) {
-    for (int i = 0; i < 6000; ++i) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
   }
 
   TemporaryDirectory dir;

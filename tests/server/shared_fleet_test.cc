@@ -22,16 +22,16 @@ namespace {
 
 using testing::RedisServer;
 
-constexpr double kRate = 200;
-constexpr double kBurst = 50;
-constexpr std::string_view kLimits =
-    "limits: [ { name: calls, bucket: { rate: 200/s, burst: 50 }, store: redis } ]\n";
-
-// The promise is for a quiet machine; under a sanitizer the servers are many times slower.
+// Under a sanitizer the servers are many times slower.
 constexpr auto kRecovery = kSanitized ? 20s : 2s;
 
 // What a fault test uses of a fleet.
 struct Fleet : ServerTest {
+  static constexpr double kRate = 200;
+  static constexpr double kBurst = 50;
+  static constexpr std::string_view kLimits =
+      "limits: [ { name: calls, bucket: { rate: 200/s, burst: 50 }, store: redis } ]\n";
+
   void start_fleet(int count, const std::string& redis_url) {
     for (int i = 0; i < count; ++i) {
       std::ofstream(file(i)) << "listen: { resp: \"unix:" << socket(i)
@@ -41,7 +41,7 @@ struct Fleet : ServerTest {
       servers.push_back(launch(i));
     }
     for (int i = 0; i < count; ++i) {
-      ASSERT_TRUE(in_time([&] { return decides(i); })) << process(i).said();
+      ASSERT_TRUE(eventually([&] { return decides(i); })) << process(i).said();
     }
   }
   std::unique_ptr<Process> launch(int number) {
@@ -66,7 +66,7 @@ struct Fleet : ServerTest {
     return got;
   }
 
-  // Clients that ask without pause, until stop_load().
+  // Clients that ask many times as much as there is, until stop_load().
   void start_load() {
     admissions.begin();
     for (int i = 0; i < 2 * size(); ++i) {
@@ -75,6 +75,7 @@ struct Fleet : ServerTest {
           Client client("unix:" + at);
           while (!is_over && client.is_connected()) {
             if (ask(client).empty()) break;
+            std::this_thread::sleep_for(1ms);
           }
           std::this_thread::sleep_for(10ms);
         }
@@ -88,14 +89,14 @@ struct Fleet : ServerTest {
   }
   bool admits(std::size_t more) {
     const std::size_t before = admissions.size();
-    return in_time([&] { return admissions.size() >= before + more; });
+    return eventually([&] { return admissions.size() >= before + more; });
   }
 
   // From now until all of these decide.
   void expect_recovery(const std::vector<int>& numbers) {
     const auto from = std::chrono::steady_clock::now();
     for (const int number : numbers) {
-      EXPECT_TRUE(in_time([&] { return decides(number); })) << "server " << number;
+      EXPECT_TRUE(eventually([&] { return decides(number); })) << "server " << number;
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
     EXPECT_LE(took, kRecovery);

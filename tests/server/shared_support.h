@@ -7,10 +7,13 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace weir::server {
 
 constexpr std::string_view kTenADay =
     "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis } ]\n";
+constexpr std::string_view kAskOfAcme = "WEIR.ACQUIRE client=acme\r\n";
 
 inline std::size_t count_of(std::string_view text, std::string_view part) {
   std::size_t count = 0;
@@ -19,17 +22,6 @@ inline std::size_t count_of(std::string_view text, std::string_view part) {
     ++count;
   }
   return count;
-}
-
-// Waits until `holds()`, for as long as a slow machine may take.
-template <typename Condition>
-bool in_time(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
 }
 
 }  // namespace weir::server

@@ -18,8 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RedisServer;
 
-constexpr std::string_view kAsk = "WEIR.ACQUIRE client=acme\r\n";
-
 struct SharedServers : ServerTest {
   // Two servers with the same limits. The timeout is long: these tests are not about it.
   void start_two(std::string_view limits, const std::string& redis_more = ", timeout: 10s") {
@@ -52,7 +50,7 @@ TEST_F(SharedServers, AdmitTogetherWhatTheLimitAdmits) {
     clients.emplace_back([&, address = resp(i % 2 == 0 ? *first : *server)] {
       Client client(address);
       std::string sent;
-      for (int j = 0; j < 10; ++j) sent += kAsk;
+      for (int j = 0; j < 10; ++j) sent += kAskOfAcme;
       client.send(sent + "PING\r\n");
       allowed += count_of(client.receive_until("+PONG"), "allowed");
     });
@@ -98,7 +96,7 @@ TEST_F(SharedServers, AnswerOverHttpAsOverResp) {
   EXPECT_EQ(count_of(batch.body, "not used by any limit"), 1u) << batch.body;
   EXPECT_THAT(post_to(*first, "/v1/peek", ask).body, HasSubstr(R"("remaining":7)"));
   Client client(resp(*first));
-  for (int i = 0; i < 7; ++i) client.send(kAsk);
+  for (int i = 0; i < 7; ++i) client.send(kAskOfAcme);
   client.send("PING\r\n");
   client.receive_until("+PONG");
   EXPECT_EQ(post_to(*server, "/v1/acquire", ask).status, 429);
@@ -139,12 +137,12 @@ limits:
   EXPECT_EQ(post_to(*server, "/v1/acquire", R"({"attributes":{"team":"a"}})").status, 200);
   Client client(resp(*server));
   EXPECT_THAT(client.ask_until("WEIR.ACQUIRE client=a\r\n", "\r\n"), HasSubstr("-UNAVAILABLE"));
-  ASSERT_TRUE(in_time([&] {
+  ASSERT_TRUE(eventually([&] {
     post_to(*server, "/v1/acquire", R"({"attributes":{"worker":"a"}})");
     return server->metrics().find("weir_shared_out 1") != std::string::npos;
   }));
   redis.start();
-  ASSERT_TRUE(in_time([&] {
+  ASSERT_TRUE(eventually([&] {
     const HttpAnswer again = post_to(*server, "/v1/peek", R"({"attributes":{"client":"a"}})");
     return again.body.find(R"("remaining":9)") != std::string::npos;
   }));
@@ -177,16 +175,16 @@ TEST_F(SharedServers, SayOnceThatRedisIsOutOfReachAndOnceThatItIsBack) {
     const std::string got = client.ask_until("WEIR.PEEK client=acme\r\nPING\r\n", "+PONG");
     return count_of(got, "allowed") + count_of(got, "denied") == 1;
   };
-  ASSERT_TRUE(in_time(is_back));
+  ASSERT_TRUE(eventually(is_back));
   for (int i = 0; i < 5; ++i) {
     redis.pause();
     Client client(resp(*server));
     std::string sent;
-    for (int j = 0; j < 10; ++j) sent += kAsk;
+    for (int j = 0; j < 10; ++j) sent += kAskOfAcme;
     const std::string got = client.ask_until(sent + "PING\r\n", "+PONG");
     redis.resume();
     ASSERT_EQ(count_of(got, "-UNAVAILABLE"), 10u) << got;
-    ASSERT_TRUE(in_time(is_back));
+    ASSERT_TRUE(eventually(is_back));
   }
   EXPECT_TRUE(server->stop(5s));
   const std::scoped_lock lock(turns->lock);
@@ -205,11 +203,11 @@ limits:
   - { name: local, per: [client], window: { limit: 3, every: 1d } }
 )");
   Client client(resp(*server));
-  ASSERT_THAT(client.ask_until(kAsk, "local\r\n:2\r\n"), HasSubstr("allowed"));
+  ASSERT_THAT(client.ask_until(kAskOfAcme, "local\r\n:2\r\n"), HasSubstr("allowed"));
   redis.pause();
-  client.send(kAsk);
+  client.send(kAskOfAcme);
   // The local limit is held while Redis is asked.
-  ASSERT_TRUE(in_time([&] { return server->engine().holds() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().holds() == 1; }));
   EXPECT_TRUE(server->stop(Duration{0}));
   redis.resume();
 }

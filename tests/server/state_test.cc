@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/server/client.h"
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temporary_directory.h"
@@ -37,17 +38,6 @@ std::int64_t wall_ns() {
 std::int64_t number_after(const std::string& reply, const std::string& name) {
   const std::size_t at = reply.find(name);
   return at == std::string::npos ? -1 : std::atoll(reply.c_str() + at + name.size());
-}
-
-// Whether `holds()` becomes true within half a minute.
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
 }
 
 struct StateTest : ::testing::Test {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "tests/server/client.h"
+#include "tests/support/eventually.h"
 #include "weir/base/clock.h"
 #include "weir/config/config.h"
 #include "weir/server/server.h"
@@ -56,16 +57,6 @@ struct ServerTest : ::testing::Test {
   std::string path() const { return dir / "weir.yaml"; }
   void write(const std::string& text) const { std::ofstream(path()) << text; }
   std::string address() const { return server->addresses()[0]; }
-
-  // Waits until `holds()`, for a few seconds at most.
-  template <typename Condition>
-  static bool eventually(Condition&& holds) {
-    for (int i = 0; i < 1000; ++i) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(5ms);
-    }
-    return false;
-  }
 
   SystemClock clock;
   std::filesystem::path dir;

@@ -100,7 +100,7 @@ TEST(RedisOutage, OpensASilentConnectionAgain) {
   EXPECT_TRUE(said.may_have_run);
   EXPECT_THAT(said.text, HasSubstr("nothing heard for 600 ms"));
   redis.resume();
-  EXPECT_TRUE(becomes([&] { return client->is_up(); }));
+  EXPECT_TRUE(eventually([&] { return client->is_up(); }));
   EXPECT_EQ(ask(*client, {"PING"}).text, "PONG");
 }
 
@@ -109,7 +109,7 @@ TEST(RedisOutage, KeepsAnIdleConnectionThatAnswersPing) {
   Loop loop;
   const auto client = client_of(loop, redis.url(), 400ms);
   ask(*client, {"PING"});
-  EXPECT_TRUE(becomes([&] { return client->counts().sent > 4; }));
+  EXPECT_TRUE(eventually([&] { return client->counts().sent > 4; }));
   EXPECT_EQ(client->counts().connections, 1);
 }
 
@@ -119,15 +119,15 @@ TEST(RedisOutage, AnswersAtOnceWithTheReasonWhileRedisIsGoneAndRecoversByItself)
   const auto client = client_of(loop, redis.url());
   EXPECT_EQ(run(*client, kAdd, {"n"}, {"3"}).text, "3");
   redis.kill();
-  EXPECT_TRUE(becomes([&] { return !client->is_up(); }));
+  EXPECT_TRUE(eventually([&] { return !client->is_up(); }));
   // Either the loss is noticed with it, or the attempts to come back have failed.
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const Said said = ask(*client, {"PING"});
     EXPECT_EQ(said.kind, FailureKind::kDisconnected);
     return said.text.find("cannot connect") != std::string::npos && !said.may_have_run;
   }));
   redis.start();
-  EXPECT_TRUE(becomes([&] { return client->is_up(); }));
+  EXPECT_TRUE(eventually([&] { return client->is_up(); }));
   // The scripts are loaded again with the connection.
   EXPECT_EQ(run(*client, kAdd, {"n"}, {"3"}).text, "6");
   EXPECT_EQ(client->counts().reloads, 0);
@@ -141,7 +141,7 @@ TEST(RedisOutage, IsTakenForRunWhenTheConnectionBreaksBeforeTheReply) {
   redis.pause();
   Answers answers;
   client->send(std::vector<std::string_view>{"PING"}, answers.take(), {.timeout = kPatience});
-  EXPECT_TRUE(becomes([&] { return client->counts().sent >= 2; }));
+  EXPECT_TRUE(eventually([&] { return client->counts().sent >= 2; }));
   redis.kill();
   EXPECT_EQ(answers.wait().front().kind, FailureKind::kDisconnected);
   EXPECT_TRUE(answers.wait().front().may_have_run);
@@ -162,16 +162,16 @@ TEST(RedisOutage, SaysEachReasonOnceAndWhenItIsUp) {
     reasons.push_back(failure.message);
   };
   const auto client = make_client(loop, std::move(options));
-  EXPECT_TRUE(becomes([&] { return ups == 1; }));
+  EXPECT_TRUE(eventually([&] { return ups == 1; }));
   redis.kill();
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
     return !reasons.empty() && reasons.back().find("cannot connect") != std::string::npos;
   }));
   // Attempts enough to say it again.
   std::this_thread::sleep_for(50ms);
   redis.start();
-  EXPECT_TRUE(becomes([&] { return ups == 2; }));
+  EXPECT_TRUE(eventually([&] { return ups == 2; }));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(std::adjacent_find(reasons.begin(), reasons.end()), reasons.end());
 }
@@ -228,7 +228,7 @@ TEST(RedisOutage, BreaksOffWhenAReplyComesToNoRequest) {
   const FakeServer server(answer);
   Loop loop;
   const auto client = client_of(loop, server.url());
-  EXPECT_TRUE(becomes([&] { return server.connections() >= 2; }));
+  EXPECT_TRUE(eventually([&] { return server.connections() >= 2; }));
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_F(RedisClient, CountsWhatHasTimedOutAmongWhatIsInFlight) {
   answers.wait(kRequestsMax);
   EXPECT_EQ(ask(*client, {"PING"}).kind, FailureKind::kTooMany);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] { return ask(*client, {"PING"}).ok; }));
+  EXPECT_TRUE(eventually([&] { return ask(*client, {"PING"}).ok; }));
 }
 
 TEST_F(RedisClient, AnswersWhateverIsInFlightWhenItCloses) {

@@ -163,13 +163,13 @@ struct Admission {
 
 // Whether some messages are answered late, or are lost: not sent, not heard, not answered, or heard
 // when their server does not count on it any more.
-enum class Answers : std::uint8_t { kSomeLost, kSomeLate, kAllInTime };
+enum class Network : std::uint8_t { kSomeLost, kSomeLate, kAllInTime };
 
 class SimulatedFleet {
  public:
   SimulatedFleet(const engine::LimitSpec& limit, std::size_t servers, std::uint64_t seed,
-                 Answers answers = Answers::kSomeLost)
-      : answers_(answers),
+                 Network network = Network::kSomeLost)
+      : network_(network),
         random_(seed),
         rules_(*engine::compile({.limits = {limit}})),
         redis_(rule().shape) {
@@ -348,14 +348,14 @@ class SimulatedFleet {
     return server;
   }
   Fate next_fate() {
-    if (answers_ == Answers::kSomeLate) return pick(0, 9) == 0 ? Fate::kLate : Fate::kHeard;
-    if (answers_ == Answers::kAllInTime || pick(0, 19) != 0) return Fate::kHeard;
+    if (network_ == Network::kSomeLate) return pick(0, 9) == 0 ? Fate::kLate : Fate::kHeard;
+    if (network_ == Network::kAllInTime || pick(0, 19) != 0) return Fate::kHeard;
     return static_cast<Fate>(pick(1, 4));
   }
   void send(Fate fate, std::function<void()> act) {
     if (fate == Fate::kUnheard) return;
     // Late ones still come before a lease lapses for it, lost ones maybe after.
-    const std::int64_t late_us = answers_ == Answers::kSomeLate ? 40'000 : 400'000;
+    const std::int64_t late_us = network_ == Network::kSomeLate ? 40'000 : 400'000;
     const Duration delay{fate == Fate::kLate ? pick(0, late_us) * kNsPerUs : 0};
     hear(now_ + delay + Duration{pick(0, 3'000) * kNsPerUs}, std::move(act));
   }
@@ -395,7 +395,7 @@ class SimulatedFleet {
     }
   }
 
-  Answers answers_;
+  Network network_;
   std::mt19937_64 random_;
   std::shared_ptr<const engine::RuleSet> rules_;
   SimulatedRedis redis_;

@@ -200,7 +200,7 @@ int admitted(SimulatedFleet& fleet, std::size_t server, int times) {
 
 TEST(Leases, OfAServerThatCrashesComeBackWhenTheyEnd) {
   for (const engine::MeterSpec& meter : kStanding) {
-    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAllInTime);
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Network::kAllInTime);
     ASSERT_EQ(admitted(fleet, 0, 15), 15);
     ASSERT_EQ(fleet.held(0), 20);
     const Instant heard = fleet.now();  // of its last draw, a moment ago
@@ -218,7 +218,7 @@ TEST(Leases, OfAServerThatCrashesComeBackWhenTheyEnd) {
 // Nobody knows of those: they are above the limit, and the bound in docs/design/shared.md has them.
 TEST(Leases, OfAServerThatCrashesComeBackWithWhatItUsedSinceItWasHeard) {
   for (const engine::MeterSpec& meter : kStanding) {
-    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAllInTime);
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Network::kAllInTime);
     ASSERT_EQ(admitted(fleet, 0, 19), 19);
     ASSERT_EQ(fleet.held(0), 16);
     fleet.crash(0);
@@ -229,7 +229,7 @@ TEST(Leases, OfAServerThatCrashesComeBackWithWhatItUsedSinceItWasHeard) {
 
 TEST(Leases, OfAServerThatStopsInOrderDoNotComeBackTwice) {
   for (const engine::MeterSpec& meter : kStanding) {
-    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Answers::kAllInTime);
+    SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Network::kAllInTime);
     ASSERT_EQ(admitted(fleet, 0, 19), 19);
     fleet.end_and_start(0);
     fleet.pass(10ms);
@@ -248,13 +248,13 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
   for (int round = 0; round < 100; ++round) {
     const std::size_t servers = 1 + seeds() % 5;
     const engine::MeterSpec& meter = kStanding[seeds() % kStanding.size()];
-    const Answers answers = round % 2 == 0 ? Answers::kAllInTime : Answers::kSomeLate;
-    const Duration length{answers == Answers::kAllInTime
+    const Network network = round % 2 == 0 ? Network::kAllInTime : Network::kSomeLate;
+    const Duration length{network == Network::kAllInTime
                               ? 100'000'000 + static_cast<std::int64_t>(seeds() % 200'000'000)
                               : 400'000'000};
     const auto most = static_cast<std::int64_t>(1 + seeds() % 30);
     SCOPED_TRACE("round " + std::to_string(round) + ", meter " + std::to_string(meter.index()));
-    SimulatedFleet fleet(leased(meter, most, length), servers, seeds(), answers);
+    SimulatedFleet fleet(leased(meter, most, length), servers, seeds(), network);
     fleet.keep_ticking();
     for (int step = 0; step < 300; ++step) {
       const auto number = static_cast<std::size_t>(seeds() % servers);
@@ -275,7 +275,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
     }
     const std::int64_t lapsed = came_back(fleet, kFleetStart, fleet.now());
     const std::int64_t allowed = total(fleet.admissions());
-    if (answers == Answers::kAllInTime) {
+    if (network == Network::kAllInTime) {
       EXPECT_EQ(allowed, 100);
       EXPECT_EQ(lapsed, 0);
     }

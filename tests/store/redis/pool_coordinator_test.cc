@@ -94,7 +94,7 @@ TEST_F(RedisPool, BoundsJobsInFlightAndTellsWhoWasRefused) {
   EXPECT_EQ(two.refused("gpt", {1, 1}).reason, Refused::kBusy);
   const int before = two.freed_count();
   EXPECT_EQ(one.release(first, {1, 1}), Released::kSettled);
-  EXPECT_TRUE(becomes([&] { return two.freed_count() > before; }));
+  EXPECT_TRUE(eventually([&] { return two.freed_count() > before; }));
   two.granted("gpt", {1, 1});
 }
 
@@ -111,7 +111,7 @@ TEST_F(RedisPool, TellsTheLastReleaseOfABatchToo) {
   EXPECT_EQ(two.refused("gpt", {1, 1}).reason, Refused::kBusy);
   const int before = two.freed_count();
   one.release(second, {1, 1});
-  EXPECT_TRUE(becomes([&] { return two.freed_count() > before; }));
+  EXPECT_TRUE(eventually([&] { return two.freed_count() > before; }));
   two.granted("gpt", {1, 1});
 }
 
@@ -133,26 +133,27 @@ TEST_F(RedisPool, ReleasesAGrantOnce) {
 TEST_F(RedisPool, DividesByTheInstancesThatAreThere) {
   const Registration registration = registration_of({.rates = {.tokens_per_minute = 500}});
   Instance one(options(), registration);
-  EXPECT_TRUE(becomes([&] { return one.allocation().pools["gpt"].total_slots == 50; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().pools["gpt"].total_slots == 50; }));
   {
     Instance two(options(), registration);
-    EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
-    EXPECT_TRUE(becomes([&] { return two.allocation().instance_count == 2; }));
+    EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
+    EXPECT_TRUE(eventually([&] { return two.allocation().instance_count == 2; }));
     EXPECT_EQ(one.allocation().pools["gpt"].left.tokens_per_minute, 250);
     EXPECT_EQ(one.allocation().pools["gpt"].total_slots, 25);
     EXPECT_EQ(two.allocation().pools, one.allocation().pools);
     EXPECT_TRUE(two.stop().ok());
   }
   // Fewer instances are applied, too.
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 1; }));
-  EXPECT_TRUE(becomes([&] { return one.allocation().pools["gpt"].total_slots == 50; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 1; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().pools["gpt"].total_slots == 50; }));
   EXPECT_TRUE(one.epochs_grew());
 }
 
 TEST_F(RedisPool, LeavesWhatIsUsedOutOfTheShare) {
   Instance one(options(), registration_of({.rates = {.tokens_per_minute = 500}}));
   one.granted("gpt", {200, 1});
-  EXPECT_TRUE(becomes([&] { return one.allocation().pools["gpt"].left.tokens_per_minute == 300; }));
+  EXPECT_TRUE(
+      eventually([&] { return one.allocation().pools["gpt"].left.tokens_per_minute == 300; }));
   EXPECT_EQ(one.allocation().pools["gpt"].whole.tokens_per_minute, 500);
 }
 
@@ -219,7 +220,7 @@ TEST_F(RedisPool, GoesOnWithItsLimitsIfNewOnesAreRefused) {
 TEST_F(RedisPool, SettlesWhatIsReleasedRightBeforeItStops) {
   Instance one(options(), registration_of(kTenRequests));
   auto two = std::make_unique<Instance>(options(), registration_of(kTenRequests));
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
   const Grant grant = two->granted("gpt", {0, 4});
   std::promise<Released> released;
   two->coordinator().release(grant, {0, 1}, two->now(),
@@ -244,7 +245,7 @@ TEST_F(RedisPool, CountsWhatWasUsedWithoutAGrant) {
   Instance one(options(), registration_of(kTenRequests));
   one.granted("gpt", {0, 1});
   EXPECT_TRUE(one.replay("gpt", {5, 2}, one.now()).ok());
-  EXPECT_TRUE(becomes([&] { return one.books().used.minute == Amounts{5, 3}; }));
+  EXPECT_TRUE(eventually([&] { return one.books().used.minute == Amounts{5, 3}; }));
   // In a window that has passed.
   EXPECT_TRUE(one.replay("gpt", {5, 2}, Instant{0}).ok());
   EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{5, 4}));
@@ -331,13 +332,13 @@ TEST_F(RedisPool, PublishesTheAllocationAsTheDocumentHasIt) {
     last = message;
   };
   const auto subscriber = make_subscriber(loop, hearing);
-  ASSERT_TRUE(becomes([&] { return subscriber->is_up(); }));
+  ASSERT_TRUE(eventually([&] { return subscriber->is_up(); }));
   PoolCoordinatorOptions full = options();
   full.announce = Announce::kFull;
   full.instance = "instance-\"1\"";
   Instance one(full,
                registration_of({.rates = {.tokens_per_minute = 1000, .requests_per_day = 9}}));
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
     return !last.empty();
   }));

@@ -61,12 +61,12 @@ class Fleet {
   // Until so many more grants.
   void expect_grants(std::int64_t more) {
     const std::int64_t before = count().grants;
-    EXPECT_TRUE(becomes([&] { return count().grants >= before + more; }));
+    EXPECT_TRUE(eventually([&] { return count().grants >= before + more; }));
   }
   // Until a window is full that begins after now.
   void expect_full_window() {
     const std::size_t before = count().windows.size();
-    EXPECT_TRUE(becomes([&] {
+    EXPECT_TRUE(eventually([&] {
       const Windows windows = count().windows;
       std::size_t place = 0;
       for (const auto& [begin, used] : windows) {
@@ -148,7 +148,7 @@ TEST(RedisFleet, HoldsWhileInstancesAreKilledAndAdded) {
   fleet.expect_grants(50);
   fleet.kill(1);
   fleet.add();
-  EXPECT_TRUE(becomes([&] { return fleet.grants(4) > 0; }));
+  EXPECT_TRUE(eventually([&] { return fleet.grants(4) > 0; }));
   fleet.expect_full_window();
   fleet.expect_limit_held();
 }
@@ -157,13 +157,13 @@ TEST(RedisFleet, HoldsWhileAnInstanceIsStoppedForLongerThanItsTimeout) {
   const RedisServer redis;
   Fleet fleet(redis);
   fleet.add(3);
-  EXPECT_TRUE(becomes([&] { return fleet.grants(1) > 0; }));
+  EXPECT_TRUE(eventually([&] { return fleet.grants(1) > 0; }));
   fleet.at(1).signal(SIGSTOP);
   std::this_thread::sleep_for(2500ms);
   fleet.at(1).signal(SIGCONT);
   const std::int64_t before = fleet.grants(1);
   // It registers again by itself.
-  EXPECT_TRUE(becomes([&] { return fleet.grants(1) > before + 20; }));
+  EXPECT_TRUE(eventually([&] { return fleet.grants(1) > before + 20; }));
   fleet.expect_full_window();
   fleet.expect_limit_held();
 }

@@ -43,7 +43,7 @@ TEST_F(RedisPoolOutage, ReturnsTheSlotsOfADeadInstanceAndKeepsItsEstimates) {
     EXPECT_EQ(one.refused("gpt", {5, 1}).reason, Refused::kBusy);
     // Gone without a word.
   }
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 1; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 1; }));
   const Grant grant = one.granted("gpt", {5, 1});
   EXPECT_EQ(grant.used.minute, (Amounts{15, 3}));
   EXPECT_EQ(one.books().in_flight, 1);
@@ -59,7 +59,7 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
     Instance two(silent, registration_of(kTwoJobs));
     of_before = two.granted("gpt", {5, 1});
     // It may look at the fleet once more, which renews its lease.
-    EXPECT_TRUE(becomes([&] {
+    EXPECT_TRUE(eventually([&] {
       end_leases();
       return one.books().in_flight == 0;
     }));
@@ -83,7 +83,7 @@ TEST_F(RedisPoolOutage, GivesBackWhatALateAnswerGranted) {
   redis_.pause();
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const auto books = one.books();
     return books.used.minute.requests == 1 && books.in_flight == 1;
   }));
@@ -98,7 +98,7 @@ TEST_F(RedisPoolOutage, SettlesLateWhatCouldNotBeSettledInTime) {
   redis_.pause();
   EXPECT_EQ(two.release(std::get<Grant>(acquired), {0, 2}), Released::kUnreachable);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const auto books = one.books();
     return books.used.minute.requests == 3 && books.in_flight == 1;
   }));
@@ -115,7 +115,7 @@ TEST_F(RedisPoolOutage, SettlesAgainWhatWasRefusedLate) {
   EXPECT_EQ(two.release(std::get<Grant>(acquired), {0, 2}), Released::kUnreachable);
   redis_.resume();  // and answers OOM, long after the timeout
   redis_.ask("CONFIG SET maxmemory 0");
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     const auto books = one.books();
     return books.used.minute.requests == 3 && books.in_flight == 1;
   }));
@@ -128,10 +128,10 @@ TEST_F(RedisPoolOutage, SettlesOnceWhatItReleasedWhileRedisWasGone) {
   EXPECT_EQ(one.release(first, {0, 1}), Released::kSettled);
   redis_.kill();
   EXPECT_EQ(one.release(second, {0, 1}), Released::kUnreachable);
-  EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return !one.is_reachable(); }));
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
-  EXPECT_TRUE(becomes([&] { return one.books().in_flight == 0; }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.books().in_flight == 0; }));
   EXPECT_EQ(one.books().used.minute, (Amounts{0, 2}));
   EXPECT_EQ(one.report().instance_count, 1);
 }
@@ -146,8 +146,8 @@ TEST_F(RedisPoolOutage, ForgetsTheSlotsOfAnswersThatNeverCame) {
   redis_.pause();
   EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
-  EXPECT_TRUE(becomes([&] { return one.books().in_flight == 1; }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.books().in_flight == 1; }));
   const Grant other = one.granted("gpt", {0, 1});
   EXPECT_EQ(one.release(held, {0, 1}), Released::kSettled);
   EXPECT_EQ(one.release(other, {0, 1}), Released::kSettled);
@@ -159,13 +159,13 @@ TEST_F(RedisPoolOutage, ReportsWhatWasUsedWhenRedisHasLostIt) {
   Instance two(options(), registration_of(kTenRequests));
   const Grant held = one.granted("gpt", {0, 3});
   two.release(two.granted("gpt", {0, 4}), {0, 4});
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
-  EXPECT_TRUE(becomes([&] { return two.allocation().instance_count == 2; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
+  EXPECT_TRUE(eventually([&] { return two.allocation().instance_count == 2; }));
   redis_.kill();
-  EXPECT_TRUE(becomes([&] { return !one.is_reachable() && !two.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return !one.is_reachable() && !two.is_reachable(); }));
   redis_.forget();
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));
   const Grant after = one.granted("gpt", {0, 3});
   EXPECT_EQ(after.used.minute, (Amounts{0, 10}));
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kExhausted);
@@ -180,14 +180,14 @@ TEST_F(RedisPoolOutage, CountsTheDeadAtTheirFullShareWhenRedisHasLostItsData) {
   {
     Instance two(options(), registration_of(kTenRequests));
     two.granted("gpt", {0, 1});
-    EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+    EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
     redis_.kill();
     // Both go at once.
-    EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+    EXPECT_TRUE(eventually([&] { return !one.is_reachable(); }));
   }
   redis_.forget();
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable(); }));
   const Acquired at_once = one.acquire_once("gpt", {0, 1});
   ASSERT_TRUE(std::holds_alternative<Refusal>(at_once));
   EXPECT_EQ(std::get<Refusal>(at_once).reason, Refused::kRecovering);
@@ -201,10 +201,10 @@ TEST_F(RedisPoolOutage, CountsWhoLeftInThisMinuteWhenRedisHasLostItsData) {
   {
     Instance two(options(), registration_of(kTenRequests));
     two.granted("gpt", {0, 5});
-    EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+    EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
     EXPECT_TRUE(two.stop().ok());
   }
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 1; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 1; }));
   redis_.ask("FLUSHALL");
   EXPECT_EQ(one.granted("gpt", {0, 1}).used.minute, (Amounts{0, 6}));
 }
@@ -221,8 +221,8 @@ TEST_F(RedisPoolOutage, CountsWhatWasSeenOfThoseWhoLeftWhenRedisHasLostItsData) 
     minute = two.granted("gpt", {0, 8}).minute;
     EXPECT_TRUE(two.stop().ok());
   }
-  EXPECT_TRUE(becomes([&] { return one.books().minute > minute + 2 * brief.minute; }));
-  EXPECT_TRUE(becomes([&] { return one.allocation().pools["gpt"].left.requests_per_day == 2; }));
+  EXPECT_TRUE(eventually([&] { return one.books().minute > minute + 2 * brief.minute; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().pools["gpt"].left.requests_per_day == 2; }));
   redis_.ask("FLUSHALL");
   EXPECT_EQ(one.granted("gpt", {0, 1}).used.day, (Amounts{0, 9}));
 }
@@ -233,13 +233,13 @@ TEST_F(RedisPoolOutage, NoticesThatRedisCameBackWithOlderData) {
   Instance idle(shared, registration_of(kTenRequests));
   Instance busy(shared, registration_of(kTenRequests));
   const Grant held = busy.granted("gpt", {0, 2});
-  EXPECT_TRUE(becomes([&] { return idle.allocation().instance_count == 2; }));
+  EXPECT_TRUE(eventually([&] { return idle.allocation().instance_count == 2; }));
   forgetful.ask("SAVE");
   busy.granted("gpt", {0, 6});
   forgetful.kill();
-  EXPECT_TRUE(becomes([&] { return !idle.is_reachable() && !busy.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return !idle.is_reachable() && !busy.is_reachable(); }));
   forgetful.start();
-  EXPECT_TRUE(becomes([&] { return idle.is_reachable() && busy.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return idle.is_reachable() && busy.is_reachable(); }));
   EXPECT_EQ(idle.refused("gpt", {0, 3}).reason, Refused::kExhausted);
   EXPECT_EQ(idle.granted("gpt", {0, 2}).used.minute, (Amounts{0, 10}));
   EXPECT_EQ(busy.release(held, {0, 1}), Released::kSettled);
@@ -256,7 +256,7 @@ TEST_F(RedisPoolOutage, KeepsJobsInFlightWhenRedisWasAwayForLongerThanALease) {
   redis_.pause();
   std::this_thread::sleep_for(2 * brief.instance_timeout);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));
   EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kBusy);
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kBusy);
   EXPECT_EQ(one.release(first, {0, 1}), Released::kSettled);
@@ -275,26 +275,26 @@ TEST_F(RedisPoolOutage, TakesOtherLimitsWhenEverybodyHasBeenSilentForLong) {
   std::this_thread::sleep_for(3 * brief.instance_timeout);
   Instance two(brief, registration_of(kTwoJobs));
   ASSERT_TRUE(two.started().ok()) << two.started().error().message;
-  EXPECT_TRUE(becomes([&] { return two.books().in_flight == 0; }));
+  EXPECT_TRUE(eventually([&] { return two.books().in_flight == 0; }));
 }
 
 TEST_F(RedisPoolOutage, CountsOnceWhatWasUsedWithoutIt) {
   Instance one(options(), registration_of(kTenRequests));
   one.granted("gpt", {0, 1});
   Instance two(hasty(), registration_of(kTenRequests));
-  EXPECT_TRUE(becomes([&] { return one.allocation().instance_count == 2; }));
+  EXPECT_TRUE(eventually([&] { return one.allocation().instance_count == 2; }));
   redis_.pause();
   // Redis executes it when it goes on, long after the time-out.
   EXPECT_TRUE(two.replay("gpt", {0, 2}, two.now()).ok());
   std::this_thread::sleep_for(100ms);
   redis_.resume();
-  EXPECT_TRUE(becomes([&] { return one.books().used.minute.requests == 3; }));
+  EXPECT_TRUE(eventually([&] { return one.books().used.minute.requests == 3; }));
   // Nor is it lost or counted again when the connection breaks.
   redis_.kill();
   EXPECT_TRUE(two.replay("gpt", {0, 4}, two.now()).ok());
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable() && two.is_reachable(); }));
-  EXPECT_TRUE(becomes([&] { return one.books().used.minute.requests == 7; }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.books().used.minute.requests == 7; }));
   EXPECT_EQ(one.refused("gpt", {0, 4}).reason, Refused::kExhausted);
   EXPECT_EQ(one.granted("gpt", {0, 3}).used.minute, (Amounts{0, 10}));
 }
@@ -326,7 +326,7 @@ TEST_F(RedisPoolOutage, GoesOnTryingWhenRedisIsNotThereAtTheStart) {
   EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kUnreachable);
   EXPECT_FALSE(one.is_reachable());
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable(); }));
   one.granted("gpt", {0, 1});
 }
 
@@ -336,7 +336,7 @@ TEST_F(RedisPoolOutage, GoesOnWithItsLimitsIfRedisIsAwayWhenTheyChange) {
   Instance one(options(), two_models);
   one.granted("gpt", {0, 1});
   redis_.kill();
-  EXPECT_TRUE(becomes([&] { return !one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return !one.is_reachable(); }));
   Registration more = two_models;
   more.version = 2;
   more.limits["gpt"].rates.requests_per_minute = 20;
@@ -344,7 +344,7 @@ TEST_F(RedisPoolOutage, GoesOnWithItsLimitsIfRedisIsAwayWhenTheyChange) {
   ASSERT_FALSE(changed.ok());
   EXPECT_EQ(changed.error().code, ErrorCode::kUnavailable);
   redis_.start();
-  EXPECT_TRUE(becomes([&] { return one.is_reachable(); }));
+  EXPECT_TRUE(eventually([&] { return one.is_reachable(); }));
   EXPECT_EQ(one.granted("gpt", {0, 9}).used.minute, (Amounts{0, 10}));
   EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kExhausted);
   ASSERT_TRUE(one.update(more).ok());

@@ -42,12 +42,7 @@ struct Asker {
     return decision.ok() && !server.limits().counts().is_out;
   }
   bool becomes_normal() {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!is_normal()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(5ms);
-    }
-    return true;
+    return eventually([&] { return is_normal(); });
   }
   std::uint64_t failed(FailureKind kind) {
     return server.limits().counts().failed_by[static_cast<std::size_t>(kind)];

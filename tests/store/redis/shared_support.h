@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/shared.h"
 #include "weir/store/redis/shared_limits.h"
@@ -21,19 +22,7 @@
 
 namespace weir::store::redis {
 
-constexpr auto kPatience = std::chrono::seconds{60};  // for what must happen, however slow
 constexpr Instant kStart{1'800'000'000'000'000'000};
-
-// Until `holds()`, looking again and again.
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
-}
 
 // What a callback was given, waited for.
 template <typename Answer>

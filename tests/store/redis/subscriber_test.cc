@@ -45,11 +45,11 @@ TEST(Subscriber, HearsItsChannelsOnly) {
   Heard heard;
   std::atomic<int> ups{0};
   const auto subscriber = make_subscriber(loop, options_of(redis, heard, ups));
-  EXPECT_TRUE(becomes([&] { return ups == 1; }));
+  EXPECT_TRUE(eventually([&] { return ups == 1; }));
   redis.ask("PUBLISH a one");
   redis.ask("PUBLISH c other");
   redis.ask("PUBLISH b two");
-  EXPECT_TRUE(becomes([&] { return heard.text() == "a=one b=two "; })) << heard.text();
+  EXPECT_TRUE(eventually([&] { return heard.text() == "a=one b=two "; })) << heard.text();
 }
 
 TEST(Subscriber, StaysWhileNothingIsSaid) {
@@ -60,10 +60,10 @@ TEST(Subscriber, StaysWhileNothingIsSaid) {
   SubscriberOptions options = options_of(redis, heard, ups);
   options.silence = 400ms;
   const auto subscriber = make_subscriber(loop, std::move(options));
-  EXPECT_TRUE(becomes([&] { return ups >= 1; }));
+  EXPECT_TRUE(eventually([&] { return ups >= 1; }));
   std::this_thread::sleep_for(900ms);  // twice its silence
   redis.ask("PUBLISH a one");
-  EXPECT_TRUE(becomes([&] { return heard.text() == "a=one "; }));
+  EXPECT_TRUE(eventually([&] { return heard.text() == "a=one "; }));
 }
 
 TEST(Subscriber, SubscribesAgainAndSaysSo) {
@@ -72,13 +72,13 @@ TEST(Subscriber, SubscribesAgainAndSaysSo) {
   Heard heard;
   std::atomic<int> ups{0};
   const auto subscriber = make_subscriber(loop, options_of(redis, heard, ups));
-  EXPECT_TRUE(becomes([&] { return ups == 1; }));
+  EXPECT_TRUE(eventually([&] { return ups == 1; }));
   redis.kill();
-  EXPECT_TRUE(becomes([&] { return !subscriber->is_up(); }));
+  EXPECT_TRUE(eventually([&] { return !subscriber->is_up(); }));
   redis.start();
-  EXPECT_TRUE(becomes([&] { return ups == 2; }));
+  EXPECT_TRUE(eventually([&] { return ups == 2; }));
   redis.ask("PUBLISH a again");
-  EXPECT_TRUE(becomes([&] { return heard.text() == "a=again "; }));
+  EXPECT_TRUE(eventually([&] { return heard.text() == "a=again "; }));
 }
 
 }  // namespace

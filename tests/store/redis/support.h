@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "weir/store/redis/client.h"
 #include "weir/store/redis/script.h"
 
@@ -26,8 +27,6 @@ namespace weir::store::redis {
 using namespace std::chrono_literals;
 
 inline const Script kAdd("add", "return redis.call('incrby', KEYS[1], ARGV[1])");
-
-constexpr auto kPatience = std::chrono::seconds{60};  // for what must happen, however slow
 
 // What an answer said, after its callback.
 struct Said {
@@ -71,16 +70,6 @@ class Answers {
   std::condition_variable came_;
   std::vector<Said> said_;
 };
-
-// Until `holds`, looking every millisecond.
-inline bool becomes(const std::function<bool()>& holds) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 inline Said ask(Client& client, std::vector<std::string_view> words, Duration timeout = kPatience) {
   Answers answers;

@@ -14,20 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_directory.h"
 
 namespace weir::system::contract {
-
-// Waits until `holds()`, for a minute at most.
-template <typename Condition>
-bool eventually(Condition&& holds) {
-  for (int i = 0; i < 12'000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
-}
 
 class RemoteService {
  public:
