@@ -142,6 +142,12 @@ void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>&
       mine.tallies.add(item.limit->tally, static_cast<std::size_t>(answer->verdict));
       return sample(mine, rules, {&item, 1}, request);
     }
+  } else if (!mine.outlines.make_plan(rules, request)) {
+    const Plan& plan = mine.outlines.plan();
+    if (decide_directly(plan, now, *answer)) [[likely]] {
+      count_direct(mine, plan, *answer);
+      return sample(mine, rules, plan.limits(), request);
+    }
   }
   acquire(request, kPlainOptions, Mode::kCharge, now, answer);
 }
@@ -152,14 +158,12 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
   Plan plan;
   do {
     const Active& rules = current(mine);
-    if (auto error = mine.outlines.make_plan(rules, request, plan)) {
+    if (auto error = mine.outlines.make_plan(rules, request)) {
       answer = std::move(*error);
       return;
     }
+    plan = mine.outlines.plan();  // callbacks may make other plans
     sample(mine, rules, plan.limits(), request);
-    if (&asked == &kPlainOptions && mode == Mode::kCharge && decide_directly(plan, now, *answer)) {
-      return count_direct(mine, plan, *answer);
-    }
   } while (!decide(plan, request, asked, mode, now, answer));
 }
 
@@ -311,10 +315,11 @@ void Engine::Impl::decide_batch(std::span<const Request> requests, Instant now,
       table.prefetch_both(ones[i].print);
       continue;
     }
-    if (auto error = mine.outlines.make_plan(rules, requests[i], plans[i])) {
+    if (auto error = mine.outlines.make_plan(rules, requests[i])) {
       answers[i] = std::move(*error);
       continue;
     }
+    plans[i] = mine.outlines.plan();
     planned[i] = Planned::kSeveral;
     answers[i].renew();
     sample(mine, rules, plans[i].limits(), requests[i]);

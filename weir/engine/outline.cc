@@ -44,10 +44,6 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
   outline.candidates_.clear();
   outline.places_.fill(-1);
   outline.plain_ = true;
-  outline.has_gates_ = false;
-  outline.has_slots_ = false;
-  outline.has_shared_ = false;
-  outline.direct_ = true;
 
   std::uint64_t present = 0;
   for (std::size_t i = 0; i < request.attributes.size(); ++i) {
@@ -104,26 +100,39 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
     candidate.continues_key =
         !outline.candidates_.empty() && have_same_key(candidate, outline.candidates_.back());
     outline.plain_ &= limit.is_simple;
-    outline.has_gates_ |= limit.seat != nullptr;
-    outline.has_slots_ |= limit.is_slots;
-    outline.has_shared_ |= limit.is_shared;
-    outline.direct_ &= limit.is_direct;
     outline.candidates_.push_back(candidate);
   }
+  outline.plain_ &= outline.candidates_.size() <= kLimitsPerRequestMax;
+  if (outline.plain_) outline.begin_plan(active.generation);
   return nullptr;
+}
+
+// All that does not depend on values: each candidate, at a weight of one, and at a cost of one
+// unless one is given.
+void Outline::begin_plan(std::uint64_t generation) {
+  plan_.clear();
+  plan_.generation = generation;
+  plan_.is_direct = true;
+  for (const Candidate& candidate : candidates_) {
+    plan_.items[plan_.count] = {candidate.limit, {}, 1, 1};
+    plan_.count += 1;
+    plan_.has_gates |= candidate.limit->seat != nullptr;
+    plan_.has_slots |= candidate.limit->is_slots;
+    plan_.has_shared |= candidate.limit->is_shared;
+    plan_.is_direct &= candidate.limit->is_direct;
+  }
 }
 
 const ActiveLimit* Outline::sole_limit() const noexcept {
   const bool is_sole = attributes_.size() == 1 && units_.empty() && candidates_.size() == 1 &&
-                       candidates_[0].per_count == 1 && plain_ && direct_ &&
+                       candidates_[0].per_count == 1 && plain_ && plan_.is_direct &&
                        !candidates_[0].limit->is_log;
   return is_sole ? candidates_[0].limit : nullptr;
 }
 
-std::unique_ptr<Error> Outlines::make_plan(const Active& active, const Request& request,
-                                           Plan& plan) {
+std::unique_ptr<Error> Outlines::make_plan(const Active& active, const Request& request) {
   if (last_ != nullptr && last_->describes(request)) [[likely]] {
-    return engine::make_plan(active, *last_, request, plan);
+    return last_->fill_plan(active, request);
   }
   auto found = std::find_if(known_.begin(), known_.end(),
                             [&](const Outline& outline) { return outline.describes(request); });
@@ -140,7 +149,7 @@ std::unique_ptr<Error> Outlines::make_plan(const Active& active, const Request& 
   last_ = &*found;
   sole_ = last_->sole_limit();
   if (sole_ != nullptr) sole_name_ = last_->attributes()[0];
-  return engine::make_plan(active, *last_, request, plan);
+  return last_->fill_plan(active, request);
 }
 
 }  // namespace weir::engine

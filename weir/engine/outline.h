@@ -10,7 +10,9 @@
 //   limits:  per-client  key (client)                 cost 1
 //            put-bytes   key (client, operation)      cost of `bytes`, when operation=put
 //
-// Thread safety: an Outline is immutable; Outlines belong to one thread.
+// An outline has a plan too, in which all that names settle is written once.
+//
+// Thread safety: none; they belong to one thread.
 
 #pragma once
 
@@ -61,34 +63,27 @@ class Outline {
   const std::vector<Name>& attributes() const noexcept { return attributes_; }
   // In the order of the rules.
   const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
-  // Every candidate applies whatever the values are.
-  bool is_plain() const noexcept { return plain_; }
   // Of the most common kind, whose only attribute is the key of the one limit that
   // applies: that limit, if it is decided directly and has no log; else nullptr.
   const ActiveLimit* sole_limit() const noexcept;
-  // Of all candidates together, as a plan has them.
-  bool has_gates() const noexcept { return has_gates_; }
-  bool has_slots() const noexcept { return has_slots_; }
-  bool has_shared() const noexcept { return has_shared_; }
-  bool is_direct() const noexcept { return direct_; }
   // Where in the request the attribute with this place in the rules stands, or -1.
   int place_of(std::size_t attribute) const noexcept { return places_[attribute]; }
 
+  // Plans `request`, which the outline describes, or says what is wrong with its values.
+  std::unique_ptr<Error> fill_plan(const Active& active, const Request& request);
+  // Of the request that was planned last.
+  const Plan& plan() const noexcept { return plan_; }
+
  private:
+  void begin_plan(std::uint64_t generation);
+
   std::vector<Name> attributes_;
   std::vector<Name> units_;
   std::vector<Candidate> candidates_;
   std::array<std::int8_t, kAttributesMax> places_{};
-  bool plain_ = true;
-  bool has_gates_ = false;
-  bool has_slots_ = false;
-  bool has_shared_ = false;
-  bool direct_ = true;
+  bool plain_ = true;  // every candidate applies whatever the values are
+  Plan plan_;
 };
-
-// Plans `request`, which `outline` describes, or says what is wrong with its values.
-std::unique_ptr<Error> make_plan(const Active& active, const Outline& outline,
-                                 const Request& request, Plan& plan);
 
 // The outlines one thread has met last, all of the same rules.
 class Outlines {
@@ -103,7 +98,10 @@ class Outlines {
     oldest_ = 0;
   }
 
-  std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan);
+  // Plans `request`, or says what is wrong with it.
+  std::unique_ptr<Error> make_plan(const Active& active, const Request& request);
+  // The plan made last, until the next. Requires one.
+  const Plan& plan() const noexcept { return last_->plan(); }
 
   // The limit of a request that is of the kind met last, if that has a sole limit;
   // else nullptr.
@@ -119,7 +117,7 @@ class Outlines {
 
   std::vector<Outline> known_;
   Outline draft_;  // the next one; its memory is used again
-  const Outline* last_ = nullptr;
+  Outline* last_ = nullptr;
   const ActiveLimit* sole_ = nullptr;
   Name sole_name_{""};
   std::size_t oldest_ = 0;  // the next to be replaced

@@ -122,30 +122,22 @@ class Chosen {
   std::bitset<kLimitsMax> chosen_;
 };
 
-// Every candidate applies, with a weight of one.
-inline std::unique_ptr<Error> add_all(const Active& active, const Outline& outline,
-                                      const Request& request, Plan& plan) {
+// What the values settle of a plan that holds every candidate.
+inline void fill_in(const Active& active, const Outline& outline, const Request& request,
+                    Plan& plan) {
   PlanItem* item = plan.items.data();
   Print key;
   for (const Candidate& candidate : outline.candidates()) {
-    if (item == plan.items.data() + kLimitsPerRequestMax) return too_many_limits(*candidate.limit);
     if (!candidate.continues_key) key = mix_key(active.secret, candidate, request);
-    item->limit = candidate.limit;
     item->print = print_for(candidate.limit->seed, key);
-    item->cost = amount_of(candidate, request);
-    item->weight = 1;
+    if (candidate.cost >= 0) item->cost = amount_of(candidate, request);
     item += 1;
   }
-  plan.count = static_cast<std::uint8_t>(item - plan.items.data());
-  plan.has_gates = outline.has_gates();
-  plan.has_slots = outline.has_slots();
-  plan.has_shared = outline.has_shared();
-  plan.is_direct = outline.is_direct();
-  return nullptr;
 }
 
 [[gnu::noinline]] std::unique_ptr<Error> add_chosen(const Active& active, const Outline& outline,
                                                     const Request& request, Plan& plan) {
+  plan.generation = active.generation;
   plan.count = 0;
   plan.has_gates = false;
   plan.has_slots = false;
@@ -179,23 +171,24 @@ std::unique_ptr<Error> bad_request(std::string message) {
   return std::make_unique<Error>(bad_argument(std::move(message)));
 }
 
-std::unique_ptr<Error> make_plan(const Active& active, const Outline& outline,
-                                 const Request& request, Plan& plan) {
+std::unique_ptr<Error> Outline::fill_plan(const Active& active, const Request& request) {
   for (const Attribute& attribute : request.attributes) {
     if (attribute.value.size() > kValueBytesMax) return long_value(attribute);
   }
   for (const Cost& cost : request.costs) {
     if (cost.amount < 0 || cost.amount > kTermMax) return bad_cost(active, cost);
   }
-  plan.generation = active.generation;
-  return outline.is_plain() ? add_all(active, outline, request, plan)
-                            : add_chosen(active, outline, request, plan);
+  if (!plain_) return add_chosen(active, *this, request, plan_);
+  fill_in(active, *this, request, plan_);
+  return nullptr;
 }
 
 std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan) {
   Outline outline;
   if (auto error = Outline::make(active, request, outline)) return error;
-  return make_plan(active, outline, request, plan);
+  if (auto error = outline.fill_plan(active, request)) return error;
+  plan = outline.plan();
+  return nullptr;
 }
 
 Print print_of(const Active& active, const ActiveLimit& limit,

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +96,17 @@ struct PlanItem {
 
 struct Plan {
   Plan() noexcept {}  // leaves the items beyond count unwritten
+  Plan(const Plan& other) noexcept { *this = other; }
+  Plan& operator=(const Plan& other) noexcept {
+    generation = other.generation;
+    count = other.count;
+    has_gates = other.has_gates;
+    has_slots = other.has_slots;
+    has_shared = other.has_shared;
+    is_direct = other.is_direct;
+    std::copy_n(other.items.begin(), other.count, items.begin());
+    return *this;
+  }
 
   std::span<const PlanItem> limits() const noexcept { return std::span(items).first(count); }
 
