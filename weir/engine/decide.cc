@@ -173,14 +173,13 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
   std::array<Words, kLimitsPerRequestMax> words;  // afterwards; those of a log without the cost
   const std::size_t count = plan.count;
   // What is not in the cache arrives together, and while the locks are taken.
-  std::uint32_t logs = 0;  // bit i: item i is one
   for (std::size_t i = 0; i < count; ++i) {
-    const PlanItem& item = plan.items[i];
-    shards[i] = &table.shard_of(item.print);
-    Table::prefetch(*shards[i], item.print);
-    logs |= std::uint32_t{item.limit->is_log} << i;
+    const Print print = plan.items[i].print;
+    shards[i] = &table.shard_of(print);
+    Table::prefetch(*shards[i], print);
   }
-  for_each_bit(logs, [&](std::size_t i) { table.prefetch_runs(plan.items[i].print); });
+  for_each_bit(plan.logs,
+               [&](std::size_t i) { table.prefetch_runs(*shards[i], plan.items[i].print); });
   const LockedShards locked{std::span<Shard* const>(shards.data(), count)};
   if (generation.load(std::memory_order_acquire) != plan.generation) return false;
   Instant at = now;
@@ -218,7 +217,7 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
 
   // First everything that can fail, then everything that cannot.
   bool is_room = true;
-  for_each_bit(logs, [&](std::size_t i) {
+  for_each_bit(plan.logs, [&](std::size_t i) {
     is_room = is_room && reserve(plan.items[i].limit->shape, words[i], table.logs, at);
     slots[i]->set_words(words[i]);
   });
@@ -227,7 +226,7 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
     locked.charged_at(at);
     return false;
   }
-  for_each_bit(logs, [&](std::size_t i) {
+  for_each_bit(plan.logs, [&](std::size_t i) {
     charge_log(plan.items[i].limit->shape, words[i], table.logs, at, plan.items[i].cost);
   });
   for (std::size_t i = 0; i < count; ++i) {

@@ -110,16 +110,11 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
 // All that does not depend on values: each candidate, at a weight of one, and at a cost of one
 // unless one is given.
 void Outline::begin_plan(std::uint64_t generation) {
-  plan_.clear();
-  plan_.generation = generation;
-  plan_.is_direct = true;
+  plan_.begin(generation);
   for (const Candidate& candidate : candidates_) {
-    plan_.items[plan_.count] = {candidate.limit, {}, 1, 1};
-    plan_.count += 1;
-    plan_.has_gates |= candidate.limit->seat != nullptr;
-    plan_.has_slots |= candidate.limit->is_slots;
-    plan_.has_shared |= candidate.limit->is_shared;
-    plan_.is_direct &= candidate.limit->is_direct;
+    PlanItem& item = plan_.add(*candidate.limit);
+    item.weight = 1;
+    item.cost = 1;
   }
 }
 

@@ -137,30 +137,20 @@ inline void fill_in(const Active& active, const Outline& outline, const Request&
 
 [[gnu::noinline]] std::unique_ptr<Error> add_chosen(const Active& active, const Outline& outline,
                                                     const Request& request, Plan& plan) {
-  plan.generation = active.generation;
-  plan.count = 0;
-  plan.has_gates = false;
-  plan.has_slots = false;
-  plan.has_shared = false;
-  plan.is_direct = true;
+  plan.begin(active.generation);
   const Chosen chosen(outline, request);
   for (std::size_t i = 0; i < outline.candidates().size(); ++i) {
     if (!chosen.has(i)) continue;
     const Candidate& candidate = outline.candidates()[i];
     const ActiveLimit& limit = *candidate.limit;
     if (plan.count == kLimitsPerRequestMax) return too_many_limits(limit);
-    PlanItem& item = plan.items[plan.count++];
-    item.limit = &limit;
+    PlanItem& item = plan.add(limit);
     item.print = print_for(limit.seed, mix_key(active.secret, candidate, request));
     item.weight = chosen.weight_of(candidate);
     const std::int64_t amount = amount_of(candidate, request);
     // Both are at most 2^62.
     if (Wide{amount} * item.weight > kTermMax) return cost_too_large(limit, amount, item.weight);
     item.cost = amount * item.weight;
-    plan.has_gates |= limit.seat != nullptr;
-    plan.has_slots |= limit.is_slots;
-    plan.has_shared |= limit.is_shared;
-    plan.is_direct &= limit.is_direct;
   }
   return nullptr;
 }

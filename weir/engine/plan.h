@@ -104,6 +104,7 @@ struct Plan {
     has_slots = other.has_slots;
     has_shared = other.has_shared;
     is_direct = other.is_direct;
+    logs = other.logs;
     std::copy_n(other.items.begin(), other.count, items.begin());
     return *this;
   }
@@ -112,9 +113,27 @@ struct Plan {
 
   // A plan of no rules, which points at nothing of theirs.
   void clear() noexcept {
-    generation = 0;
+    begin(0);
+    is_direct = false;
+  }
+  // Without items, for rules of this generation.
+  void begin(std::uint64_t of) noexcept {
+    generation = of;
     count = 0;
-    has_gates = has_slots = has_shared = is_direct = false;
+    has_gates = has_slots = has_shared = false;
+    is_direct = true;
+    logs = 0;
+  }
+  // Requires room.
+  PlanItem& add(const ActiveLimit& limit) noexcept {
+    has_gates |= limit.seat != nullptr;
+    has_slots |= limit.is_slots;
+    has_shared |= limit.is_shared;
+    is_direct &= limit.is_direct;
+    logs |= std::uint32_t{limit.is_log} << count;
+    PlanItem& item = items[count++];
+    item.limit = &limit;
+    return item;
   }
 
   std::uint64_t generation = 0;
@@ -123,6 +142,7 @@ struct Plan {
   bool has_slots = false;
   bool has_shared = false;
   bool is_direct = false;  // all its limits are
+  std::uint32_t logs = 0;  // bit i: item i is one
   union {
     std::array<PlanItem, kLimitsPerRequestMax> items;
   };

@@ -83,6 +83,7 @@ struct alignas(32) Slot {
 static_assert(sizeof(Slot) == 32);
 constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
 constexpr std::uint32_t kSlotsOfASmallShard = 64;
+constexpr std::size_t kSlotsNearHome = 4;
 
 // One cache line.
 struct alignas(64) Shard {
@@ -225,11 +226,16 @@ class Table {
       prefetch(shard, print);
     }
   }
-  // Of a log: its oldest run, and the place of the next. Waits for its slot.
-  [[gnu::always_inline]] void prefetch_runs(Print print) const noexcept {
-    const Slot* const slot = home(shard_of(print), print);
-    if (slot->low.load(std::memory_order_relaxed) != print.low) return;
-    logs.prefetch(slot->state[0].load(std::memory_order_relaxed));
+  // Of a log: its oldest run, and the place of the next. Waits for its slot, and gives up if
+  // that is far from home.
+  [[gnu::always_inline]] void prefetch_runs(const Shard& shard, Print print) const noexcept {
+    const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
+    const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+    const std::size_t first = place(print, capacity);
+    for (std::size_t i = first; i < std::min(first + kSlotsNearHome, capacity); ++i) {
+      if (slots[i].low.load(std::memory_order_relaxed) != print.low) continue;
+      return logs.prefetch(slots[i].state[0].load(std::memory_order_relaxed));
+    }
   }
   // The line behind it too, where a key is that found its place taken.
   void prefetch_both(Print print) const noexcept {
