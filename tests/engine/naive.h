@@ -4,7 +4,7 @@
 // meter in plain style, 256-bit integers where fractions arise, one thread, no
 // sweeping, no prints. It says what a decision must be; how fast is not its concern.
 //
-// Readings chosen where the headers leave a choice are marked "Reading:" in naive.cc.
+// Readings chosen where the headers leave a choice are marked "Reading:" in the sources.
 
 #pragma once
 

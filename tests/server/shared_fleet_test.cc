@@ -22,7 +22,8 @@ namespace {
 
 using testing::RedisServer;
 
-// Under a sanitizer the servers are many times slower.
+// Beside other tests it is a few tenths of a second. Under a sanitizer the servers are many times
+// slower.
 constexpr auto kRecovery = kSanitized ? 20s : 2s;
 
 // What a fault test uses of a fleet.

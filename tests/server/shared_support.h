@@ -2,12 +2,8 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string_view>
-#include <thread>
-
-#include "tests/support/eventually.h"
 
 namespace weir::server {
 

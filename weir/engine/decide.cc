@@ -142,14 +142,25 @@ void Engine::Impl::decide(const Request& request, Instant now, Result<Decision>&
       mine.tallies.add(item.limit->tally, static_cast<std::size_t>(answer->verdict));
       return sample(mine, rules, {&item, 1}, request);
     }
-  } else if (!mine.outlines.make_plan(rules, request)) {
+  } else if (auto error = mine.outlines.make_plan(rules, request)) {
+    answer = std::move(*error);
+    return;
+  } else {
     const Plan& plan = mine.outlines.plan();
+    sample(mine, rules, plan.limits(), request);
     if (decide_directly(plan, now, *answer)) [[likely]] {
-      count_direct(mine, plan, *answer);
-      return sample(mine, rules, plan.limits(), request);
+      return count_direct(mine, plan, *answer);
     }
+    if (decide_at_length(plan, request, now, answer)) return;
   }
   acquire(request, kPlainOptions, Mode::kCharge, now, answer);
+}
+
+[[gnu::noinline]] bool Engine::Impl::decide_at_length(const Plan& plan, const Request& request,
+                                                      Instant now, Result<Decision>& answer) {
+  Plan own;
+  own = plan;  // callbacks may make other plans in its place
+  return decide(own, request, kPlainOptions, Mode::kCharge, now, answer);
 }
 
 void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, Mode mode,
@@ -162,7 +173,7 @@ void Engine::Impl::acquire(const Request& request, const AcquireOptions& asked, 
       answer = std::move(*error);
       return;
     }
-    plan = mine.outlines.plan();  // callbacks may make other plans
+    plan = mine.outlines.plan();  // callbacks may make other plans in its place
     sample(mine, rules, plan.limits(), request);
   } while (!decide(plan, request, asked, mode, now, answer));
 }
@@ -269,7 +280,7 @@ Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
                         answer)) {
     ready.active = impl_->current_shared();
     if (auto error = make_plan(*ready.active, ready.request.view(), ready.plan)) {
-      ready.plan.clear();  // part of it may be of rules that are gone
+      ready.plan.clear();  // it is of rules that are gone
       answer = std::move(*error);
       break;
     }

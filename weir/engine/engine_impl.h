@@ -163,6 +163,9 @@ struct Engine::Impl {
   // The short way, for a plain decision over meters whose keys are known, neither
   // waited for nor overridden. False: go the long way.
   bool decide_directly(const Plan& plan, Instant now, Decision& decision);
+  // The long way. False: newer rules are in force, plan again.
+  bool decide_at_length(const Plan& plan, const Request& request, Instant now,
+                        Result<Decision>& answer);
   // The whole plan of a request that meets one limit without conditions. False: it takes more.
   [[gnu::always_inline]] static inline bool plan_one(Local& mine, const Active& rules,
                                                      const Request& request, PlanItem& item);

@@ -95,7 +95,8 @@ struct PlanItem {
 };
 
 struct Plan {
-  Plan() noexcept {}  // leaves the items beyond count unwritten
+  // The items beyond count are neither written nor copied.
+  Plan() noexcept {}
   Plan(const Plan& other) noexcept { *this = other; }
   Plan& operator=(const Plan& other) noexcept {
     generation = other.generation;
@@ -148,8 +149,8 @@ struct Plan {
   };
 };
 
-// Fills `plan`, or says what is wrong with the request. The error is behind a
-// pointer because there almost never is one, and null fits in a register.
+// Fills `plan`, or says what is wrong with the request and leaves it as it is. The error is
+// behind a pointer because there almost never is one, and null fits in a register.
 std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan);
 std::unique_ptr<Error> bad_request(std::string message);
 

@@ -92,12 +92,9 @@ bool Engine::Impl::charge_local(Asking& asking, const Request& request, Instant 
   const bool is_peek = asking.is_peek || asking.behind != 0;
   const Mode mode = is_peek ? Mode::kPeek : asking.deadline > now ? Mode::kTry : Mode::kAhead;
   Plan local_plan;
-  local_plan.generation = asking.plan.generation;
-  local_plan.has_gates = asking.plan.has_gates;
+  local_plan.begin(asking.plan.generation);
   for (const PlanItem& item : asking.plan.limits()) {
-    if (item.limit->is_shared) continue;
-    local_plan.items[local_plan.count++] = item;
-    local_plan.has_slots |= item.limit->is_slots;
+    if (!item.limit->is_shared) local_plan.add(*item.limit) = item;
   }
   asking.wants_hold = !is_peek && (asking.options.hold.count() > 0 || asking.plan.has_slots);
   asking.ttl = asking.options.hold.count() > 0 ? asking.options.hold : shortest_hold(asking.plan);

@@ -60,8 +60,6 @@ constexpr Instant window_end(const WindowShape& shape, Instant now) noexcept {
 
 // The state at `now`: the count of the window that contains it.
 constexpr WindowState advance(const WindowShape& shape, WindowState state, Instant now) noexcept {
-  // Most instants lie in the window of the one before, which takes no division to see.
-  if (now.ns - state.begin.ns < shape.length_ns) return state;
   const Instant begin = window_begin(shape, now);
   return begin > state.begin ? WindowState{begin, 0} : state;
 }

@@ -34,7 +34,7 @@ struct Scratch {
 };
 
 TEST(SamplingLogs, KeepAMillionKeysOfSixWithin128BytesEach) {
-  constexpr std::size_t kKeys = kSanitized ? 300'000 : 1'000'000;
+  constexpr std::size_t kKeys = kSanitized ? 300'000 : 1'000'000;  // the name is for all others
   Logs logs(kKeys);
   Scratch scratch;
   for (std::size_t runs : {1u, 3u, 6u}) {
