@@ -69,6 +69,16 @@ TEST(Saturate, TakesTheNearestBoundOneBeyond) {
   static_assert(saturate(Wide{kTermMax} * kTermMax) == kMost);
 }
 
+TEST(Saturating, IsTheNearestToTheWideResult) {
+  constexpr std::int64_t values[] = {kLeast, kLeast + 1, -2, -1, 0, 1, 2, kMost - 1, kMost};
+  for (const std::int64_t a : values) {
+    for (const std::int64_t b : values) {
+      EXPECT_EQ(saturating_add(a, b), saturate(Wide{a} + b)) << a << " + " << b;
+      EXPECT_EQ(saturating_sub(a, b), saturate(Wide{a} - b)) << a << " - " << b;
+    }
+  }
+}
+
 TEST(Divide, TellsQuotientAndRemainder) {
   constexpr Division division = divide(17, 5);
   static_assert(division.quotient == 3);

@@ -77,19 +77,34 @@ TEST_F(TableTest, FindsNothingElse) {
 TEST_F(TableTest, ReadsWithoutALockWhatIsThere) {
   insert(7, bucket, full_at(kStart + 5s));
   Words words;
-  std::uint64_t bits = 0;
-  ASSERT_TRUE(Table::read(shard, print(7), words, bits));
+  ASSERT_TRUE(Table::read_plain(shard, print(7), bucket, words));
   EXPECT_EQ(words, full_at(kStart + 5s));
-  EXPECT_EQ(bits, bucket | meta::kDirty);
-  EXPECT_FALSE(Table::read(shard, print(8), words, bits));
+  EXPECT_FALSE(Table::read_plain(shard, print(8), bucket, words));
 }
 
 TEST_F(TableTest, ReadsNothingWhileSomebodyWrites) {
   insert(7, bucket);
   Words words;
-  std::uint64_t bits = 0;
   const std::scoped_lock lock(shard);
-  EXPECT_FALSE(Table::read(shard, print(7), words, bits));
+  EXPECT_FALSE(Table::read_plain(shard, print(7), bucket, words));
+}
+
+TEST_F(TableTest, ReadsWithoutALockOnlyWhatIsPlain) {
+  insert(7, bucket);
+  const auto is_read = [&](RowId row) {
+    Words words;
+    return Table::read_plain(shard, print(7), row, words);
+  };
+  EXPECT_TRUE(is_read(bucket));
+  EXPECT_FALSE(is_read(slots));
+  for (const std::uint64_t dirty : {std::uint64_t{0}, meta::kDirty}) {
+    find(7)->set_meta(bucket | dirty);
+    EXPECT_TRUE(is_read(bucket));
+    find(7)->set_meta(bucket | dirty | meta::kOverride);
+    EXPECT_FALSE(is_read(bucket));
+    find(7)->set_meta(bucket | dirty | meta::kWaiters);
+    EXPECT_FALSE(is_read(bucket));
+  }
 }
 
 TEST_F(TableTest, KeepsTheFlagsBesideTheRow) {
@@ -332,8 +347,7 @@ TEST_F(GrowingTable, HoldsWhatAMapHoldsAfterRandomOperations) {
   EXPECT_EQ(table.size(), model.size());
   for (const auto& [low, units] : model) {
     Words words;
-    std::uint64_t bits = 0;
-    ASSERT_TRUE(Table::read(shard, print(low), words, bits));
+    ASSERT_TRUE(Table::read_plain(shard, print(low), slots, words));
     ASSERT_EQ(words, in_flight(units));
     ASSERT_EQ(find(low)->words(), in_flight(units));
   }

@@ -35,6 +35,23 @@ constexpr std::int64_t saturate(Wide value) noexcept {
   return static_cast<std::int64_t>(value);
 }
 
+// a + b and a - b, or the nearest 64-bit value.
+constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) [[likely]]
+    return sum;
+  return b < 0 ? std::numeric_limits<std::int64_t>::min()
+               : std::numeric_limits<std::int64_t>::max();
+}
+
+constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(a, b, &difference)) [[likely]]
+    return difference;
+  return b > 0 ? std::numeric_limits<std::int64_t>::min()
+               : std::numeric_limits<std::int64_t>::max();
+}
+
 // Quotient and remainder of a non-negative dividend. Hardware divides 64 bits
 // several times faster than 128, and almost every dividend met here is small.
 struct Division {

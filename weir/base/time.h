@@ -31,13 +31,13 @@ constexpr Instant kForever{std::numeric_limits<std::int64_t>::max()};
 constexpr std::int64_t kInstantNsMax = kTermMax - 1;  // the last instant a meter accepts
 
 constexpr Instant operator+(Instant at, Duration span) noexcept {
-  return Instant{saturate(Wide{at.ns} + span.count())};
+  return Instant{saturating_add(at.ns, span.count())};
 }
 constexpr Instant operator-(Instant at, Duration span) noexcept {
-  return Instant{saturate(Wide{at.ns} - span.count())};
+  return Instant{saturating_sub(at.ns, span.count())};
 }
 constexpr Duration operator-(Instant later, Instant earlier) noexcept {
-  return Duration{saturate(Wide{later.ns} - earlier.ns)};
+  return Duration{saturating_sub(later.ns, earlier.ns)};
 }
 
 constexpr Instant later_of(Instant a, Instant b) noexcept { return a < b ? b : a; }

@@ -80,9 +80,7 @@ inline bool Engine::Impl::plan_one(Local& mine, const Active& rules, const Reque
 bool Engine::Impl::deny_unlocked(const Shard& shard, const PlanItem& item,
                                  std::uint64_t planned_under, Instant now, Decision& decision) {
   Words words;
-  std::uint64_t meta;
-  if (!Table::read(shard, item.print, words, meta)) return false;
-  if ((meta & ~meta::kDirty) != item.limit->row) return false;
+  if (!Table::read_plain(shard, item.print, item.limit->row, words)) return false;
   const Instant at = shard.at_least(now);
   const auto end = [&](const Taken& taken) {
     if (taken.check.allowed()) return false;

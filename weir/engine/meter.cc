@@ -97,7 +97,7 @@ struct ShapeMaker {
 // Units spent, for carrying them over to another kind of meter.
 std::int64_t spent(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                    Instant now) {
-  return saturate(Wide{capacity(shape)} - level(shape, words, blocks, now));
+  return saturating_sub(capacity(shape), level(shape, words, blocks, now));
 }
 
 // The k-th window after the one that contains `at`, k bounded for calendars.

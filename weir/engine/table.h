@@ -10,7 +10,7 @@
 //   slot   [ low | high 48 + row and flags | state | state ]
 //
 // Each shard has a lock that is also a version: odd while locked. Writers hold
-// it. read() takes no lock: it copies a slot and checks that the version did not
+// it. read_plain() takes no lock: it copies a slot and checks that the version did not
 // move, which is how a denial costs no write. A shard that outgrows its part of
 // the mapping moves to a larger part, alone; the addresses of the old one stay
 // readable.
@@ -20,8 +20,8 @@
 // In a durable table a marked slot is never dropped, and one that is evicted leaves
 // its print behind: otherwise what the store last heard of it would come back.
 //
-// Thread safety: find, insert, erase and sweep need the shard's lock; read and
-// prefetch need nothing; size may be asked at any time.
+// Thread safety: find, insert, erase and sweep need the shard's lock; read_plain
+// and prefetch need nothing; size may be asked at any time.
 
 #pragma once
 
@@ -193,24 +193,25 @@ class Table {
 
   void erase(Shard& shard, Slot* slot) noexcept;
 
-  // A consistent copy of the slot of `print`, without a lock. False: not found,
-  // or somebody was writing.
-  static bool read(const Shard& shard, Print print, Words& words, std::uint64_t& meta) noexcept {
+  // A consistent copy of the state of `print`, without a lock. False: not found, of another row
+  // than `row`, overridden or waited for; or somebody was writing.
+  static bool read_plain(const Shard& shard, Print print, RowId row, Words& words) noexcept {
     const std::uint64_t version = shard.version.load(std::memory_order_acquire);
     if ((version & 1) != 0) return false;
     const Slot* const slots = shard.slots.load(std::memory_order_acquire);
     const std::size_t capacity = shard.capacity.load(std::memory_order_acquire);
+    const std::uint64_t wanted = print.high | row;
     std::size_t i = place(print, capacity);
-    for (std::size_t probes = 0; probes < capacity; ++probes) {
+    // Slots and capacity may not belong together, so it looks at each slot once at most.
+    for (std::size_t unseen = capacity; unseen > 0; --unseen) {
       const std::uint64_t high = slots[i].high.load(std::memory_order_acquire);
-      if ((high & meta::kRowMask) == 0) return false;
-      if ((high & kPrintHighMask) == print.high &&
+      if ((high & ~meta::kDirty) == wanted &&
           slots[i].low.load(std::memory_order_acquire) == print.low) {
         words = {slots[i].state[0].load(std::memory_order_acquire),
                  slots[i].state[1].load(std::memory_order_acquire)};
-        meta = high & ~kPrintHighMask;
         return shard.version.load(std::memory_order_relaxed) == version;
       }
+      if ((high & meta::kRowMask) == 0) return false;
       i = i + 1 == capacity ? 0 : i + 1;
     }
     return false;

@@ -136,12 +136,12 @@ std::int64_t percent_used_micro(const BucketShape& shape, BucketState state, Ins
 constexpr BucketStep take(const BucketShape& shape, BucketState state, Instant now,
                           std::int64_t cost) noexcept {
   if (cost > shape.burst) {
-    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, now))}, state};
+    return {{Verdict::kNever, kForever, saturating_sub(cost, level(shape, state, now))}, state};
   }
   const BucketState after = later_by(shape, settled(state, now), refill_time(shape, cost));
   const Instant earliest = solvent_at(shape, after);
   if (earliest > now && cost > 0) {
-    const std::int64_t missing = saturate(Wide{cost} - level(shape, state, now));
+    const std::int64_t missing = saturating_sub(cost, level(shape, state, now));
     return {{Verdict::kDenied, earliest, missing}, state};
   }
   return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};
@@ -159,7 +159,7 @@ constexpr BucketStep book(const BucketShape& shape, BucketState state, Instant f
   // which the bucket is full, and what it would have gained since then is lost.
   const BucketState after = later_by(shape, settled(state, start), span);
   if (cost > shape.burst || after.full_at == kForever) {
-    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, from))}, state};
+    return {{Verdict::kNever, kForever, saturating_sub(cost, level(shape, state, from))}, state};
   }
   return {{Verdict::kAllowed, start, 0}, after};
 }
@@ -175,7 +175,7 @@ constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant 
   const BucketState after =
       fits ? later_by(shape, settled(state, now), refill_time(shape, cost)) : BucketState{kForever};
   if (after.full_at == kForever) {
-    return {{Verdict::kNever, kForever, saturate(Wide{cost} - level(shape, state, now))}, state};
+    return {{Verdict::kNever, kForever, saturating_sub(cost, level(shape, state, now))}, state};
   }
   return {{Verdict::kAllowed, later_of(now, solvent_at(shape, after)), 0}, after};
 }

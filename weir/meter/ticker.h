@@ -99,19 +99,32 @@ constexpr std::int64_t level(const TickerShape& shape, TickerState state, Instan
   return advance(shape, state, now).tokens;
 }
 
+// The tick that brings the tokens up to `cost`, of which there are fewer; kForever: it lies
+// beyond the end of time.
+constexpr Instant tick_of(const TickerShape& shape, TickerState state, std::int64_t cost) noexcept {
+  // At most 2^63 are missing. Cut off to one less, that is still the end of time at one a
+  // tick; at two or more, divided, they fit.
+  std::int64_t ticks = saturating_sub(cost, state.tokens);
+  if (shape.per_tick != 1) {
+    ticks = divide(Wide{cost} - state.tokens + (shape.per_tick - 1), shape.per_tick).quotient;
+  }
+  std::int64_t ns = 0;
+  const bool is_beyond = __builtin_mul_overflow(ticks, shape.interval_ns, &ns) ||
+                         __builtin_add_overflow(ns, state.last_tick.ns, &ns);
+  return is_beyond ? kForever : Instant{ns};
+}
+
 // Takes `cost` at `now`, or says at which tick that will be possible.
 // Requires cost >= 0 and now in [0, 2^62).
 constexpr TickerStep take(const TickerShape& shape, TickerState state, Instant now,
                           std::int64_t cost) noexcept {
   TickerState after = advance(shape, state, now);
   if (cost > shape.burst) {
-    return {{Verdict::kNever, kForever, saturate(Wide{cost} - after.tokens)}, state};
+    return {{Verdict::kNever, kForever, saturating_sub(cost, after.tokens)}, state};
   }
   if (cost > after.tokens && cost > 0) [[unlikely]] {
-    const Wide missing = Wide{cost} - after.tokens;
-    const Wide ticks = ceil_div(missing, shape.per_tick);
-    const Instant earliest{saturate(Wide{after.last_tick.ns} + ticks * shape.interval_ns)};
-    return {{Verdict::kDenied, earliest, saturate(missing)}, state};
+    return {{Verdict::kDenied, tick_of(shape, after, cost), saturating_sub(cost, after.tokens)},
+            state};
   }
   after.tokens -= cost;
   return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};

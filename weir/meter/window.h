@@ -76,9 +76,14 @@ constexpr WindowStep take(const WindowShape& shape, WindowState state, Instant n
   WindowState after = advance(shape, state, now);
   const std::int64_t left = shape.limit - after.count;  // neither exceeds 2^62
   if (cost > left && cost > 0) [[unlikely]] {
-    const std::int64_t missing = saturate(Wide{cost} - left);
+    const std::int64_t missing = saturating_sub(cost, left);
     if (cost > shape.limit) return {{Verdict::kNever, kForever, missing}, state};
-    return {{Verdict::kDenied, window_end(shape, after.begin), missing}, state};
+    // Of the window around `now` that takes no other division. One charged under another
+    // length, or at a later instant, may begin anywhere.
+    const bool is_around_now = shape.length_ns != 0 && after.begin == window_begin(shape, now);
+    const Instant end =
+        is_around_now ? after.begin + Duration{shape.length_ns} : window_end(shape, after.begin);
+    return {{Verdict::kDenied, end, missing}, state};
   }
   after.count += cost;
   return {{Verdict::kAllowed, now, 0}, cost > 0 ? after : state};
