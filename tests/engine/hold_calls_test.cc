@@ -345,6 +345,49 @@ TEST(Hold, FreesNothingTakenAfterItsKeyWasReset) {
   EXPECT_EQ(since, 1);
 }
 
+TEST(Hold, GivesNothingBackToAKeyThatWasResetSince) {
+  const std::vector<std::pair<std::string, MeterSpec>> meters = {
+      {"bucket", BucketSpec{.amount = 3, .period = 1h, .burst = 3}},
+      {"ticker", TickerSpec{.interval = 1h, .burst = 3}},
+      {"window", WindowSpec{.limit = 3, .every = 1h}},
+      {"log", LogSpec{.limit = 3, .window = 1h}}};
+  for (const auto& [name, meter] : meters) {
+    SCOPED_TRACE(name);
+    auto engine = engine_of({.limits = {{.name = name, .meter = meter}}});
+    const auto cancelled = engine->acquire(Ask(), {.hold = 1min}, kStart);
+    const auto settled = engine->acquire(Ask(), {.hold = 1min}, kStart);
+    ASSERT_TRUE(engine->reset(name, {}, kStart));
+    EXPECT_EQ(admitted(*engine, Ask(), kStart, 9), 3);
+    EXPECT_EQ(engine->cancel(cancelled->hold, kStart), HoldState::kCancelled);
+    const Cost nothing[] = {{kRequests, 0}};
+    EXPECT_EQ(*engine->settle(settled->hold, nothing, kStart), HoldState::kSettled);
+    EXPECT_EQ(admitted(*engine, Ask(), kStart, 9), 0);
+  }
+}
+
+TEST(Hold, GivesBackElsewhereWhatItTookThere) {
+  auto engine = engine_of({.limits = {{.name = "reset", .meter = WindowSpec{1, 1h}},
+                                      {.name = "kept", .meter = WindowSpec{1, 1h}}}});
+  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->reset("reset", {}, kStart));
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(engine->inspect("kept", {}, kStart)->remaining, 1);
+}
+
+TEST(Hold, KnowsItsUnitsAfterAResetAndWithoutTheLimit) {
+  const LimitSpec slots{.name = "slots", .meter = SlotsSpec{.limit = 1}};
+  auto engine =
+      engine_of({.limits = {slots, {.name = "gone", .unit = "tokens", .meter = WindowSpec{9, 1h}}},
+                 .units = {{"tokens"}}});
+  const auto held = engine->decide(Ask().costing("tokens", 5), kStart);
+  ASSERT_TRUE(engine->reset("gone", {}, kStart));
+  ASSERT_TRUE(engine->swap(rules_of({.limits = {slots}}), kStart));
+  const Cost actual[] = {{"tokens", 3}};
+  const auto settled = engine->settle(held->hold, actual, kStart);
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+}
+
 TEST(Hold, IsRememberedByTheEngineUntilItsTime) {
   auto engine = engine_of(all_meters());
   const Decision held = hold_tokens(*engine, 1);

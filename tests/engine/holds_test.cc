@@ -133,5 +133,32 @@ TEST_F(HoldsTest, KnowNothingOfAnotherOwner) {
   EXPECT_FALSE(holds.renew(id, kStart + 9s, kStart));
 }
 
+TEST_F(HoldsTest, ForgetWhatTheyWereChargedAtOnePrint) {
+  Holds durable(42, 3, true);
+  ASSERT_TRUE(durable.reserve());
+  HoldCharges charges(2);
+  charges[0].print = {1, 0};
+  charges[0].amount = 7;
+  charges[1].print = {2, 0};
+  charges[1].amount = 8;
+  const HoldId id = durable.add(charges, kStart + 1s);
+  HoldChanges before;
+  EXPECT_FALSE(durable.collect(9, kStart, before));
+  durable.forget_charges({1, 0});
+  durable.forget_charges({3, 0});
+  // A store that has the hold is told.
+  HoldChanges after;
+  EXPECT_FALSE(durable.collect(9, kStart, after));
+  ASSERT_EQ(after.active.size(), 1u);
+  ASSERT_EQ(after.charges.size(), 2u);
+  EXPECT_EQ(after.charges[0].amount, 0);
+  EXPECT_EQ(after.charges[1].amount, 8);
+  const auto [left, as] = durable.end(id, HoldState::kCancelled, kStart);
+  ASSERT_TRUE(left.has_value());
+  ASSERT_EQ(left->size(), 2u);
+  EXPECT_EQ(left->at(0).amount, 0);
+  EXPECT_EQ(left->at(1).amount, 8);
+}
+
 }  // namespace
 }  // namespace weir::engine

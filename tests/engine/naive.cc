@@ -336,6 +336,11 @@ Inspection Model::inspect(const Key& key, Instant now) {
 void Model::reset(const Key& key, Instant now) {
   // What is in flight was not spent: slots come back when the work ends.
   if (std::holds_alternative<SlotsSpec>(parameters(key))) return;
+  for (auto& [id, hold] : holds_) {
+    for (Charge& charge : hold.charges) {
+      if (charge.key == key) charge.amount = charge.weight = 0;
+    }
+  }
   // Reading: a key that was asked before stays known, so an empty ticker begins anew
   // here, not when it is asked again.
   if (meters_.erase(key) > 0) touch(key, now);

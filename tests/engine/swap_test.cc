@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -332,6 +333,77 @@ TEST_F(HoldAcrossSwap, CanBeSettledInAUnitThatTheNewRulesNoLongerKnow) {
   const auto again = engine->settle(held->hold, actual, kStart);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, HoldState::kSettled);
+}
+
+// A ticker that starts empty begins when it is first asked, not when somebody looks at it.
+TEST(Swap, ThatBringsALimitBackLeavesNothingToLookAt) {
+  const RuleSetSpec ticking = one(TickerSpec{1, 1s, 9, meter::TickerStart::kEmpty});
+  for (const std::string look : {"inspect", "peek", "reset"}) {
+    SCOPED_TRACE(look);
+    auto engine = engine_of(ticking);
+    ASSERT_FALSE(engine->decide(client("acme"), kStart)->allowed());
+    swap_to(*engine, {.attributes = {"client"}});
+    swap_to(*engine, ticking);
+    if (look == "inspect") {
+      EXPECT_EQ(remaining(*engine, "one", Key{"acme"}, kStart), 0);
+    } else if (look == "peek") {
+      EXPECT_FALSE(engine->peek(client("acme"), kStart)->allowed());
+    } else {
+      ASSERT_TRUE(engine->reset("one", Key{"acme"}, kStart));
+    }
+    EXPECT_FALSE(engine->decide(client("acme"), kStart + 5s)->allowed());
+    EXPECT_TRUE(engine->decide(client("acme"), kStart + 6s)->allowed());
+  }
+}
+
+// The table has no room for the key in shadow, so the others are looked up a second time.
+TEST(Swap, ThatBringsALimitBackChargesItThoughAShadowFindsNoRoom) {
+  const LimitSpec back{.name = "back", .per = {"back"}, .meter = WindowSpec{1, 1h}};
+  RuleSetSpec rules{
+      .limits = {{.name = "filler", .per = {"filler"}, .meter = WindowSpec{1, 1h}},
+                 {.name = "shadow", .per = {"client"}, .shadow = true, .meter = WindowSpec{1, 1h}}},
+      .attributes = {"filler", "client", "back"}};
+  RuleSetSpec with_back = rules;
+  with_back.limits.push_back(back);
+  auto engine = engine_of(with_back, {.keys_max = 256});
+  ASSERT_EQ(admitted(*engine, Ask({{"back", "x"}}), kStart, 2), 1);
+  int refused = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const Ask ask({{"filler", std::to_string(i)}});
+    refused += engine->decide(ask, kStart) ? 0 : 1;
+  }
+  ASSERT_GT(refused, 5'000);  // every shard is full
+  swap_to(*engine, rules);
+  swap_to(*engine, with_back);
+  EXPECT_EQ(admitted(*engine, Ask({{"client", "new"}, {"back", "x"}}), kStart, 3), 1);
+}
+
+// One row is left when two are needed: the first of them must not have been taken.
+TEST(Swap, ThatFailsForWantOfRowsChangesNothing) {
+  const BucketSpec slow{.amount = 1, .period = 1h, .burst = 1};
+  const auto rules = [&](MeterSpec kind) {
+    return RuleSetSpec{.limits = {{.name = "many", .per = {"client"}, .meter = slow},
+                                  {.name = "kind", .meter = std::move(kind)}}};
+  };
+  auto engine = engine_of(rules(SlotsSpec{.limit = 2}));
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  std::int64_t taken = 0;
+  const auto set_next = [&] {
+    const std::string client = std::to_string(taken + 1);
+    return engine->set_override("many", Key{client},
+                                BucketSpec{.amount = 1, .period = 1h, .burst = taken + 2}, kStart);
+  };
+  while (set_next()) taken += 1;
+  ASSERT_TRUE(engine->clear_override("many", Key{"1"}, kStart));
+
+  RuleSetSpec too_many = rules(WindowSpec{2, 1h});
+  too_many.limits.push_back({.name = "more", .meter = slow});
+  const Status refused = engine->swap(rules_of(too_many), kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, ::testing::StartsWith("limit 'more': there are too many"));
+  ASSERT_TRUE(engine->clear_override("many", Key{"2"}, kStart));
+  swap_to(*engine, rules(SlotsSpec{.limit = 3}));
+  EXPECT_EQ(remaining(*engine, "kind", {}, kStart), 2);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table
   const bool overridden = (slot.meta() & meta::kOverride) != 0;
   if (slot.row() == limit.row && !overridden) return limit.shape;
   const Row& row = rows.at(slot.row());
-  const bool carries_over = row.alive && row.era == rows.at(limit.row).era;
+  const bool carries_over = row.carries_over_to(rows.at(limit.row));
   if (overridden && carries_over && row.shape.index() == limit.shape.index()) return row.shape;
 
   Words words;

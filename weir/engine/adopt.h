@@ -13,6 +13,15 @@
 
 namespace weir::engine {
 
+// Whether the slot is of another era, and nobody waits there: then its key counts as one that was
+// never seen, until it is charged.
+inline bool is_left_over(const Rows& rows, const ActiveLimit& limit, const Slot& slot) noexcept {
+  // While a limit is retired its row may be dead before newer rules are in force.
+  if (slot.row() == limit.row) return false;
+  return !rows.at(slot.row()).carries_over_to(rows.at(limit.row)) &&
+         (slot.meta() & meta::kWaiters) == 0;
+}
+
 // The shape of the slot's meter under `limit`: the limit's own, to which it is
 // converted if need be, or that of its override. Needs the shard's lock and rules
 // in force.

@@ -82,6 +82,9 @@ void Attempt::look_up(std::size_t i) noexcept {
   }
   item.is_self_contained = is_self_contained(*item.shape);
   item.slot = table_.find(shard(i), planned(i).print);
+  if (item.slot != nullptr && is_left_over(rows_, *planned(i).limit, *item.slot)) {
+    item.slot = nullptr;
+  }
   if (item.slot == nullptr) {
     item.words = initial_words(*item.shape, now_);
     return;

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "weir/engine/adopt.h"
 #include "weir/engine/attempt.h"
 
 namespace weir::engine {
@@ -13,6 +14,8 @@ Slot* Attempt::slot_for(std::size_t i) {
   item.slot = table_.find(shard(i), planned(i).print);
   if (item.slot == nullptr) {
     item.slot = table_.insert(shard(i), planned(i).print, planned(i).limit->row, item.words, now_);
+  } else if (is_left_over(rows_, *planned(i).limit, *item.slot)) {
+    adopt(rows_, *planned(i).limit, table_, shard(i), *item.slot, now_);
   }
   return item.slot;
 }
@@ -44,7 +47,8 @@ std::size_t Attempt::make_slots(Items needed) {
     }
   }
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (seat(i) != nullptr) continue;
+    // What has none may find what is left over of another era, which is nothing yet.
+    if (items_[i].slot == nullptr) continue;
     items_[i].slot = table_.find(shard(i), planned(i).print);
     if (pinned[i]) items_[i].slot->set_meta(items_[i].slot->meta() & ~meta::kWaiters);
   }

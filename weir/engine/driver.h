@@ -18,6 +18,7 @@ namespace weir::engine {
 
 class Driver {
  public:
+  // Throws std::system_error if there is no thread to be had.
   Driver(Engine& engine, Clock& clock);
   ~Driver();
   Driver(const Driver&) = delete;

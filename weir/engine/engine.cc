@@ -107,7 +107,18 @@ std::shared_ptr<GateSeat> Engine::Impl::seat_of(const std::shared_ptr<Gate>& gat
 Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
   const std::scoped_lock lock(rules_lock);
   if (active != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active, now);
+  std::size_t missing = 0;
+  for (const Rule& rule : rule_set->rules()) {
+    if (rule.gate != nullptr || rows.find(rule.name, rule.shape) != 0) continue;
+    if (++missing > rows.left()) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': there are too many limits and overrides in different "
+                               "shapes; use fewer",
+                               rule.name)};
+    }
+  }
 
+  // From here on nothing can fail.
   auto next = std::make_shared<Active>();
   next->generation = generation.load(std::memory_order_relaxed) + 1;
   next->rules = std::move(rule_set);
@@ -135,20 +146,16 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
       limit.is_leased = limit.is_shared && rule.shared->lease.has_value();
       limit.is_direct = !limit.is_slots && !rule.shadow && !limit.is_shared;
       limit.row = rows.add(rule.name, rule.shape);
-      if (limit.row == 0) {
-        return Error{ErrorCode::kExhausted,
-                     fmt::format("limit '{}': there are too many limits and overrides in different "
-                                 "shapes; use fewer",
-                                 rule.name)};
-      }
     }
     next->limits.push_back(std::move(limit));
   }
   for (const ActiveLimit& old : active ? active->limits : std::vector<ActiveLimit>{}) {
     const Rule* kept = next->rules->find(old.name);
-    if (kept == nullptr) rows.retire(old.name);
+    // A gate has no meter here, whatever its name was before.
+    const bool is_gone = kept == nullptr || (kept->gate != nullptr && old.seat == nullptr);
+    if (is_gone) rows.retire(old.name);
     // Parameters of their own end with the limit, or with its kind of meter.
-    if (kept == nullptr || kept->shape.index() != old.shape.index()) end_overrides(old.name);
+    if (is_gone || kept->shape.index() != old.shape.index()) end_overrides(old.name);
   }
   active = std::move(next);
   generation.store(active->generation, std::memory_order_release);
@@ -183,6 +190,7 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
       const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
       for (const ActiveLimit& limit : rules.limits) {
         if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
+        if (limit.seat != nullptr) break;
         if (row.era != rows.at(limit.row).era) continue;
         const Instant at = shard.at_least(now);
         slot.set_words(reshape(row.shape, limit.shape, slot.words(), table.logs, at));

@@ -195,7 +195,8 @@ class Engine {
   Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
                          WaitCallback callback) noexcept;
   // Gives up a place in the queue; its callback is not called. False: it has been
-  // answered already, or `now` is no instant and the place is kept.
+  // answered already, or waits for a limit that is kept elsewhere now and will be, or `now`
+  // is no instant and the place is kept.
   bool cancel_wait(std::uint64_t ticket, Instant now) noexcept;
 
   // Asks again where decide(), acquire(), peek() or wait() said kElsewhere: limits of this
@@ -255,8 +256,9 @@ class Engine {
 
   Result<Inspection> inspect(std::string_view limit, std::span<const std::string_view> key,
                              Instant now) noexcept;
-  // Forgets what one key has used. Slots are not used but held: they come back when
-  // the work ends or its hold is cancelled.
+  // Forgets what one key has used, and what holds have been charged there: ended later, they
+  // change nothing of it. Slots are not used but held: they come back when the work ends or
+  // its hold is cancelled.
   Status reset(std::string_view limit, std::span<const std::string_view> key, Instant now) noexcept;
 
   // The keys that asked most of a limit, heaviest first, at most `count`.

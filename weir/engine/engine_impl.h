@@ -193,6 +193,8 @@ struct Engine::Impl {
   // Says that ask() is to be called, or that there is no store.
   void point_elsewhere(const Plan& plan, Result<Decision>& answer) const;
   struct Asking;
+  void ask(const Request& request, const AcquireOptions& asked, Instant now, Instant deadline,
+           WaitCallback callback);
   void ask(const std::shared_ptr<Asking>& asking, Instant now);
   void ask_store(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
   static void set_want(Asking& asking, std::int64_t want);
@@ -237,12 +239,14 @@ struct Engine::Impl {
                                std::span<const Cost> actual, Instant now);
 
   // --- waiting (wait_calls.cc)
-  using Answers = std::vector<std::pair<WaitCallback, Result<Decision>>>;
+  using Answers = std::vector<std::pair<std::unique_ptr<Waiter>, Result<Decision>>>;
   Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
                          WaitCallback callback);
   // Tries a waiter once. False: `answer` is final. True: it waits on, at a gate.
   bool keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& answer);
   bool keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decision>& answer);
+  // Plans again if newer rules are in force, or says what they find wrong.
+  std::unique_ptr<Error> follow_rules(Waiter& waiter);
   // After a change of rules: keeps the places at limits that the request still meets.
   void keep_places(Waiter& waiter);
   // Gives up all places; whoever is next at one of them is added to `next`.
@@ -253,7 +257,7 @@ struct Engine::Impl {
   void serve_gates(const std::vector<Print>& prints, Instant now);
   void serve_due(Instant now);
   void serve_everybody(Instant now);
-  void deliver(const Answers& answers);
+  void deliver(const Answers& answers, Instant now);
 
   // --- state that outlives the process (state_calls.cc)
   Result<RestoreReport> restore(const MeterChanges& meters, Instant now);

@@ -65,6 +65,21 @@ HoldState Holds::state(HoldId id, Instant now) {
   return found->second.state;
 }
 
+void Holds::forget_charges(Print print) {
+  if (active() == 0) return;
+  const std::scoped_lock lock(lock_);
+  for (auto& [number, hold] : holds_) {
+    if (hold.state != HoldState::kActive) continue;
+    for (HoldCharge& charge : hold.charges) {
+      if (charge.seat != nullptr || charge.print != print) continue;
+      // It stays, so that its unit is known when the hold is settled.
+      charge.amount = 0;
+      charge.weight = 0;
+      note_changed(number);
+    }
+  }
+}
+
 bool Holds::is_charged_in(HoldId id, std::string_view unit) {
   const std::scoped_lock lock(lock_);
   const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();

@@ -89,6 +89,10 @@ class Holds {
 
   HoldState state(HoldId id, Instant now);
 
+  // The meter of `print` begins anew: no hold gives back what it was charged there before, or
+  // is charged more. Looks at every hold.
+  void forget_charges(Print print);
+
   // Whether an active hold was charged in `unit`.
   bool is_charged_in(HoldId id, std::string_view unit);
 

@@ -60,7 +60,7 @@ Status Engine::Impl::change_row(const KeyedLimit& keyed, RowId row, bool overrid
     }
   } else {
     const Row& from = rows.at(slot->row());
-    if (from.alive && from.era == rows.at(row).era) {
+    if (from.carries_over_to(rows.at(row))) {
       slot->set_words(reshape(from.shape, to, slot->words(), table.logs, now));
       shard.latest_ns.store(now.ns, std::memory_order_relaxed);
     } else {
@@ -158,7 +158,8 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
   Words words = initial_words(*shape, at);
   // Rules that changed an instant ago have their own answer; this one is of before.
   Slot* slot = impl_->table.find(shard, keyed->print);
-  if (slot != nullptr && impl_->generation.load(std::memory_order_acquire) == rules->generation) {
+  if (slot != nullptr && impl_->generation.load(std::memory_order_acquire) == rules->generation &&
+      !is_left_over(impl_->rows, *keyed->limit, *slot)) {
     shape = &adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
     words = slot->words();
     found.overridden = (slot->meta() & meta::kOverride) != 0;
@@ -183,7 +184,9 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
     Slot* slot = impl_->table.find(shard, changed);
     const Instant at = shard.at_least(now);
     // What is in flight was not spent: it comes back when the work ends.
-    if (slot != nullptr && !keyed->limit->is_slots) {
+    if (!keyed->limit->is_slots) impl_->holds.forget_charges(changed);
+    if (slot != nullptr && !keyed->limit->is_slots &&
+        !is_left_over(impl_->rows, *keyed->limit, *slot)) {
       const MeterShape& shape = adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
       release(shape, slot->words(), impl_->table.logs);
       slot->set_words(initial_words(shape, at));

@@ -40,27 +40,32 @@ Rows::Limit& Rows::known(std::string_view name, bool is_slots) {
   return by_limit_.try_emplace(name, Limit{{}, 0, is_slots}).first->second;
 }
 
-RowId Rows::add(std::string_view limit, const MeterShape& shape) {
-  const std::string_view name = intern(limit);
-  Limit& entry = known(name, engine::is_slots(shape));
-  // Slots count what is in flight and the others what was spent.
-  const bool is_slots = engine::is_slots(shape);
-  const std::uint64_t era = entry.era + (entry.is_slots == is_slots ? 0 : 1);
-  const std::size_t hash = std::visit(ShapeHash{}, shape);
-  const auto [first, last] = entry.ids.equal_range(hash);
+RowId Rows::find(std::string_view limit, const MeterShape& shape) const {
+  const auto entry = by_limit_.find(limit);
+  if (entry == by_limit_.end()) return 0;
+  const auto [first, last] = entry->second.ids.equal_range(std::visit(ShapeHash{}, shape));
   for (auto it = first; it != last; ++it) {
     const Row& row = at(it->second);
-    if (row.alive && row.era == era && row.shape == shape) return it->second;
+    if (row.alive && row.era == entry->second.era_of(shape) && row.shape == shape) {
+      return it->second;
+    }
   }
-  if (size_ + 1 >= kRowsMax) return 0;
+  return 0;
+}
+
+RowId Rows::add(std::string_view limit, const MeterShape& shape) {
+  if (const RowId found = find(limit, shape); found != 0) return found;
+  if (left() == 0) return 0;
+  const std::string_view name = intern(limit);
+  Limit& entry = known(name, engine::is_slots(shape));
+  entry.era = entry.era_of(shape);
+  entry.is_slots = engine::is_slots(shape);
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
     next_ = static_cast<RowId>(next_ + 1 == kRowsMax ? 1 : next_ + 1);
   }
-  entry.is_slots = is_slots;
-  entry.era = era;
-  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, era, next_serial_++}));
+  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
-  entry.ids.emplace(hash, next_);
+  entry.ids.emplace(std::visit(ShapeHash{}, shape), next_);
   size_ += 1;
   return next_;
 }

@@ -35,6 +35,9 @@ struct Row {
   bool alive = true;         // false: the limit is gone, and its meters with it
   std::uint64_t era = 0;     // another one: nothing of the limit's meters is carried over
   std::uint64_t serial = 0;  // never given twice, unlike the row's number
+
+  // Whether a meter of this row is one of `in_force` too, another of the limit.
+  bool carries_over_to(const Row& in_force) const noexcept { return alive && era == in_force.era; }
 };
 
 class Rows {
@@ -42,7 +45,9 @@ class Rows {
   // The limit's name, at an address that stays for good.
   std::string_view intern(std::string_view name);
 
-  // The row for this limit and shape, made if need be. 0: all rows are taken.
+  // The row for this limit and shape. 0: there is none yet.
+  RowId find(std::string_view limit, const MeterShape& shape) const;
+  // The same, made if need be. 0: all rows are taken.
   RowId add(std::string_view limit, const MeterShape& shape);
 
   const Row& at(RowId id) const noexcept { return *rows_[id].load(std::memory_order_acquire); }
@@ -61,6 +66,8 @@ class Rows {
   void free_unused(const std::vector<bool>& in_use);
 
   std::size_t size() const noexcept { return size_; }
+  // Rows that can still be made.
+  std::size_t left() const noexcept { return kRowsMax - 1 - size_; }
 
  private:
   std::array<std::atomic<const Row*>, kRowsMax> rows_{};
@@ -69,6 +76,11 @@ class Rows {
     std::unordered_multimap<std::size_t, RowId> ids;  // by what their shapes hash to
     std::uint64_t era = 0;
     bool is_slots = false;
+
+    std::uint64_t era_of(const MeterShape& shape) const noexcept {
+      // Slots count what is in flight and the others what was spent.
+      return era + (is_slots == engine::is_slots(shape) ? 0 : 1);
+    }
   };
   Limit& known(std::string_view name, bool is_slots);
 

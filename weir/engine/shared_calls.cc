@@ -283,13 +283,18 @@ void Engine::ask(const Request& request, const AcquireOptions& options, Instant 
     return callback(bad_argument(
         "request: it would wait for as much as there is; leave out 'up_to', or the deadline"));
   }
-  auto asking = std::allocate_shared<Impl::Asking>(Recycled<Impl::Asking>(), request);
-  asking->options = options;
+  impl_->ask(request, options, now, deadline, std::move(callback));
+}
+
+void Engine::Impl::ask(const Request& request, const AcquireOptions& asked, Instant now,
+                       Instant deadline, WaitCallback callback) {
+  auto asking = std::allocate_shared<Asking>(Recycled<Asking>(), request);
+  asking->options = asked;
   asking->deadline = deadline;
   asking->callback = std::move(callback);
-  if (!options.up_to.empty()) asking->want = wanted(request, options.up_to);
-  if (deadline > now) impl_->enter(asking);
-  impl_->ask(asking, now);
+  if (!asked.up_to.empty()) asking->want = wanted(request, asked.up_to);
+  if (deadline > now) enter(asking);
+  ask(asking, now);
 }
 
 void Engine::ask_peek(const Request& request, Instant now, WaitCallback callback) noexcept {

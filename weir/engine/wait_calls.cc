@@ -46,16 +46,27 @@ Result<WaitStart> Engine::Impl::wait(const Request& request, const WaitOptions& 
   return WaitStart{*answer, ticket};
 }
 
+std::unique_ptr<Error> Engine::Impl::follow_rules(Waiter& waiter) {
+  if (waiter.active != nullptr &&
+      waiter.plan.generation == generation.load(std::memory_order_acquire)) {
+    return nullptr;
+  }
+  waiter.active = current_shared();
+  auto error = make_plan(*waiter.active, waiter.request.view(), waiter.plan);
+  if (error == nullptr) keep_places(waiter);
+  return error;
+}
+
 bool Engine::Impl::keeps_waiting(Waiter& waiter, Instant now, Result<Decision>& answer) {
   for (;;) {
-    if (waiter.active == nullptr ||
-        waiter.plan.generation != generation.load(std::memory_order_acquire)) {
-      waiter.active = current_shared();
-      if (auto error = make_plan(*waiter.active, waiter.request.view(), waiter.plan)) {
-        answer = std::move(*error);
-        return false;
-      }
-      keep_places(waiter);
+    if (auto error = follow_rules(waiter)) {
+      answer = std::move(*error);
+      return false;
+    }
+    if (waiter.plan.has_shared) [[unlikely]] {
+      answer = Result<Decision>(std::in_place);
+      point_elsewhere(waiter.plan, answer);
+      return false;
     }
     Attempt attempt(table, rows, generation, waiter.plan, waiter.request.view(), now);
     if (!attempt.is_stale()) return keeps_waiting(waiter, attempt, answer);
@@ -119,7 +130,8 @@ void Engine::Impl::keep_places(Waiter& waiter) {
     const auto meets = [&](const PlanItem& item) { return item.print == held.print; };
     const std::span<const PlanItem> items = waiter.plan.limits();
     const auto item = std::find_if(items.begin(), items.end(), meets);
-    if (item == items.end()) {
+    // A gate that became another, or a meter, or was one, has its own count of who waits there.
+    if (item == items.end() || item->limit->owned_seat != held.seat) {
       leave_place(waiter, held);
     } else if (item->cost != held.cost) {
       room.leave_place(waiter, held.place);
@@ -165,7 +177,7 @@ Engine::Impl::Answers Engine::Impl::serve(std::set<std::uint64_t> tickets, Insta
     Result<Decision> answer(std::in_place);
     if (keeps_waiting(*waiter, now, answer)) continue;
     leave_places(*waiter, tickets);
-    answers.emplace_back(std::move(room.remove(ticket)->callback), std::move(answer));
+    answers.emplace_back(room.remove(ticket), std::move(answer));
   }
   return answers;
 }
@@ -183,7 +195,7 @@ void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
     answers = serve(std::move(tickets), now);
   }
   announce();  // somebody may have come nearer to a gate that promises an instant
-  deliver(answers);
+  deliver(answers, now);
 }
 
 void Engine::Impl::serve_due(Instant now) {
@@ -194,7 +206,7 @@ void Engine::Impl::serve_due(Instant now) {
     const std::vector<std::uint64_t> due = room.due(now);
     answers = serve({due.begin(), due.end()}, now);
   }
-  deliver(answers);
+  deliver(answers, now);
 }
 
 void Engine::Impl::serve_everybody(Instant now) {
@@ -203,20 +215,29 @@ void Engine::Impl::serve_everybody(Instant now) {
   {
     const std::scoped_lock lock(room.lock);
     const std::vector<std::uint64_t> all = room.tickets();
+    // All leave the places they lose before anybody takes one: it may be there, and full.
+    for (const std::uint64_t ticket : all) follow_rules(*room.find(ticket));
     answers = serve({all.begin(), all.end()}, now);
   }
   announce();
-  deliver(answers);
+  deliver(answers, now);
 }
 
 void Engine::try_waiters(Instant now) noexcept {
   if (is_acceptable(now)) impl_->serve_everybody(now);
 }
 
-void Engine::Impl::deliver(const Answers& answers) {
-  for (const auto& [callback, answer] : answers) {
+void Engine::Impl::deliver(const Answers& answers, Instant now) {
+  for (const auto& [waiter, answer] : answers) {
+    // A limit has become one that is kept elsewhere: the request goes on waiting there.
+    if (answer && answer->verdict == Verdict::kElsewhere) {
+      if (!waiter->callback) waiter->callback = [](const Result<Decision>&) {};
+      ask(waiter->request.view(), {.hold = waiter->options.hold}, now, waiter->options.deadline,
+          std::move(waiter->callback));
+      continue;
+    }
     if (answer) count(*answer);
-    if (callback) callback(answer);
+    if (waiter->callback) waiter->callback(answer);
   }
 }
 
@@ -234,7 +255,7 @@ bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
     }
   }
   impl_->announce();
-  impl_->deliver(answers);
+  impl_->deliver(answers, now);
   return found;
 }
 

@@ -178,6 +178,38 @@ TEST(SharedHold, ThatNobodyMadeIsGone) {
   EXPECT_EQ(*state, HoldState::kGone);
 }
 
+// The key keeps the begin of its hour, which is inside a window of seven minutes and not where that
+// begins: kStart is 120 s after a multiple of 420 s.
+TEST(SharedWindow, WhoseLengthChangesEndsWhereItsNewWindowsDo) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart + 1s);
+  const auto ten_in = [](Duration length) {
+    return RuleSetSpec{.limits = {{.name = "calls",
+                                   .per = {"client"},
+                                   .meter = engine::WindowSpec{10, length},
+                                   .shared = engine::SharedSpec{}}}};
+  };
+  SharedEngine first(redis.url(), ten_in(1h), clock, patient());
+  SharedEngine second(redis.url(), ten_in(1h), clock, patient());
+  ASSERT_EQ(admitted(first, 10), 10);
+  for (SharedEngine* server : {&first, &second}) {
+    ASSERT_TRUE(server->engine().swap(compiled(ten_in(7min)), clock.now()));
+    const Result<Decision> refused = server->acquire(kCall);
+    ASSERT_TRUE(refused) << refused.error().message;
+    EXPECT_EQ(refused->verdict, Verdict::kDenied);
+    EXPECT_EQ(refused->earliest, kStart + 300s);
+  }
+  clock.set(kStart + 300s - 1us);
+  EXPECT_EQ(admitted(first, 1), 0);
+  clock.set(kStart + 300s);
+  EXPECT_EQ(admitted(first, 7) + admitted(second, 7), 10);
+  // Back again, the count of seven minutes is that of their hour.
+  ASSERT_TRUE(first.engine().swap(compiled(ten_in(1h)), clock.now()));
+  const Result<Decision> refused = first.acquire(kCall);
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_EQ(refused->earliest, kStart + 1h);
+}
+
 // --- what Redis holds
 
 TEST(SharedKey, ExpiresWhenTheBucketIsFullAgain) {

@@ -106,6 +106,33 @@ TEST_F(SharedWaiting, ServesTheOldestFirstThoughItCostsMost) {
   EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 0);
 }
 
+TEST_F(SharedWaiting, GoesOnInRedisWhenTheLimitMovesThere) {
+  RuleSetSpec here = twenty_a_second();
+  here.limits[0].shared.reset();
+  start(here);
+  ASSERT_TRUE(take(5)->allowed());
+  const engine::Attribute who[] = {{"client", "acme"}};
+  for (const auto& [name, tokens] : {std::pair("first", 4), std::pair("second", 2)}) {
+    const engine::Cost costs[] = {{"tokens", tokens}};
+    const auto start = server->engine().wait(
+        {.attributes = who, .costs = costs}, {.deadline = clock.now() + 10h}, clock.now(),
+        [this, name = std::string(name)](const Result<Decision>& answer) {
+          const std::scoped_lock lock(mutex);
+          served.push_back(name + what_became_of(answer));
+        });
+    ASSERT_EQ(start->decision.verdict, Verdict::kQueued);
+  }
+  ASSERT_TRUE(server->engine().swap(compiled(twenty_a_second()), clock.now()));
+  // Nothing was used there yet.
+  ASSERT_TRUE(has_served(1));
+  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 1);
+  clock.advance(50ms);
+  ASSERT_TRUE(has_served(2));
+  EXPECT_THAT(so_far(), ElementsAre("first", "second"));
+  EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 0);
+}
+
 TEST_F(SharedWaiting, RefusesWhoWouldOvertakeAndNobodyElse) {
   start(twenty_a_second());
   ASSERT_TRUE(take(5)->allowed());

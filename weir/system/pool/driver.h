@@ -54,6 +54,7 @@ class RunningJob {
 
 class Driver {
  public:
+  // Throws std::system_error if there is no thread to be had.
   Driver(Pools& pools, Clock& clock);
   ~Driver();
   Driver(const Driver&) = delete;
