@@ -37,7 +37,9 @@ int main() {
     } else {
       const std::string_view limit = decision->binding()->limit;
       std::printf("request %d: denied by %.*s\n", i, static_cast<int>(limit.size()), limit.data());
-      (*engine)->settle(last_hold, {}, clock.now());  // a request ends, its slot comes back
+      // A request ends, its slot comes back.
+      const auto ended = (*engine)->settle(last_hold, {}, clock.now());
+      if (!ended) return std::fprintf(stderr, "%s\n", ended.error().message.c_str()), 1;
       clock.advance(334ms);
     }
   }

@@ -39,7 +39,7 @@ if(NOT is_current)
   set(ENV{PKG_CONFIG_PATH} "${prefix}/lib/x86_64-linux-gnu/pkgconfig:${prefix}/lib/pkgconfig")
   run(pkg-config --cflags --libs weir)
   separate_arguments(flags UNIX_COMMAND "${output}")
-  run("${CXX}" -std=c++20 "${SOURCE_DIR}/examples/embed/main.cc" -o "${WORK_DIR}/embed-pc" ${flags})
+  run("${CXX}" -std=c++20 -Wall -Wextra -Werror "${SOURCE_DIR}/examples/embed/main.cc" -o "${WORK_DIR}/embed-pc" ${flags})
   file(TOUCH "${built}")
 endif()
 
