@@ -21,11 +21,10 @@ class RedisPoolOutage : public ::testing::Test {
     result.timeout = 20ms;
     return result;
   }
-  // Ends all leases, as if their instances had been silent for too long.
-  void end_leases() {
-    redis_.ask(
-        "EVAL \"for _, r in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
-        "redis.call('ZADD', KEYS[1], 1, r) end\" 1 fleet:pool:1:{gpt}:leases");
+  // Ends the lease that the grant was made under, as if its instance had been silent for too
+  // long; not one that it has got since.
+  void end_lease_of(const Grant& grant) {
+    redis_.ask("ZADD fleet:pool:1:{gpt}:leases XX 1 " + std::to_string(grant.fence));
   }
 
   RedisServer redis_{{.keeps_data = true}};
@@ -60,7 +59,7 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
     of_before = two.granted("gpt", {5, 1});
     // It may look at the fleet once more, which renews its lease.
     EXPECT_TRUE(eventually([&] {
-      end_leases();
+      end_lease_of(of_before);
       return one.books().in_flight == 0;
     }));
     const Grant of_now = two.granted("gpt", {5, 1});
