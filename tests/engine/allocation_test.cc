@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/holds.h"
 
 namespace {
 
@@ -154,17 +156,26 @@ TEST(Allocation, IsNotNeededToDenyByFiveLimits) {
 }
 
 TEST(Allocation, IsNotNeededForAPreparedRequest) {
-  auto engine = engine_of(five_kinds(kDecisions));  // half of them are denied
+  auto engine = engine_of(five_kinds(kDecisions));
   auto prepared = engine->prepare(client(kLongKey));
-  EXPECT_EQ(allocations_of([&](int) { (void)engine->decide(*prepared, kStart); }), 0);
+  int allowed = 0;
+  EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(*prepared, kStart)->allowed(); }),
+            0);
+  EXPECT_EQ(allowed, kDecisions);  // and as many are denied
 }
 
 TEST(Allocation, IsNotNeededForABatch) {
-  auto engine = engine_of(five_kinds(16 * kDecisions));  // half of them are denied
+  auto engine = engine_of(five_kinds(16 * kDecisions));
   Ask ask = client(kLongKey);
   const std::vector<Request> requests(16, ask);
   std::vector<Result<Decision>> answers(16, Result<Decision>(std::in_place));
-  EXPECT_EQ(allocations_of([&](int) { engine->decide(requests, kStart, answers); }), 0);
+  int allowed = 0;
+  EXPECT_EQ(allocations_of([&](int) {
+              engine->decide(requests, kStart, answers);
+              for (const Result<Decision>& answer : answers) allowed += answer->allowed();
+            }),
+            0);
+  EXPECT_EQ(allowed, 16 * kDecisions);  // and as many are denied
 }
 
 // Conditions of each kind, weights, an exemption, a shadow, a parent.
@@ -229,22 +240,41 @@ TEST(Allocation, IsNotNeededForKeysThatComeAndGo) {
   EXPECT_EQ(allowed, 2 * kDecisions);
 }
 
-// Ends wait in line, in blocks.
-TEST(Allocation, IsRareForHoldsThatEnd) {
-  auto engine = engine_of(
-      {.limits = {
-           {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}}}});
+// Of decisions that make a hold each, which ends.
+std::int64_t allocations_of_holds(RuleSetSpec spec) {
+  spec.limits.push_back(
+      {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}});
+  auto engine = engine_of(spec, {.holds_max = 1000});
   Ask ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
-  EXPECT_LT(allocations_of([&](int) {
-              const Result<Decision> first = engine->decide(request, kStart);
-              allowed += first->allowed();
-              allowed += engine->decide(request, kStart)->allowed();  // denied
-              (void)engine->cancel(first->hold, kStart);
-            }),
-            kDecisions / 16);
+  const std::int64_t count = allocations_of([&](int) {
+    const Result<Decision> first = engine->decide(request, kStart);
+    allowed += first->allowed();
+    allowed += engine->decide(request, kStart)->allowed();  // denied
+    (void)engine->settle(first->hold, {}, kStart);
+  });
   EXPECT_EQ(allowed, 2 * kDecisions);
+  return count;
+}
+
+TEST(Allocation, IsNotNeededForHoldsThatEnd) { EXPECT_EQ(allocations_of_holds({}), 0); }
+
+TEST(Allocation, IsNotNeededForHoldsOverSixLimitsThatEnd) {
+  EXPECT_EQ(allocations_of_holds(five_kinds(1'000'000)), 0);
+}
+
+TEST(Allocation, IsNotNeededForAsManyLongHoldsAsRoomIsKeptFor) {
+  Holds holds(1, kSpareRoomsMax + 1);
+  std::vector<HoldCharges> rooms(kSpareRoomsMax + 1);
+  const auto take_all = [&] {
+    const std::int64_t before = allocations;
+    for (HoldCharges& room : rooms) room = holds.room_for(5);
+    return allocations - before;
+  };
+  EXPECT_EQ(take_all(), kSpareRoomsMax + 1);
+  for (HoldCharges& room : rooms) holds.recycle(std::move(room));
+  EXPECT_EQ(take_all(), 1);
 }
 
 // --- what does not grow
@@ -276,6 +306,17 @@ TEST(Memory, DoesNotGrowWithRenewals) {
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 100'000; ++i) {
       ASSERT_TRUE(engine->renew(held->hold, 1h + i * 1ns, kStart));
+    }
+  });
+  EXPECT_LT(growth, 64 << 10);
+}
+
+TEST(Memory, DoesNotGrowWithRenewalsToAndFro) {
+  auto engine = engine_of(one_bucket(10), {.heavy_keys = 0});
+  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  const std::int64_t growth = growth_of([&] {
+    for (int i = 0; i < 100'000; ++i) {
+      ASSERT_TRUE(engine->renew(held->hold, 1h + i % 2 * 1ns, kStart));
     }
   });
   EXPECT_LT(growth, 64 << 10);

@@ -221,8 +221,7 @@ bool Attempt::leave_out_slots() noexcept {
   return true;
 }
 
-HoldCharges Attempt::charges() const {
-  HoldCharges charges;
+HoldCharges Attempt::charges(HoldCharges charges) const {
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const PlanItem& item = planned(i);
     if ((!items_[i].check.allowed() && !booked_) || left_out_[i]) continue;

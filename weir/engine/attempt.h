@@ -162,7 +162,8 @@ class Attempt {
   // When the charged work starts: now(), or the booked start.
   Instant start() const noexcept { return start_; }
 
-  HoldCharges charges() const;
+  // Appended to `charges`, which is empty.
+  HoldCharges charges(HoldCharges charges) const;
   Duration shortest_slots_hold() const noexcept;
 
   // A lower bound on when item `i` can pass if `ahead` units pass there first.

@@ -116,7 +116,11 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
 Result<HoldState> Engine::Impl::end_hold(HoldId hold, HoldState as, std::span<const Cost> actual,
                                          Instant now) {
   auto [charges, state] = holds.end(hold, as, now);
-  if (charges) serve_gates(give_back(*charges, as, actual, now), now);
+  if (charges) {
+    const std::vector<Print> waited_for = give_back(*charges, as, actual, now);
+    holds.recycle(std::move(*charges));
+    serve_gates(waited_for, now);
+  }
   return state;
 }
 
@@ -126,6 +130,7 @@ void Engine::Impl::expire_holds(Instant now) {
     for (const Print print : give_back(*charges, HoldState::kGone, {}, now)) {
       waited_for.push_back(print);
     }
+    holds.recycle(std::move(*charges));
   }
   serve_gates(waited_for, now);
 }

@@ -1,6 +1,7 @@
 #include "weir/engine/holds.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -19,10 +20,29 @@ HoldId Holds::add(HoldCharges charges, Instant expires) {
   const std::uint64_t number = next_number_++;
   holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges)});
   note_changed(number);
-  dues_.emplace(expires, number);
-  forget_stale_dues();
-  publish_next();
+  add_due(expires, number);
   return {owner_, number};
+}
+
+HoldCharges Holds::room_for(std::size_t count) {
+  HoldCharges room;
+  if (count <= room.capacity()) return room;
+  {
+    const std::scoped_lock lock(lock_);
+    if (!spare_rooms_.empty()) {
+      room = std::move(spare_rooms_.back());
+      spare_rooms_.pop_back();
+    }
+  }
+  room.reserve(count);
+  return room;
+}
+
+void Holds::recycle(HoldCharges charges) noexcept {
+  if (charges.capacity() == HoldCharges().capacity()) return;
+  charges.clear();
+  const std::scoped_lock lock(lock_);
+  if (spare_rooms_.size() < kSpareRoomsMax) spare_rooms_.push_back(std::move(charges));
 }
 
 std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState as, Instant now) {
@@ -37,6 +57,7 @@ std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState
   note_ended(id.number, hold);
   HoldCharges charges = std::move(hold.charges);
   active_.fetch_sub(1, std::memory_order_relaxed);
+  if (ended_.full()) ended_.set_capacity(std::max<std::size_t>(64, 2 * ended_.size()));
   ended_.push_back(id.number);
   if (ended_.size() > holds_max_) {
     holds_.erase(ended_.front());
@@ -52,9 +73,7 @@ bool Holds::renew(HoldId id, Instant expires, Instant now) {
   if (found->second.expires <= now) return false;
   found->second.expires = expires;
   note_changed(id.number);
-  dues_.emplace(expires, id.number);
-  forget_stale_dues();
-  publish_next();
+  add_due(expires, id.number);
   return true;
 }
 
@@ -91,9 +110,10 @@ bool Holds::is_charged_in(HoldId id, std::string_view unit) {
 std::optional<HoldCharges> Holds::expire_one(Instant now) {
   const std::scoped_lock lock(lock_);
   std::optional<HoldCharges> expired;
-  while (!expired && !dues_.empty() && dues_.top().first <= now) {
-    const auto [expires, number] = dues_.top();
-    dues_.pop();
+  while (!expired && !dues_.empty() && dues_.front().first <= now) {
+    const auto [expires, number] = dues_.front();
+    std::pop_heap(dues_.begin(), dues_.end(), std::greater<>());
+    dues_.pop_back();
     const auto found = holds_.find(number);
     if (found == holds_.end() || found->second.expires != expires) continue;  // renewed since
     if (found->second.state == HoldState::kActive) {
@@ -102,7 +122,7 @@ std::optional<HoldCharges> Holds::expire_one(Instant now) {
       active_.fetch_sub(1, std::memory_order_relaxed);
       holds_.erase(found);
     } else {
-      // Ended before its time and remembered until now. The deque of ended ones
+      // Ended before its time and remembered until now. The list of ended ones
       // may still name it; forgetting it twice is harmless.
       holds_.erase(found);
       while (!ended_.empty() && !holds_.contains(ended_.front())) ended_.pop_front();
@@ -179,9 +199,8 @@ bool Holds::restore(std::uint64_t number, Instant expires, HoldCharges charges) 
   if (!reserve()) return false;
   const std::scoped_lock lock(lock_);
   holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges), true});
-  dues_.emplace(expires, number);
   next_number_ = std::max(next_number_, number + 1);
-  publish_next();
+  add_due(expires, number);
   return true;
 }
 
@@ -190,17 +209,27 @@ void Holds::skip_to(std::uint64_t number) {
   next_number_ = std::max(next_number_, number);
 }
 
+void Holds::add_due(Instant expires, std::uint64_t number) {
+  dues_.emplace_back(expires, number);
+  std::push_heap(dues_.begin(), dues_.end(), std::greater<>());
+  forget_stale_dues();
+  publish_next();
+}
+
 // A hold renewed every second for a day must not leave a day of entries behind.
 void Holds::forget_stale_dues() {
   if (dues_.size() < 64 || dues_.size() < 2 * holds_.size()) return;
-  std::vector<Due> current;
-  current.reserve(holds_.size());
-  for (const auto& [number, hold] : holds_) current.emplace_back(hold.expires, number);
-  dues_ = std::priority_queue<Due, std::vector<Due>, Later>(Later{}, std::move(current));
+  std::erase_if(dues_, [&](const Due& due) {
+    const auto found = holds_.find(due.second);
+    return found == holds_.end() || found->second.expires != due.first;
+  });
+  // Sorted, it is a heap. A hold renewed to and fro has the same entry several times.
+  std::sort(dues_.begin(), dues_.end());
+  dues_.erase(std::unique(dues_.begin(), dues_.end()), dues_.end());
 }
 
 void Holds::publish_next() {
-  next_expiry_ns_.store(dues_.empty() ? kForever.ns : dues_.top().first.ns);
+  next_expiry_ns_.store(dues_.empty() ? kForever.ns : dues_.front().first.ns);
 }
 
 }  // namespace weir::engine

@@ -15,16 +15,15 @@
 #pragma once
 
 #include <atomic>
+#include <boost/circular_buffer.hpp>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <queue>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -49,6 +48,8 @@ struct HoldCharge {
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
+
+constexpr std::size_t kSpareRoomsMax = 1024;  // for long lists of charges, when their holds end
 
 enum class HoldState : std::uint8_t {
   kActive,
@@ -80,6 +81,12 @@ class Holds {
   bool reserve();
   void unreserve();  // the reserved place was not needed
   HoldId add(HoldCharges charges, Instant expires);
+
+  // An empty list with room for `count` charges. Where they do not fit in place, their memory
+  // is that of a hold that has ended, if there is any.
+  HoldCharges room_for(std::size_t count);
+  // Keeps the memory of charges that are done with.
+  void recycle(HoldCharges charges) noexcept;
 
   // Ends an active hold and returns its charges, or nothing and how it ended.
   std::pair<std::optional<HoldCharges>, HoldState> end(HoldId id, HoldState as, Instant now);
@@ -126,10 +133,8 @@ class Holds {
     bool is_stored = false;  // a store may have it
   };
   using Due = std::pair<Instant, std::uint64_t>;
-  struct Later {
-    bool operator()(const Due& a, const Due& b) const noexcept { return a > b; }
-  };
 
+  void add_due(Instant expires, std::uint64_t number);
   void note_changed(std::uint64_t number);
   void note_ended(std::uint64_t number, const Hold& hold);
   void forget_stale_dues();
@@ -140,10 +145,11 @@ class Holds {
   const bool durable_;
   std::mutex lock_;
   boost::unordered_flat_map<std::uint64_t, Hold> holds_;
-  std::priority_queue<Due, std::vector<Due>, Later> dues_;  // a renewed hold has stale ones
-  std::deque<std::uint64_t> ended_;                         // oldest first
-  boost::unordered_flat_set<std::uint64_t> changed_;        // active ones, new or renewed
-  std::vector<std::uint64_t> ended_since_;                  // that a store may have
+  std::vector<Due> dues_;                             // a heap; a renewed hold has stale ones
+  boost::circular_buffer<std::uint64_t> ended_;       // oldest first
+  boost::unordered_flat_set<std::uint64_t> changed_;  // active ones, new or renewed
+  std::vector<std::uint64_t> ended_since_;            // that a store may have
+  std::vector<HoldCharges> spare_rooms_;              // empty lists
   std::uint64_t next_number_ = 1;
   std::atomic<std::size_t> active_{0};
   std::atomic<std::int64_t> next_expiry_ns_{kForever.ns};

@@ -148,7 +148,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   if (wants_hold) {
     const Duration ttl = asked.hold.count() > 0 ? asked.hold : attempt.shortest_slots_hold();
     decision.hold_expires = attempt.start() + ttl;
-    decision.hold = holds.add(attempt.charges(), decision.hold_expires);
+    decision.hold = holds.add(attempt.charges(holds.room_for(plan.count)), decision.hold_expires);
   }
   return Done{};
 }
