@@ -82,10 +82,12 @@ FileReport run_file(const fs::path& path, const Family* family, std::string_view
                     std::span<const OptionalCases> optional_cases) {
   FileReport report;
   std::ifstream file(path);
+  if (!file) report.failures.push_back(path.string() + ": cannot be opened");
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     if (!line.empty()) run_case(line, number, system, family, optional_cases, report);
   }
+  if (file.bad()) report.failures.push_back(path.string() + ": cannot be read to its end");
   return report;
 }
 

@@ -42,7 +42,8 @@ struct Totals {
 };
 
 // Runs every `directory/<system>/*.jsonl` in order of name, a line for each file,
-// skipping and naming the families that `families` does not have.
+// skipping and naming the families that `families` does not have. A file that cannot
+// be read is a failure.
 Totals run_directory(const std::string& directory, std::span<const Family> families,
                      std::span<const OptionalCases> optional_cases, std::ostream& out);
 
