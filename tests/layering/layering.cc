@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 9> kFolders = {
     "base", "meter", "engine", "system", "store", "config", "wire", "server", "testing"};
 // Design section 7: wire does not use stores or configuration.
 constexpr std::array<std::string_view, 3> kSplit = {"system", "store", "wire"};
+// Beside weir/, and on the same include path: they use the library, it does not know them.
+constexpr std::array<std::string_view, 6> kUsers = {"apps", "bench",    "examples",
+                                                    "fuzz", "simulate", "tests"};
 
 std::vector<std::string> parts(std::string_view path) {
   std::vector<std::string> result;
@@ -31,8 +34,20 @@ bool is_split(const std::string& folder) {
   return std::find(kSplit.begin(), kSplit.end(), folder) != kSplit.end();
 }
 
+bool names(const std::vector<std::string>& path, std::string_view part) {
+  return std::find(path.begin(), path.end(), part) != path.end();
+}
+
 // Why `from` may not include `to`; empty if it may.
-std::string objection(const std::vector<std::string>& from, const std::vector<std::string>& to) {
+std::string objection(const std::vector<std::string>& from, const std::vector<std::string>& to,
+                      bool is_quoted) {
+  if (names(to, "..") || names(to, ".")) return "it must be named from the root, as weir/...";
+  if (std::find(kUsers.begin(), kUsers.end(), to[0]) != kUsers.end()) {
+    return "'weir' does not use '" + to[0] + "'";
+  }
+  if (to[0] != "weir") {
+    return is_quoted ? "what is quoted must start with weir/; others stand in <>" : "";
+  }
   if (to.size() < 3) return "it names no folder of weir";
   if (height(from[1]) == kFolders.size()) return "folder '" + from[1] + "' is not in the design";
   if (height(to[1]) == kFolders.size()) return "folder '" + to[1] + "' is not in the design";
@@ -50,7 +65,7 @@ std::string objection(const std::vector<std::string>& from, const std::vector<st
 }  // namespace
 
 std::vector<std::string> violations(std::string_view path, std::string_view text) {
-  static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*["<](weir/[^">]+)[">])re");
+  static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">])re");
   std::vector<std::string> found;
   const std::vector<std::string> from = parts(path);
   std::size_t line_number = 0;
@@ -61,10 +76,10 @@ std::vector<std::string> violations(std::string_view path, std::string_view text
     text.remove_prefix(std::min(end + 1, text.size()));
     std::smatch match;
     if (!std::regex_search(line, match, include)) continue;
-    const std::string why = objection(from, parts(match[1].str()));
+    const std::string why = objection(from, parts(match[2].str()), match[1].str() == "\"");
     if (!why.empty()) {
       found.push_back(std::string(path) + ":" + std::to_string(line_number) + ": includes " +
-                      match[1].str() + ", but " + why);
+                      match[2].str() + ", but " + why);
     }
   }
   return found;

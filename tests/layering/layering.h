@@ -1,7 +1,9 @@
 // Layering: which folder of weir/ may include which.
 //
 // A folder uses only what stands above it in the design. Systems, stores and
-// protocols are each split in folders that do not know each other.
+// protocols are each split in folders that do not know each other. What is quoted
+// is weir's own and named from the root, so that a path says which folder it is
+// of; tests, programs and benchmarks use the library, never the other way round.
 
 #pragma once
 
@@ -11,7 +13,7 @@
 
 namespace weir::layering {
 
-// One `#include "weir/..."` that must not be, as `file:line: why`.
+// One `#include` that must not be, as `file:line: why`.
 // `path` and `text` are of a file under weir/; the path starts with `weir/`.
 std::vector<std::string> violations(std::string_view path, std::string_view text);
 

@@ -54,6 +54,49 @@ TEST(Layering, LetsAProtocolUseTheEngineAndSystems) {
   EXPECT_THAT(violations("weir/wire/resp/a.h", "#include \"weir/system/pool/a.h\"\n"), IsEmpty());
 }
 
+TEST(Layering, AllowsWhatOthersWrote) {
+  EXPECT_THAT(violations("weir/meter/log.cc", "#include <algorithm>\n"), IsEmpty());
+  EXPECT_THAT(violations("weir/meter/log.cc", "#include <fmt/format.h>\n"), IsEmpty());
+}
+
+TEST(Layering, RefusesAPathThatClimbs) {
+  EXPECT_THAT(violations("weir/meter/bucket.h", "#include \"../engine/plan.h\"\n"),
+              ElementsAre("weir/meter/bucket.h:1: includes ../engine/plan.h, but it must be named "
+                          "from the root, as weir/..."));
+  EXPECT_EQ(violations("weir/meter/bucket.h", "#include <../engine/plan.h>\n").size(), 1u);
+  EXPECT_EQ(violations("weir/meter/a.h", "#include \"weir/meter/../engine/a.h\"\n").size(), 1u);
+  EXPECT_EQ(violations("weir/meter/a.h", "#include \"weir/base/./a.h\"\n").size(), 1u);
+}
+
+TEST(Layering, RefusesAQuotedIncludeThatIsNotNamedFromTheRoot) {
+  EXPECT_THAT(violations("weir/meter/bucket.h", "#include \"step.h\"\n"),
+              ElementsAre("weir/meter/bucket.h:1: includes step.h, but what is quoted must start "
+                          "with weir/; others stand in <>"));
+  EXPECT_EQ(violations("weir/meter/log.cc", "#include \"fmt/format.h\"\n").size(), 1u);
+}
+
+TEST(Layering, RefusesTestsInTheLibrary) {
+  EXPECT_THAT(
+      violations("weir/meter/bucket.h", "#include \"tests/support/seed.h\"\n"),
+      ElementsAre(
+          "weir/meter/bucket.h:1: includes tests/support/seed.h, but 'weir' does not use 'tests'"));
+}
+
+TEST(Layering, RefusesProgramsInTheLibrary) {
+  EXPECT_THAT(
+      violations("weir/meter/bucket.h", "#include \"apps/weir/client.h\"\n"),
+      ElementsAre(
+          "weir/meter/bucket.h:1: includes apps/weir/client.h, but 'weir' does not use 'apps'"));
+}
+
+TEST(Layering, RefusesWhateverUsesTheLibraryInAngleBracketsToo) {
+  for (const std::string user : {"apps", "bench", "examples", "fuzz", "simulate", "tests"}) {
+    EXPECT_THAT(violations("weir/testing/a.h", "#include <" + user + "/a.h>\n"),
+                ElementsAre("weir/testing/a.h:1: includes " + user +
+                            "/a.h, but 'weir' does not use '" + user + "'"));
+  }
+}
+
 TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {
   EXPECT_EQ(violations("weir/util/a.h", "#include \"weir/base/time.h\"\n").size(), 1u);
 }
