@@ -182,11 +182,19 @@ class Window : public Meter {
   Instant charge(Instant now, std::int64_t cost) override {
     turn(now);
     count_ += cost;
-    return Instant{begin_ns_};
+    charges_.push_back({now.ns, cost});
+    return now;
   }
+  // Of what is in the count. Each charge stands by itself, so that nobody gets what another took.
   void give_back(Instant now, Instant charged_at, std::int64_t amount) override {
     turn(now);
-    if (begin_ns_ == charged_at.ns) count_ = std::max<std::int64_t>(0, count_ - amount);
+    for (auto& [at_ns, left] : charges_) {
+      if (at_ns != charged_at.ns) continue;
+      const std::int64_t given = std::min(left, amount);
+      left -= given;
+      amount -= given;
+      count_ -= given;
+    }
   }
   std::int64_t level(Instant now) const override {
     Window then = *this;
@@ -202,6 +210,8 @@ class Window : public Meter {
     turn(now);
     spec_ = to;
     begin_ns_ = span(now).begin_ns;
+    // Reading: what was taken before the new window began is counted, and stays so.
+    std::erase_if(charges_, [&](const auto& charge) { return charge.first < begin_ns_; });
   }
   std::unique_ptr<Meter> copy() const override { return std::make_unique<Window>(*this); }
 
@@ -215,12 +225,16 @@ class Window : public Meter {
     return {number * every_ns, nearest(Exact{number + 1} * every_ns)};
   }
   void turn(Instant now) {
-    if (span(now).begin_ns > begin_ns_) begin_ns_ = span(now).begin_ns, count_ = 0;
+    if (span(now).begin_ns <= begin_ns_) return;
+    begin_ns_ = span(now).begin_ns;
+    count_ = 0;
+    charges_.clear();
   }
 
   MeterSpec spec_;
   std::int64_t begin_ns_;
   std::int64_t count_ = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> charges_;  // instant, and what is left of it
 };
 
 // --- log ----------------------------------------------------------------------

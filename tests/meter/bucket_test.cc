@@ -483,6 +483,15 @@ TEST(Bucket, StaysFullWhenItsShapeChanges) {
 
 // Time running backwards.
 
+// What it has gained until then it has not gained before.
+TEST(Bucket, IsNoFullerAtAnEarlierInstantForWhatIsGivenBackWhenItIsFull) {
+  const BucketState used = take(kOnePerSecond, BucketState{}, kStart, 5).state;
+
+  EXPECT_EQ(level(kOnePerSecond, give_back(kOnePerSecond, used, kStart + 6s, 1), kStart + 1s), 1);
+  EXPECT_EQ(level(kOnePerSecond, give_back(kOnePerSecond, used, kStart + 4s, 3), kStart + 1s), 2);
+  EXPECT_EQ(level(kOnePerSecond, give_back(kOnePerSecond, used, kStart + 4s, 3), kStart + 4s), 5);
+}
+
 TEST(TimedBucket, CountsAnEarlierInstantAsNoTimePassed) {
   const TimedBucket timed = take(kOnePerSecond, TimedBucket{}, kStart + 10s, 2).state;
 
@@ -503,6 +512,17 @@ TEST(TimedBucket, RefillsOnceForTheSameTime) {
 
   EXPECT_FALSE(take(kOnePerSecond, timed, kStart + 3s - 1ns, 1).allowed());
   EXPECT_TRUE(take(kOnePerSecond, timed, kStart + 3s, 1).allowed());
+}
+
+TEST(TimedBucket, CountsAnEarlierInstantAsNoTimePassedWhateverIsDone) {
+  const TimedBucket timed = take(kOnePerSecond, TimedBucket{}, kStart + 10s, 2).state;
+
+  EXPECT_EQ(level(kOnePerSecond, timed, kStart), 3);
+  EXPECT_EQ(book(kOnePerSecond, timed, kStart, 4).check.earliest, kStart + 11s);
+  EXPECT_EQ(debit(kOnePerSecond, timed, kStart, 5).check.earliest, kStart + 12s);
+  EXPECT_EQ(level(kOnePerSecond, debit(kOnePerSecond, timed, kStart, 5).state, kStart + 10s), -2);
+  EXPECT_EQ(level(kOnePerSecond, give_back(kOnePerSecond, timed, kStart, 1), kStart), 4);
+  EXPECT_EQ(give_back(kOnePerSecond, timed, kStart, 1).charged_at, kStart + 10s);
 }
 
 TEST(TimedBucket, KeepsItsStateWhenItDenies) {

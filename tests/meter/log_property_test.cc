@@ -293,6 +293,30 @@ TEST(LogProperty, RemembersAtMostAGrainLongerWithExtremeShapes) {
   });
 }
 
+TEST(LogProperty, KeepsItsPromisesWithExtremeShapes) {
+  for_all([] {
+    KeptLog log(*log_of(extreme(0, kTermMax), extreme(1, kTermMax / 2)));
+    Diary diary;
+    Instant now = *extreme_instant();
+    for (const Call& call : *calls({Deed::kTake, Deed::kOverage, Deed::kGiveBack, Deed::kLimit},
+                                   extreme(0, log.shape.window_ns), extreme(0, kTermMax), 1)) {
+      now = earlier_of(now + Duration{call.gap_ns}, kLastInstant);
+      act(log, diary, call, now);
+
+      const Check check = log.check(now, call.cost);
+      RC_ASSERT((check.verdict == Verdict::kNever) == (call.cost > log.shape.limit));
+      if (check.verdict != Verdict::kDenied) continue;
+      RC_ASSERT(check.shortfall == nearest(Exact{call.cost} - log.level(now)));
+      RC_ASSERT(check.earliest > now);
+      RC_ASSERT(!log.check(check.earliest - 1ns, call.cost).allowed());
+      RC_ASSERT(log.check(check.earliest, call.cost).allowed());
+      const Instant free = log.next_free(now);
+      RC_ASSERT(free <= check.earliest);
+      RC_ASSERT(log.level(free) >= 1);
+    }
+  });
+}
+
 TEST(LogProperty, CountsNoFurtherThanTheLargestTerm) {
   for_all([] {
     KeptLog log(*log_of(extreme(0, kTermMax), extreme(1, kTermMax / 2)));

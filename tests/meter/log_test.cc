@@ -42,6 +42,17 @@ TEST(Log, FreesAUnitExactlyOneWindowAfterItWasTaken) {
   EXPECT_TRUE(log.check(at(17), 1).allowed());
 }
 
+TEST(Log, ComputesAtCompileTime) {
+  constexpr auto admits_after_three_at_seven = [](Instant now) {
+    constexpr LogShape shape{3, 10, 1};
+    LogRun ring[4] = {};
+    const LogState state = charge(shape, {}, ring, at(7), 3);
+    return check(shape, state, ring, now, 1).allowed();
+  };
+  static_assert(!admits_after_three_at_seven(at(16)));
+  static_assert(admits_after_three_at_seven(at(17)));
+}
+
 TEST(Log, SlidesInsteadOfTurning) {
   KeptLog log(kThreeInAnyTen);
   log.take(at(9), 3);

@@ -55,7 +55,7 @@ inline std::ostream& operator<<(std::ostream& out, const WindowShape& shape) {
 }
 
 inline std::ostream& operator<<(std::ostream& out, const WindowState& state) {
-  return out << "{" << state.count << " since " << state.begin << "}";
+  return out << "{" << state.count << " since " << state.since << "}";
 }
 
 inline std::ostream& operator<<(std::ostream& out, const LogShape& shape) {

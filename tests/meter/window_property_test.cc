@@ -46,18 +46,18 @@ rc::Gen<WindowShape> any_window() {
   return rc::gen::oneOf(small_window(), extreme_window(), calendar_window());
 }
 
-enum class Deed { kTake, kDebit, kGiveBack };
+enum class Deed { kTake, kDebit, kGiveBack, kReshape };
 
 struct Call {
   Deed deed;
   Instant now;
   std::int64_t cost;
-  std::size_t charged;  // which window to give back to, counted back from the newest
+  std::size_t charged;  // which charge to give back to, counted back from the newest
 };
 
 std::ostream& operator<<(std::ostream& out, const Call& call) {
   return out << "{deed " << static_cast<int>(call.deed) << " at " << call.now << ", cost "
-             << call.cost << ", charged " << call.charged << " windows back}";
+             << call.cost << ", charged " << call.charged << " charges back}";
 }
 
 rc::Gen<Instant> any_instant() {
@@ -75,7 +75,8 @@ rc::Gen<std::vector<Call>> calls(const WindowShape& shape) {
       [](Deed deed, Instant now, std::int64_t cost, std::int64_t charged) {
         return Call{deed, now, cost, static_cast<std::size_t>(charged)};
       },
-      rc::gen::element(Deed::kTake, Deed::kTake, Deed::kDebit, Deed::kGiveBack, Deed::kGiveBack),
+      rc::gen::element(Deed::kTake, Deed::kTake, Deed::kDebit, Deed::kGiveBack, Deed::kGiveBack,
+                       Deed::kReshape),
       any_instant(), any_cost(shape), between(0, 3)));
 }
 
@@ -116,40 +117,100 @@ TEST(WindowProperty, KeepsItsStateWhenItRefuses) {
 // What every window that was ever charged still counts, by its first instant.
 using Ledger = std::map<Instant, Exact>;
 
-Instant charged_window(const Ledger& ledger, Instant current, std::size_t back) {
-  if (back >= ledger.size()) return current;
-  return std::prev(ledger.end(), static_cast<std::ptrdiff_t>(back) + 1)->first;
-}
+// Each charge by itself: what of it is in the count of the current window, and which never will
+// be again.
+class Charges {
+ public:
+  explicit Charges(const WindowShape& shape) : shape_(shape) {}
 
-// The ledger keeps all windows apart; the window, which remembers only the last,
-// must never tell them otherwise.
-TEST(WindowProperty, CountsAndGivesBackInEachWindowApart) {
+  const WindowShape& shape() const { return shape_; }
+  Exact count() const { return count_; }
+
+  void go_to(Instant now) {
+    const Instant begin = window_begin(shape_, now);
+    if (begin > begin_) count_ = 0;
+    begin_ = later_of(begin_, begin);
+    lose_before(begin_);
+  }
+  void add(Instant now, std::int64_t cost) {
+    if (cost > 0) counted_.push_back({now, cost});
+    count_ = std::min<Exact>(count_ + cost, kTermMax);  // it counts no further
+  }
+  void change(const WindowShape& to, Instant now) {
+    shape_ = to;
+    begin_ = window_begin(to, now);
+    lose_before(begin_);
+  }
+
+  // Gives back to the charge that is `which` places from the last; first those that count.
+  // Returns its instant and how much.
+  std::pair<Instant, std::int64_t> give_back(std::size_t which, std::int64_t amount, Instant now) {
+    if (which < counted_.size()) {
+      const auto charge = std::prev(counted_.end(), static_cast<std::ptrdiff_t>(which) + 1);
+      const Instant at = charge->at;
+      const std::int64_t given = std::min(amount, charge->left);
+      charge->left -= given;
+      if (charge->left == 0) counted_.erase(charge);
+      count_ = std::max<Exact>(0, count_ - given);
+      if (count_ == 0) counted_.clear();  // nothing of what it counted no further is left
+      return {at, given};
+    }
+    which -= counted_.size();
+    return {which < lost_.size() ? lost_[lost_.size() - 1 - which] : now, 0};
+  }
+
+ private:
+  struct Charge {
+    Instant at;
+    std::int64_t left;
+  };
+
+  void lose_before(Instant begin) {
+    std::erase_if(counted_, [&](const Charge& charge) {
+      if (charge.at < begin) lost_.push_back(charge.at);
+      return charge.at < begin;
+    });
+  }
+
+  WindowShape shape_;
+  Instant begin_{};
+  Exact count_ = 0;
+  std::vector<Charge> counted_;
+  std::vector<Instant> lost_;
+};
+
+// The window remembers a count and an instant, whatever lengths it has had; it must never give
+// back what it does not count.
+TEST(WindowProperty, CountsAndGivesBackEachChargeApart) {
   for_all([] {
-    const WindowShape shape = *any_window();
+    Charges charges(*any_window());
     WindowState state;
-    Ledger ledger;
-    for (const Call& call : in_order(*calls(shape))) {
-      const Instant current = window_begin(shape, call.now);
-      Exact& count = ledger[current];
-      const Exact missing = count + call.cost - shape.limit;
+    for (const Call& call : in_order(*calls(charges.shape()))) {
+      const WindowShape shape = charges.shape();
+      charges.go_to(call.now);
+      const Exact missing = charges.count() + call.cost - shape.limit;
       if (call.deed == Deed::kTake) {
         const WindowStep step = take(shape, state, call.now, call.cost);
         RC_ASSERT(step.allowed() == (call.cost == 0 || missing <= 0));
         RC_ASSERT((step.check.verdict == Verdict::kNever) == (call.cost > shape.limit));
-        if (step.allowed()) count += call.cost;
+        if (step.allowed()) charges.add(call.now, call.cost);
         if (!step.allowed()) RC_ASSERT(step.check.shortfall == nearest(missing));
         state = step.state;
       } else if (call.deed == Deed::kDebit) {
         state = debit(shape, state, call.now, call.cost);
-        count = std::min<Exact>(count + call.cost, kTermMax);  // it counts no further
+        charges.add(call.now, call.cost);
+      } else if (call.deed == Deed::kReshape) {
+        const WindowShape to = *any_window();
+        state = reshape(shape, to, state, call.now);
+        charges.change(to, call.now);
       } else {
-        const Instant charged = charged_window(ledger, current, call.charged);
+        const auto [charged, given] = charges.give_back(call.charged, call.cost, call.now);
         const WindowState before = state;
-        state = give_back(shape, state, call.now, charged, call.cost);
-        if (charged != current) RC_ASSERT(state == before);
-        if (charged == current) count = std::max<Exact>(0, count - call.cost);
+        state = give_back(shape, state, call.now, charged, given == 0 ? call.cost : given);
+        if (given == 0 && charged != call.now) RC_ASSERT(state == before);
+        if (given == 0) state = before;
       }
-      RC_ASSERT(level(shape, state, call.now) == shape.limit - count);
+      RC_ASSERT(level(charges.shape(), state, call.now) == charges.shape().limit - charges.count());
     }
   });
 }
@@ -223,7 +284,7 @@ TEST(CalendarProperty, AgreesWithTheCLibrary) {
   for_all([] {
     const CalendarUnit unit = *any_unit();
     const Instant at = *any_moment();
-    const CalendarSpan span = calendar_span(unit, at);
+    const TimeSpan span = calendar_span(unit, at);
 
     RC_ASSERT(span.begin == begin_of(unit, at));
     RC_ASSERT(span.end == begin_of(unit, span.end));
@@ -234,7 +295,7 @@ TEST(CalendarProperty, LeavesNoInstantOutAndCountsNoneTwice) {
   for_all([] {
     const CalendarUnit unit = *any_unit();
     const Instant at = *any_moment();
-    const CalendarSpan span = calendar_span(unit, at);
+    const TimeSpan span = calendar_span(unit, at);
 
     RC_ASSERT(span.begin <= at);
     RC_ASSERT(at < span.end);

@@ -114,34 +114,63 @@ TEST(Window, ComputesAtCompileTime) {
 TEST(Window, GivesBackInsideTheWindowThatWasCharged) {
   const WindowState state = take(kThreePerTen, {}, at(12), 3).state;
 
-  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(19), at(10), 2), at(19)), 2);
+  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(19), at(12), 2), at(19)), 2);
 }
 
 TEST(Window, GivesNothingBackOnceTheWindowHasTurned) {
   const WindowState state = take(kThreePerTen, {}, at(12), 3).state;
 
-  EXPECT_EQ(give_back(kThreePerTen, state, at(20), at(10), 2), state);
+  EXPECT_EQ(give_back(kThreePerTen, state, at(20), at(12), 2), state);
 }
 
 TEST(Window, GivesNothingBackToALaterWindow) {
   WindowState state = take(kThreePerTen, {}, at(12), 3).state;
   state = take(kThreePerTen, state, at(22), 3).state;
 
-  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(22), at(10), 2), at(22)), 0);
+  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(22), at(12), 2), at(22)), 0);
 }
 
 TEST(Window, GivesNothingBackToALaterWindowWhenTimeRunsBackwards) {
   WindowState state = take(kThreePerTen, {}, at(12), 3).state;
   state = take(kThreePerTen, state, at(22), 3).state;
 
-  EXPECT_EQ(give_back(kThreePerTen, state, at(19), at(10), 2), state);
+  EXPECT_EQ(give_back(kThreePerTen, state, at(19), at(12), 2), state);
 }
 
 TEST(Window, GivesBackNoMoreThanWasCounted) {
   const WindowState state = take(kThreePerTen, {}, at(12), 2).state;
 
-  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(12), at(10), kTermMax), at(12)),
+  EXPECT_EQ(level(kThreePerTen, give_back(kThreePerTen, state, at(12), at(12), kTermMax), at(12)),
             3);
+}
+
+// A longer window may begin where the one that was charged began, or end where it ended.
+TEST(Window, GivesNothingBackToALongerWindowThatTheChargedOneWasNotCarriedInto) {
+  constexpr WindowShape hundred{10, 100};
+  WindowState state = take(kThreePerTen, {}, at(103), 3).state;
+  state = reshape(kThreePerTen, hundred, state, at(150));
+  state = take(hundred, state, at(160), 7).state;
+
+  EXPECT_EQ(level(hundred, give_back(hundred, state, at(170), at(103), 3), at(170)), 3);
+  EXPECT_EQ(level(hundred, give_back(hundred, state, at(170), at(160), 3), at(170)), 6);
+}
+
+TEST(Window, GivesBackWhatWasCarriedIntoALongerWindow) {
+  constexpr WindowShape hundred{10, 100};
+  WindowState state = take(kThreePerTen, {}, at(103), 3).state;
+  state = reshape(kThreePerTen, hundred, state, at(105));
+
+  EXPECT_EQ(level(hundred, give_back(hundred, state, at(170), at(103), 3), at(170)), 10);
+}
+
+TEST(Window, GivesNothingBackAfterShorterWindowsInBetween) {
+  constexpr WindowShape hundred{10, 100};
+  WindowState state = take(hundred, {}, at(103), 3).state;
+  state = reshape(hundred, kThreePerTen, state, at(112));
+  state = take(kThreePerTen, state, at(123), 2).state;
+  state = reshape(kThreePerTen, hundred, state, at(125));
+
+  EXPECT_EQ(level(hundred, give_back(hundred, state, at(130), at(103), 3), at(130)), 8);
 }
 
 TEST(Window, CountsAnOverageBelowNothing) {
@@ -208,9 +237,9 @@ TEST(CalendarWindow, TurnsWithTheMonth) {
 
 TEST(CalendarWindow, GivesBackInTheMonthThatWasCharged) {
   const WindowShape shape = make_calendar_window(1, CalendarUnit::kMonth).value();
-  const Instant february = midnight("2024-02-01");
+  const Instant february = utc("2024-02-03 04:05:06");
   const Instant march = midnight("2024-03-01");
-  const WindowState state = take(shape, {}, utc("2024-02-03 04:05:06"), 1).state;
+  const WindowState state = take(shape, {}, february, 1).state;
 
   EXPECT_EQ(level(shape, give_back(shape, state, march - 1ns, february, 1), march - 1ns), 1);
   EXPECT_EQ(give_back(shape, state, march, february, 1), state);
@@ -221,8 +250,15 @@ TEST(CalendarWindow, GivesBackInTheWeekOfTheEpoch) {
   const Instant friday = utc("1970-01-02 12:00:00");
   const WindowState state = take(shape, {}, friday, 1).state;
 
-  EXPECT_EQ(level(shape, give_back(shape, state, friday, window_begin(shape, friday), 1), friday),
-            1);
+  EXPECT_EQ(level(shape, give_back(shape, state, friday, friday, 1), friday), 1);
+}
+
+TEST(CalendarWindow, ComputesAtCompileTime) {
+  constexpr WindowShape days{1, 0, CalendarUnit::kDay};
+  constexpr WindowState state = take(days, WindowState{}, at(0), 1).state;
+  constexpr std::int64_t day_ns = 86'400'000'000'000;
+  static_assert(!take(days, state, at(day_ns - 1), 1).allowed());
+  static_assert(take(days, state, at(day_ns), 1).allowed());
 }
 
 TEST(CalendarWindow, TurnsAfterTheWeekOfTheEpoch) {

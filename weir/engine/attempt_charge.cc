@@ -106,7 +106,6 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
   if (item.cost == 0) return;
   if (item.is_self_contained && !booked_) {
     item.words = item.taken;
-    item.charged_at = charge_instant(*item.shape, item.words, start_);
   } else {
     item.charged_at = engine::charge(*item.shape, item.words, table_.logs, start_, item.cost);
   }

@@ -203,8 +203,9 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
     const PlanItem& item = plan.items[i];
     const ActiveLimit& limit = *item.limit;
     Words after = slots[i]->words();
-    const Taken taken = limit.is_log ? check_log(limit.shape, after, table.logs, at, item.cost)
-                                     : take_self_contained(limit.shape, after, at, item.cost);
+    const auto* log = std::get_if<meter::LogShape>(&limit.shape);
+    const Taken taken = log != nullptr ? check_log(*log, after, table.logs, at, item.cost)
+                                       : take_self_contained(limit.shape, after, at, item.cost);
     words[i][0] = after[0];
     words[i][1] = after[1];
     ruling.add(i, taken.check);
@@ -236,7 +237,9 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
     return false;
   }
   for_each_bit(plan.logs, [&](std::size_t i) {
-    charge_log(plan.items[i].limit->shape, words[i], table.logs, at, plan.items[i].cost);
+    const PlanItem& item = plan.items[i];
+    charge_log(*std::get_if<meter::LogShape>(&item.limit->shape), words[i], table.logs, at,
+               item.cost);
   });
   for (std::size_t i = 0; i < count; ++i) {
     slots[i]->set_words(words[i]);

@@ -160,7 +160,7 @@ Instant initial_from(const MeterShape& shape, const Words& words, const LogBlock
           s, s.start == meter::TickerStart::kFull ? state : meter::empty_ticker(now), now, s.burst);
       return full.check.earliest;
     } else if constexpr (std::is_same_v<Shape, WindowShape>) {
-      return meter::window_end(s, state.begin);
+      return meter::window_end(s, state.since);
     } else if constexpr (kIsLog<Shape>) {
       const std::int64_t used = meter::used(s, state, blocks.ring(state.block), now);
       if (used == 0) return now;
@@ -184,47 +184,12 @@ meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks&
 }
 
 Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept {
-  return visit(shape, [&]<typename Shape>(const Shape& s) -> Taken {
-    if constexpr (kIsLog<Shape> || kIsSlots<Shape>) {
-      return {{Verdict::kDenied, kForever, cost}, 0};  // not self-contained
-    } else {
-      const auto step = meter::take(s, read<Shape>(words), now, cost);
-      words = std::bit_cast<Words>(step.state);
-      const bool allowed = step.check.allowed();
-      return {step.check, allowed ? meter::level(s, step.state, now) : cost - step.check.shortfall};
-    }
-  });
+  return take_self_contained(shape, words, now, cost);
 }
 
-Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
-                std::int64_t cost) noexcept {
-  const LogShape& log = *std::get_if<LogShape>(&shape);
+bool reserve_more(const LogShape& log, Words& words, LogBlocks& blocks, Instant now) {
   auto state = read<LogShape>(words);
-  const meter::ConstLogRing ring = blocks.ring(state.block);
-  state = meter::forget(log, state, ring, now);
-  words = std::bit_cast<Words>(state);
-  // Both are at most 2^62, and what is held may exceed the limit by as much.
-  const std::int64_t left = log.limit - state.held;
-  if (cost <= left) return {{Verdict::kAllowed, now, 0}, left - cost};
-  const meter::Check check = meter::check(log, state, ring, now, cost);
-  return {check, check.allowed() ? left - cost : cost - check.shortfall};
-}
-
-void charge_log(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
-                std::int64_t cost) noexcept {
-  if (cost == 0) return;
-  const LogShape& log = *std::get_if<LogShape>(&shape);
-  const auto state = read<LogShape>(words);
-  words = std::bit_cast<Words>(
-      meter::remember(state, blocks.ring(state.block), meter::stamp(log, now), cost));
-}
-
-bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {
-  const auto* log = std::get_if<LogShape>(&shape);
-  if (log == nullptr) return true;
-  auto state = read<LogShape>(words);
-  if (state.size < blocks.ring(state.block).size()) return true;
-  const std::uint32_t runs = meter::runs_needed(*log, state, blocks.ring(state.block), now);
+  const std::uint32_t runs = meter::runs_needed(log, state, blocks.ring(state.block), now);
   const bool reserved = blocks.reserve(state, runs);
   words = std::bit_cast<Words>(state);
   return reserved;
@@ -236,12 +201,13 @@ Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
     auto state = read<Shape>(words);
     Instant charged_at = now;
     if constexpr (std::is_same_v<Shape, BucketShape>) {
-      state = meter::debit(s, state, now, cost).state;
-    } else if constexpr (std::is_same_v<Shape, TickerShape>) {
+      const meter::BucketStep step = meter::debit(s, state, now, cost);
+      // What cannot be repaid before the end of time is owed as far ahead as can be told.
+      state = step.allowed()
+                  ? step.state
+                  : meter::BucketState{later_of(state.full_at, now + Duration{kTermMax}), 0};
+    } else if constexpr (std::is_same_v<Shape, TickerShape> || std::is_same_v<Shape, WindowShape>) {
       state = meter::debit(s, state, now, cost);
-    } else if constexpr (std::is_same_v<Shape, WindowShape>) {
-      state = meter::debit(s, state, now, cost);
-      charged_at = state.begin;
     } else if constexpr (kIsLog<Shape>) {
       charged_at = meter::stamp(s, now);
       state = meter::charge(s, state, blocks.ring(state.block), now, cost);
@@ -313,7 +279,7 @@ Instant project(const MeterShape& shape, const Words& words, const LogBlocks& bl
       const Wide missing = wanted - std::max<std::int64_t>(0, meter::level(s, state, now));
       if (missing <= 0) return now;
       if (s.limit == 0) return kForever;
-      return windows_later(s, meter::advance(s, state, now).begin, ceil_div(missing, s.limit));
+      return windows_later(s, meter::advance(s, state, now).since, ceil_div(missing, s.limit));
     } else if constexpr (kIsLog<Shape>) {
       return project_log(s, state, blocks.ring(state.block), now, wanted);
     } else {

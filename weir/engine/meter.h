@@ -70,36 +70,64 @@ inline Taken take(const meter::BucketShape& bucket, Words& words, Instant now,
       check.allowed() ? meter::level(bucket, state, now) : cost - check.shortfall;
   return {{check.verdict, check.earliest, check.shortfall}, left};
 }
-Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept;
-inline Taken take_self_contained(const MeterShape& shape, Words& words, Instant now,
-                                 std::int64_t cost) noexcept {
-  const auto* bucket = std::get_if<meter::BucketShape>(&shape);
-  return bucket != nullptr ? take(*bucket, words, now, cost) : take_other(shape, words, now, cost);
+// Of a ticker or a window.
+template <typename State, typename Shape>
+inline Taken take_as(const Shape& shape, Words& words, Instant now, std::int64_t cost) noexcept {
+  const auto [check, state] = meter::take(shape, std::bit_cast<State>(words), now, cost);
+  words = std::bit_cast<Words>(state);
+  return {check, check.allowed() ? meter::level(shape, state, now) : cost - check.shortfall};
 }
+[[gnu::always_inline]] inline Taken take_self_contained(const MeterShape& shape, Words& words,
+                                                        Instant now, std::int64_t cost) noexcept {
+  if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
+    return take(*bucket, words, now, cost);
+  }
+  if (const auto* ticker = std::get_if<meter::TickerShape>(&shape)) {
+    return take_as<meter::TickerState>(*ticker, words, now, cost);
+  }
+  return take_as<meter::WindowState>(*std::get_if<meter::WindowShape>(&shape), words, now, cost);
+}
+// The same in a place of its own, where a bucket is what is expected.
+Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept;
 
 // The same for a log in two steps. The first forgets what no longer counts, the second takes what
 // it has allowed, once reserve() has made room.
-Taken check_log(const MeterShape& shape, Words& words, const LogBlocks& blocks, Instant now,
-                std::int64_t cost) noexcept;
-
-void charge_log(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
-                std::int64_t cost) noexcept;
+inline Taken check_log(const meter::LogShape& log, Words& words, const LogBlocks& blocks,
+                       Instant now, std::int64_t cost) noexcept {
+  auto state = std::bit_cast<meter::LogState>(words);
+  const meter::ConstLogRing ring = blocks.ring(state.block);
+  state = meter::forget(log, state, ring, now);
+  words = std::bit_cast<Words>(state);
+  // Both are at most 2^62, and what is held may exceed the limit by as much.
+  const std::int64_t left = log.limit - state.held;
+  if (cost <= left) [[likely]]
+    return {{Verdict::kAllowed, now, 0}, left - cost};
+  const meter::Check check = meter::check(log, state, ring, now, cost);
+  return {check, check.allowed() ? left - cost : cost - check.shortfall};
+}
+inline void charge_log(const meter::LogShape& log, Words& words, LogBlocks& blocks, Instant now,
+                       std::int64_t cost) noexcept {
+  if (cost == 0) return;
+  const auto state = std::bit_cast<meter::LogState>(words);
+  words = std::bit_cast<Words>(
+      meter::remember(state, blocks.ring(state.block), meter::stamp(log, now), cost));
+}
 
 // Makes sure that charge() will find room. False: the blocks are exhausted.
-bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now);
+bool reserve_more(const meter::LogShape& log, Words& words, LogBlocks& blocks, Instant now);
+inline bool reserve(const meter::LogShape& log, Words& words, LogBlocks& blocks, Instant now) {
+  const auto state = std::bit_cast<meter::LogState>(words);
+  return state.size < blocks.ring(state.block).size() || reserve_more(log, words, blocks, now);
+}
+inline bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now) {
+  const auto* log = std::get_if<meter::LogShape>(&shape);
+  return log == nullptr || reserve(*log, words, blocks, now);
+}
 
 // Takes `cost`, which check() has just allowed, or any cost as an overage.
 // Returns the instant under which it was charged, for give_back().
 Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                std::int64_t cost) noexcept;
-
-// The instant under which a self-contained meter was charged at `now`, given its
-// words afterwards: a window's is its first.
-inline Instant charge_instant(const MeterShape& shape, const Words& words, Instant now) noexcept {
-  return std::holds_alternative<meter::WindowShape>(shape)
-             ? Instant{static_cast<std::int64_t>(words[0])}
-             : now;
-}
 
 // Gives back what was charged at `charged_at`. Requires amount >= 0.
 void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,

@@ -93,7 +93,7 @@ bool is_sound(const MeterShape& shape, const MeterRecord& record,
   }
   if (std::holds_alternative<WindowShape>(shape)) {
     const auto state = std::bit_cast<meter::WindowState>(record.words);
-    return state.begin.ns >= 0 && state.begin.ns <= kInstantNsMax && state.count >= 0 &&
+    return state.since.ns >= 0 && state.since.ns <= kInstantNsMax && state.count >= 0 &&
            state.count <= kTermMax;
   }
   if (runs.size() > meter::kRunsMax) return false;
@@ -157,7 +157,7 @@ void move_back(const MeterShape& shape, MeterRecord& record, std::vector<meter::
     record.words = std::bit_cast<Words>(state);
   } else if (const auto* window = std::get_if<WindowShape>(&shape)) {
     auto state = meter::advance(*window, std::bit_cast<meter::WindowState>(record.words), as_of);
-    state.begin = meter::window_begin(*window, now);
+    state.since = now;
     record.words = std::bit_cast<Words>(state);
   } else if (const auto* log = std::get_if<LogShape>(&shape)) {
     std::vector<meter::LogRun> moved;

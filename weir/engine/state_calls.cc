@@ -289,7 +289,8 @@ Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant n
   for (const HoldRecord& record : stored.active) {
     WEIR_ASSERT(std::size_t{record.first_charge} + record.charge_count <= stored.charges.size());
     Instant expires = record.expires;
-    if (stored.as_of > now) {
+    const bool is_moved = stored.as_of > now;
+    if (is_moved) {
       expires = expires - (stored.as_of - now);
       report.moved += 1;
     }
@@ -311,7 +312,9 @@ Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant n
         return unsound(limit->name);
       }
       charges.push_back({limit->name, names[charge.unit], charge.print, nullptr, charge.amount,
-                         charge.weight, charge.charged_at, 0, charge.is_slots});
+                         charge.weight,
+                         // The instants of windows and logs have moved, so it names none of theirs.
+                         is_moved ? Instant{0} : charge.charged_at, 0, charge.is_slots});
       if (!charge.is_slots) continue;
       Status kept = restore_in_flight(*limit, charge.print, charge.amount, now);
       if (!kept) return std::move(kept).error();

@@ -6,7 +6,7 @@
 
 namespace weir::meter {
 
-Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) {
+Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) noexcept {
   if (amount < 1 || amount > kTermMax) {
     return bad_argument(fmt::format(
         "rate amount is {}, but it must be between 1 and 2^62; write a rate such as '100/s'",

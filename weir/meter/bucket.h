@@ -65,7 +65,7 @@ using BucketStep = Step<BucketState>;
 
 // `amount` units every `period`, at most `burst` at once. Refused, with a
 // message, when a term is below 1 or above 2^62 or filling takes 2^62 ns or more.
-Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst);
+Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) noexcept;
 
 // How long `cost` units take to refill. Requires 0 <= cost and cost*den/num <
 // 2^63 - 1, which holds for every cost up to the burst.
@@ -185,7 +185,10 @@ constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant 
 constexpr BucketState give_back(const BucketShape& shape, BucketState state, Instant now,
                                 std::int64_t amount) noexcept {
   const Wide total = Wide{amount} * shape.den;
-  if (total >= (Wide{state.full_at.ns} - now.ns + 1) * shape.num) return {};  // full
+  if (total >= (Wide{state.full_at.ns} - now.ns + 1) * shape.num) {
+    // Full, since `now` at the latest: at an earlier instant it still is as empty as it was.
+    return state.full_at < now ? state : BucketState{now, 0};
+  }
   const Division division = divide(total, shape.num);
   std::int64_t parts = state.full_at_parts - division.remainder;
   std::int64_t full_at_ns = state.full_at.ns - division.quotient;
@@ -203,7 +206,7 @@ constexpr BucketState reshape(const BucketShape& from, const BucketShape& to, Bu
                               Instant now) noexcept {
   if (from.num == to.num && from.den == to.den) return state;
   const std::int64_t units = used(from, state, now);
-  if (units == 0) return {};
+  if (units == 0) return {now, 0};
   const Wide span = Wide{units} * to.den;
   if (span / to.num >= kTermMax) return {Instant{saturate(Wide{now.ns} + kTermMax)}, 0};
   return later_by(to, {now, 0}, refill_time(to, units));
@@ -226,6 +229,27 @@ constexpr Step<TimedBucket> take(const BucketShape& shape, TimedBucket timed, In
   const Instant at = later_of(now, timed.charged_at);
   const BucketStep step = take(shape, timed.bucket, at, cost);
   return {step.check, step.allowed() && cost > 0 ? TimedBucket{step.state, at} : timed};
+}
+// And the others alike.
+constexpr std::int64_t level(const BucketShape& shape, TimedBucket timed, Instant now) noexcept {
+  return level(shape, timed.bucket, later_of(now, timed.charged_at));
+}
+constexpr Step<TimedBucket> book(const BucketShape& shape, TimedBucket timed, Instant from,
+                                 std::int64_t cost) noexcept {
+  const Instant at = later_of(from, timed.charged_at);
+  const BucketStep step = book(shape, timed.bucket, at, cost);
+  return {step.check, step.allowed() && cost > 0 ? TimedBucket{step.state, at} : timed};
+}
+constexpr Step<TimedBucket> debit(const BucketShape& shape, TimedBucket timed, Instant now,
+                                  std::int64_t cost) noexcept {
+  const Instant at = later_of(now, timed.charged_at);
+  const BucketStep step = debit(shape, timed.bucket, at, cost);
+  return {step.check, step.allowed() && cost > 0 ? TimedBucket{step.state, at} : timed};
+}
+constexpr TimedBucket give_back(const BucketShape& shape, TimedBucket timed, Instant now,
+                                std::int64_t amount) noexcept {
+  const Instant at = later_of(now, timed.charged_at);
+  return {give_back(shape, timed.bucket, at, amount), timed.charged_at};
 }
 
 // As take, but a `now` before the last charge is an error, and nothing is taken.

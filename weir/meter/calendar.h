@@ -15,12 +15,34 @@ namespace weir::meter {
 
 enum class CalendarUnit : std::uint8_t { kDay, kWeek, kMonth, kYear };
 
-// The first instant of the unit that contains `at`, and of the one after it.
-struct CalendarSpan {
+struct TimeSpan {
   Instant begin;
-  Instant end;
+  Instant end;  // the first instant after it
 };
 
-CalendarSpan calendar_span(CalendarUnit unit, Instant at) noexcept;
+// The unit that contains `at`.
+constexpr TimeSpan calendar_span(CalendarUnit unit, Instant at) noexcept {
+  using std::chrono::days;
+  using std::chrono::sys_days;
+  const auto from = [](sys_days first, sys_days next) {
+    const auto instant = [](sys_days day) {
+      return Instant{std::chrono::duration_cast<Duration>(day.time_since_epoch()).count()};
+    };
+    return TimeSpan{instant(first), instant(next)};
+  };
+  const sys_days today{std::chrono::floor<days>(Duration{at.ns})};
+  if (unit == CalendarUnit::kDay) return from(today, today + days{1});
+  if (unit == CalendarUnit::kWeek) {
+    const sys_days monday = today - (std::chrono::weekday{today} - std::chrono::Monday);
+    return from(monday, monday + days{7});
+  }
+  const std::chrono::year_month_day date{today};
+  if (unit == CalendarUnit::kMonth) {
+    const std::chrono::year_month month = date.year() / date.month();
+    return from(sys_days{month / 1}, sys_days{(month + std::chrono::months{1}) / 1});
+  }
+  const std::chrono::year_month january = date.year() / std::chrono::January;
+  return from(sys_days{january / 1}, sys_days{(january + std::chrono::years{1}) / 1});
+}
 
 }  // namespace weir::meter

@@ -7,7 +7,7 @@ namespace weir::meter {
 constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;
 constexpr std::int64_t kHoldNsMax = std::int64_t{1} << 61;
 
-Result<SlotsShape> make_slots(std::int64_t limit, std::int64_t queue, Duration hold) {
+Result<SlotsShape> make_slots(std::int64_t limit, std::int64_t queue, Duration hold) noexcept {
   if (limit < 0 || limit > kTermMax) {
     return bad_argument(fmt::format(
         "slots limit is {}, but it must be between 0 and 2^62; write how many may run at once",

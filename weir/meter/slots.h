@@ -42,7 +42,7 @@ using SlotsStep = Step<SlotsState>;
 
 // Refused, with a message, unless limit is 0..2^62, queue 0..2^31 and the hold
 // between 1 ns and 2^61 ns.
-Result<SlotsShape> make_slots(std::int64_t limit, std::int64_t queue, Duration hold);
+Result<SlotsShape> make_slots(std::int64_t limit, std::int64_t queue, Duration hold) noexcept;
 
 // Units free; negative while a lowered limit waits for work to end.
 constexpr std::int64_t level(const SlotsShape& shape, SlotsState state) noexcept {

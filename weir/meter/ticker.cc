@@ -5,7 +5,7 @@
 namespace weir::meter {
 
 Result<TickerShape> make_ticker(std::int64_t per_tick, Duration interval, std::int64_t burst,
-                                TickerStart start) {
+                                TickerStart start) noexcept {
   if (interval.count() < 1 || interval.count() > kTermMax) {
     return bad_argument(fmt::format(
         "tick interval is {} ns, but it must be between 1 ns and 2^62 ns; write a duration such as "

@@ -51,11 +51,11 @@ using TickerStep = Step<TickerState>;
 // Refused, with a message, unless every term is between 1 and 2^62, the burst
 // holds at least one tick, and filling takes less than 2^62 ns.
 Result<TickerShape> make_ticker(std::int64_t per_tick, Duration interval, std::int64_t burst,
-                                TickerStart start);
+                                TickerStart start) noexcept;
 
 // The interval that spreads `amount` tokens over `period`, in whole nanoseconds,
 // rounded to nearest and a tie to even. 0 when there is nothing to spread, or
-// when a tick would be shorter than half a nanosecond.
+// when a tick would be half a nanosecond or shorter.
 // Requires amount >= 0 and period >= 0.
 constexpr std::int64_t tick_interval_ns(Duration period, std::int64_t amount) noexcept {
   if (amount == 0) return 0;

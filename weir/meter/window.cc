@@ -17,7 +17,7 @@ Result<WindowShape> checked(WindowShape shape) {
 
 }  // namespace
 
-Result<WindowShape> make_window(std::int64_t limit, Duration length) {
+Result<WindowShape> make_window(std::int64_t limit, Duration length) noexcept {
   if (length.count() < 1 || length.count() > kTermMax) {
     return bad_argument(fmt::format(
         "window length is {} ns, but it must be between 1 ns and 2^62 ns; write a duration such as "
@@ -27,7 +27,7 @@ Result<WindowShape> make_window(std::int64_t limit, Duration length) {
   return checked({limit, length.count(), CalendarUnit::kDay});
 }
 
-Result<WindowShape> make_calendar_window(std::int64_t limit, CalendarUnit unit) {
+Result<WindowShape> make_calendar_window(std::int64_t limit, CalendarUnit unit) noexcept {
   return checked({limit, 0, unit});
 }
 

@@ -3,7 +3,8 @@
 // Windows are aligned to the Unix epoch (any length) or to the UTC calendar
 // (day, week, month, year). The count is sticky: it stays until the window turns,
 // whenever the work ends, and can be given back only in the window that was
-// charged.
+// charged. A charge is named by its instant: whatever lengths windows have had
+// since, it is in the count if that goes back as far.
 //
 //        limit 3   xxx|x    |xx   |      a window's count forgets nothing
 //                  ---+-----+-----+-->   until the next window begins
@@ -32,9 +33,8 @@ struct WindowShape {
   friend constexpr bool operator==(const WindowShape&, const WindowShape&) = default;
 };
 
-// The window is named by its first instant.
 struct WindowState {
-  Instant begin{};
+  Instant since{};  // in the window that is counted: all that was taken from here on is
   std::int64_t count = 0;
 
   friend constexpr bool operator==(const WindowState&, const WindowState&) = default;
@@ -44,24 +44,29 @@ using WindowStep = Step<WindowState>;
 
 // Refused, with a message, unless limit and length are between 1 and 2^62 (a
 // limit of 0 is allowed: it admits nothing).
-Result<WindowShape> make_window(std::int64_t limit, Duration length);
-Result<WindowShape> make_calendar_window(std::int64_t limit, CalendarUnit unit);
+Result<WindowShape> make_window(std::int64_t limit, Duration length) noexcept;
+Result<WindowShape> make_calendar_window(std::int64_t limit, CalendarUnit unit) noexcept;
 
+// The window that contains `now`.
+constexpr TimeSpan window_around(const WindowShape& shape, Instant now) noexcept {
+  if (shape.length_ns == 0) return calendar_span(shape.unit, now);
+  const Instant begin{now.ns - now.ns % shape.length_ns};
+  return {begin, begin + Duration{shape.length_ns}};
+}
 constexpr Instant window_begin(const WindowShape& shape, Instant now) noexcept {
-  // The week of the epoch began before it; no state is older than 0.
-  if (shape.length_ns == 0) return later_of(calendar_span(shape.unit, now).begin, Instant{0});
-  return Instant{now.ns - now.ns % shape.length_ns};
+  return window_around(shape, now).begin;
 }
-
 constexpr Instant window_end(const WindowShape& shape, Instant now) noexcept {
-  if (shape.length_ns == 0) return calendar_span(shape.unit, now).end;
-  return window_begin(shape, now) + Duration{shape.length_ns};
+  return window_around(shape, now).end;
 }
 
-// The state at `now`: the count of the window that contains it.
+// The state at `now`, given the window around it: the count of that window.
+constexpr WindowState advance(TimeSpan window, WindowState state, Instant now) noexcept {
+  const bool is_new = state.count == 0 || window.begin > state.since;
+  return is_new ? WindowState{later_of(now, state.since), 0} : state;
+}
 constexpr WindowState advance(const WindowShape& shape, WindowState state, Instant now) noexcept {
-  const Instant begin = window_begin(shape, now);
-  return begin > state.begin ? WindowState{begin, 0} : state;
+  return advance(window_around(shape, now), state, now);
 }
 
 // Units left; negative after the limit was lowered or an overage settled.
@@ -73,16 +78,14 @@ constexpr std::int64_t level(const WindowShape& shape, WindowState state, Instan
 // Requires cost >= 0 and now in [0, 2^62).
 constexpr WindowStep take(const WindowShape& shape, WindowState state, Instant now,
                           std::int64_t cost) noexcept {
-  WindowState after = advance(shape, state, now);
+  const TimeSpan window = window_around(shape, now);
+  WindowState after = advance(window, state, now);
   const std::int64_t left = shape.limit - after.count;  // neither exceeds 2^62
   if (cost > left && cost > 0) [[unlikely]] {
     const std::int64_t missing = saturating_sub(cost, left);
     if (cost > shape.limit) return {{Verdict::kNever, kForever, missing}, state};
-    // Of the window around `now` that takes no other division. One charged under another
-    // length, or at a later instant, may begin anywhere.
-    const bool is_around_now = shape.length_ns != 0 && after.begin == window_begin(shape, now);
-    const Instant end =
-        is_around_now ? after.begin + Duration{shape.length_ns} : window_end(shape, after.begin);
+    // A window that was charged at a later instant than `now` ends later.
+    const Instant end = after.since < window.end ? window.end : window_end(shape, after.since);
     return {{Verdict::kDenied, end, missing}, state};
   }
   after.count += cost;
@@ -97,20 +100,22 @@ constexpr WindowState debit(const WindowShape& shape, WindowState state, Instant
   return after;
 }
 
-// Gives `amount` back if the window that was charged, named by its first
-// instant, is still the current one at `now`; otherwise changes nothing.
+// Gives back `amount` of what was taken at `charged`, if that is in the count and its window is the
+// current one at `now`; otherwise changes nothing.
 constexpr WindowState give_back(const WindowShape& shape, WindowState state, Instant now,
                                 Instant charged, std::int64_t amount) noexcept {
-  if (state.begin != charged || window_begin(shape, now) > charged) return state;
+  if (charged < state.since || window_begin(shape, now) > state.since) return state;
   state.count = std::max<std::int64_t>(0, state.count - amount);
   return state;
 }
 
-// What was used in the current window stays used in the new one that contains it.
+// What was used in the current window stays used in the new one that contains it. What was taken
+// before that begins can no longer be given back.
 constexpr WindowState reshape(const WindowShape& from, const WindowShape& to, WindowState state,
                               Instant now) noexcept {
   const WindowState current = advance(from, state, now);
-  return {window_begin(to, later_of(now, current.begin)), current.count};
+  const Instant begin = window_begin(to, later_of(now, current.since));
+  return {later_of(current.since, begin), current.count};
 }
 
 constexpr bool is_initial(const WindowShape& shape, WindowState state, Instant now) noexcept {

@@ -59,7 +59,7 @@ class SimulatedRedis {
       break;
     }
     if (const auto* window = std::get_if<meter::WindowShape>(&shape_)) {
-      charged_ns = meter::window_begin(*window, now).ns;
+      charged_ns = meter::advance(*window, std::bit_cast<meter::WindowState>(words_), now).since.ns;
     }
     drawn.stamp_us = charged_ns / kNsPerUs;
     drawn.state = state(now, asked.cost);

@@ -178,17 +178,35 @@ TEST(SharedHold, ThatNobodyMadeIsGone) {
   EXPECT_EQ(*state, HoldState::kGone);
 }
 
-// The key keeps the begin of its hour, which is inside a window of seven minutes and not where that
-// begins: kStart is 120 s after a multiple of 420 s.
+RuleSetSpec ten_in(Duration length) {
+  return {.limits = {{.name = "calls",
+                      .per = {"client"},
+                      .meter = engine::WindowSpec{10, length},
+                      .shared = engine::SharedSpec{}}}};
+}
+
+// The hour begins where the minute that was charged began.
+TEST(SharedWindow, GivesNothingBackOfAShorterOneThatIsOver) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart + 30s);
+  SharedEngine server(redis.url(), ten_in(1min), clock, patient());
+  const Result<Decision> held = server.acquire(kCall, {.hold = 1h});
+  ASSERT_TRUE(held) << held.error().message;
+  ASSERT_EQ(admitted(server, 4), 4);
+  // On a clock of its own a test's keys live longer than the minute.
+  ASSERT_EQ(redis.ask("DEL weir:1:{weir}:w:calls:acme")[1], '1');
+  clock.set(kStart + 5min);
+  ASSERT_TRUE(server.engine().swap(compiled(ten_in(1h)), clock.now()));
+  ASSERT_EQ(admitted(server, 7), 7);
+  ASSERT_EQ(*server.cancel(held->hold), HoldState::kCancelled);
+  EXPECT_EQ(admitted(server, 10), 3);
+}
+
+// The key keeps since when its hour counts, which is inside a window of seven minutes and not where
+// that begins: kStart is 120 s after a multiple of 420 s.
 TEST(SharedWindow, WhoseLengthChangesEndsWhereItsNewWindowsDo) {
   RedisServer redis;
   testing::ManualClock clock(kStart + 1s);
-  const auto ten_in = [](Duration length) {
-    return RuleSetSpec{.limits = {{.name = "calls",
-                                   .per = {"client"},
-                                   .meter = engine::WindowSpec{10, length},
-                                   .shared = engine::SharedSpec{}}}};
-  };
   SharedEngine first(redis.url(), ten_in(1h), clock, patient());
   SharedEngine second(redis.url(), ten_in(1h), clock, patient());
   ASSERT_EQ(admitted(first, 10), 10);

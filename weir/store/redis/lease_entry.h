@@ -149,7 +149,7 @@ struct Leases::Entry {
   Leases* leases;
   std::optional<Next> next;  // a change of the limit that waits for the message under way
   Heard heard;
-  std::int64_t stamp_us = 0;  // of the newest draw; a window's is its begin
+  std::int64_t stamp_us = 0;  // of the newest draw; a window's is since when it counts
   std::string epoch;          // and its data
   std::deque<Batch> batches;
   std::deque<Waiter> waiters;

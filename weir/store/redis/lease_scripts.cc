@@ -128,19 +128,18 @@ elseif kind == 't' then
   x, y = tokens, last
 elseif kind == 'w' or kind == 'c' then
   local bounds = kind == 'c' and {c, d, e, f}
-  local begin, n = read_window(key, b, c, bounds)
-  local current, till = window(now, c, bounds)
-  if current > begin then begin, n = current, 0 end
+  local since, n = read_window(key, b, c, bounds)
+  since, n = current_window(since, n, c, bounds)
   for i = 1, count do
     local units = amount(i)
     if units == 0 or n + units <= b then
       chosen = i
       n = n + units
-      if units > 0 then put_window(key, begin, n, c, bounds) end
+      if units > 0 then put_window(key, since, n, c, bounds) end
       break
     end
   end
-  x, y, stamp = begin, n, begin
+  x, y, stamp = since, n, since
 else
   local value, held = read_log(key, b, c)
   local at, gone = forgotten(value, c)

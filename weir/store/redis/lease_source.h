@@ -27,7 +27,7 @@ namespace weir::store::redis {
 // Units that were charged together.
 struct LeaseUnits {
   std::int64_t units = 0;
-  std::int64_t stamp_us = 0;  // under which they were charged; a window's is its begin
+  std::int64_t stamp_us = 0;  // under which they were charged; a window's is since when it counts
 };
 
 struct Drawn;

@@ -53,10 +53,9 @@ for i = 1, #KEYS - 1 do
     after[i] = {kind, key, held + units, with_units(value:sub(at), stamp_of(d), units), c}
   else
     local bounds = kind == 'c' and {c, d, e, f}
-    local begin, n = read_window(key, b, c, bounds)
-    local current = window(now, c, bounds)
-    if current > begin then begin, n = current, 0 end
-    after[i] = {'w', key, begin, min(n + a, EXACT), c, bounds}
+    local since, n = read_window(key, b, c, bounds)
+    since, n = current_window(since, n, c, bounds)
+    after[i] = {'w', key, since, min(n + a, EXACT), c, bounds}
   end
 end
 

@@ -132,6 +132,8 @@ local function window(at, length, bounds)
   error({err = 'CLOCK ' .. string.format('%.0f', now)})
 end
 
+-- A window is since when it counts and what: `since` lies in it, and names the count for whoever
+-- gives back to it, which no other window of any length can have.
 local function read_window(key, limit, length, bounds)
   local value = read(key)
   if not value then
@@ -142,23 +144,22 @@ local function read_window(key, limit, length, bounds)
     return 0, 0
   end
   if #value ~= 15 then foreign(key) end
-  local tag, begin, count = unpack('>BI7I7', value)
+  local tag, since, count = unpack('>BI7I7', value)
   if tag ~= 119 then foreign(key) end
-  return begin, count
+  return since, count
 end
 
-local function put_window(key, begin, count, length, bounds)
-  local till
-  if bounds then
-    till = bounds[4]
-    for i = 1, 3 do
-      if bounds[i] == begin then till = bounds[i + 1] end
-    end
-  else
-    till = begin + length
-  end
+-- The same at `now`: of a window that is over nothing counts.
+local function current_window(since, count, length, bounds)
+  if window(now, length, bounds) > since then return now, 0 end
+  return since, count
+end
+
+local function put_window(key, since, count, length, bounds)
+  local begin, till = since, bounds and bounds[4]
+  if not bounds or since < till then begin, till = window(since, length, bounds) end
   if count > 0 or lost_at and begin <= lost_at and lost_at < till then
-    put(key, pack('>BI7I7', 119, begin, count), till)
+    put(key, pack('>BI7I7', 119, since, count), till)
   else
     call('DEL', key)
   end
@@ -275,9 +276,9 @@ local function given_back(kind, key, stamp, a, b, c, d, e, f)
     end
   else
     local bounds = kind == 'c' and {c, d, e, f}
-    local begin, n = read_window(key, b, c, bounds)
-    if begin == stamp and window(now, c, bounds) <= stamp then
-      return {'w', key, begin, max(0, n - a), c, bounds}
+    local since, n = read_window(key, b, c, bounds)
+    if since == stamp and window(now, c, bounds) <= since then
+      return {'w', key, since, max(0, n - a), c, bounds}
     end
   end
 end

@@ -137,7 +137,7 @@ struct NumberMaker {
   Numbers operator()(const WindowShape& shape) const {
     if (shape.length_ns > 0) return {amount(shape.limit), shape.limit, shape.length_ns / kNsPerUs};
     // The windows before, around and after: the clock of Redis need not agree with ours.
-    const meter::CalendarSpan now = meter::calendar_span(shape.unit, about);
+    const meter::TimeSpan now = meter::calendar_span(shape.unit, about);
     const Instant before = now.begin.ns <= 0
                                ? now.begin
                                : meter::calendar_span(shape.unit, now.begin - Duration{1}).begin;

@@ -31,8 +31,7 @@ elseif kind == 'l' then
 else
   local bounds = kind == 'c' and {c, d, e, f}
   read_window(key, b, c, bounds)
-  local begin = window(now, c, bounds)
-  put_window(key, begin, 0, c, bounds)
+  put_window(key, now, 0, c, bounds)
 end
 -- What servers have drawn before does not come back.
 if record then call('DEL', KEYS[3]) end

@@ -45,12 +45,11 @@ for i = 1, count do
     end
   elseif kind == 'w' or kind == 'c' then
     local bounds = kind == 'c' and {c, d, e, f}
-    local begin, n = read_window(key, b, c, bounds)
-    x, y = begin, n
-    local current = window(now, c, bounds)
-    if current > begin then begin, n = current, 0 end
+    local since, n = read_window(key, b, c, bounds)
+    x, y = since, n
+    since, n = current_window(since, n, c, bounds)
     passes = a == 0 or n + a <= b
-    if passes and a > 0 then after[i] = {'w', key, begin, n + a, c, bounds} end
+    if passes and a > 0 then after[i] = {'w', key, since, n + a, c, bounds} end
   elseif kind == 'l' then
     local value, held = read_log(key, b, c)
     local at, gone = forgotten(value, c)

@@ -50,7 +50,7 @@ std::optional<std::int64_t> window_seconds(const MeterShape& shape, Instant now)
   }
   if (const auto* window = std::get_if<meter::WindowShape>(&shape)) {
     if (window->length_ns > 0) return ceil_seconds(window->length_ns);
-    const meter::CalendarSpan span = meter::calendar_span(window->unit, now);
+    const meter::TimeSpan span = meter::calendar_span(window->unit, now);
     return ceil_seconds((span.end - span.begin).count());
   }
   if (const auto* log = std::get_if<meter::LogShape>(&shape)) return ceil_seconds(log->window_ns);
