@@ -158,5 +158,34 @@ TEST(Booking, IsAnErrorForANegativeSpan) {
   EXPECT_EQ(engine->keys(), 0u);
 }
 
+RuleSetSpec booked_in_shadow(MeterSpec tried) {
+  return {.limits = {{.name = "rate", .meter = BucketSpec{1, 5s}},
+                     {.name = "tried", .shadow = true, .meter = std::move(tried)}}};
+}
+
+// A limit in shadow changes no answer.
+TEST(Booking, IsMadeWhateverIsInShadow) {
+  for (const MeterSpec& tried : std::vector<MeterSpec>{BucketSpec{10, 1h}, BucketSpec{1, 1h},
+                                                       WindowSpec{10, 1h}, LogSpec{1, 1h}}) {
+    auto engine = engine_of(booked_in_shadow(tried));
+    ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+    const auto booked = engine->acquire(Ask(), {.book_within = 10s}, kStart);
+    EXPECT_TRUE(booked->allowed()) << tried.index();
+    EXPECT_EQ(booked->earliest, kStart + 5s);
+  }
+}
+
+TEST(Booking, IsCountedInShadowByABucketThatWouldTakeItsStart) {
+  const auto left_after_one_and_a_booking = [](const MeterSpec& tried) {
+    auto engine = engine_of(booked_in_shadow(tried));
+    EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+    EXPECT_TRUE(engine->acquire(Ask(), {.hold = 1h, .book_within = 10s}, kStart)->allowed());
+    return remaining(*engine, "tried", {}, kStart + 5s);
+  };
+  EXPECT_EQ(left_after_one_and_a_booking(BucketSpec{10, 1h}), 8);
+  EXPECT_EQ(left_after_one_and_a_booking(BucketSpec{1, 1h}), 0);
+  EXPECT_EQ(left_after_one_and_a_booking(WindowSpec{10, 1h}), 9);
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -456,5 +456,54 @@ TEST_F(GateTest, HasNoKeysToInspectOrOverride) {
   EXPECT_EQ(engine->reset("gate", {}, kStart).error().code, ErrorCode::kBadArgument);
 }
 
+// Bucket and gate name no instant at which both fit, so who waits is tried when the one that
+// binds alone would pass, and then waits for the other.
+TEST_F(GateTest, AndAMeterThatAgreeOnNoInstantForgetNobodyWhoWaits) {
+  gate->room = 1;
+  gate->counts_in_flight = true;
+  use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
+  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  ASSERT_TRUE(held->allowed());
+  gate->open_from = [](Instant now) { return later_of(now, kStart + 2s); };
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))->ticket, 0u);
+
+  ASSERT_EQ(*engine->settle(held->hold, {}, kStart + 5s), HoldState::kSettled);
+  while (engine->next_instant() <= kStart + 20s) engine->advance(engine->next_instant());
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
+TEST_F(GateTest, IsWaitedForWhenItsPlaceIsFreedAfterTheMeterHasRefilled) {
+  gate->room = 1;
+  gate->counts_in_flight = true;
+  use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
+  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  gate->open_from = [](Instant now) { return later_of(now, kStart + 2s); };
+  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))->ticket, 0u);
+
+  while (engine->next_instant() <= kStart + 20s) engine->advance(engine->next_instant());
+  EXPECT_EQ(inbox.texts(), Texts{});
+  ASSERT_EQ(*engine->settle(held->hold, {}, kStart + 30s), HoldState::kSettled);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
+TEST_F(GateTest, FailsAWaitAtOnceThatItOpensTooLateForWhateverBinds) {
+  use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  gate->open_from = [](Instant now) { return later_of(now, kStart + 100s); };
+  const auto start = engine->wait(Ask(), {.deadline = kStart + 5s}, kStart, inbox.as("w"));
+  EXPECT_EQ(start->ticket, 0u);
+  EXPECT_EQ(start->decision.earliest, kStart + 100s);
+  EXPECT_NE(engine->wait(Ask(), {.deadline = kStart + 100s}, kStart, inbox.as("x"))->ticket, 0u);
+}
+
+TEST_F(GateTest, HasItsPlaceBackWhenAHoldExpiresThoughNobodyHasCalledSince) {
+  gate->room = 1;
+  gate->counts_in_flight = true;
+  use({});
+  ASSERT_TRUE(engine->acquire(Ask(), {.hold = 1s}, kStart)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(Ask(), kStart + 1s)->allowed());
+}
+
 }  // namespace
 }  // namespace weir::engine

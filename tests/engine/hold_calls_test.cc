@@ -62,6 +62,20 @@ TEST(Hold, IsTakenForSlotsForAsLongAsTheShortestOfThemSays) {
   EXPECT_EQ(engine->decide(Ask(), kStart)->hold_expires, kStart + 1min);
 }
 
+TEST(Hold, LastsNoShorterForSlotsInShadow) {
+  auto engine = engine_of(
+      {.limits = {{.name = "run", .meter = SlotsSpec{.limit = 1, .hold = 1min}},
+                  {.name = "tried", .shadow = true, .meter = SlotsSpec{.limit = 1, .hold = 1s}}}});
+  EXPECT_EQ(engine->decide(Ask(), kStart)->hold_expires, kStart + 1min);
+  EXPECT_FALSE(engine->decide(Ask(), kStart + 2s)->allowed());
+}
+
+TEST(Hold, LastsAsLongAsSlotsInShadowSayIfThereAreNoOthers) {
+  auto engine = engine_of(
+      {.limits = {{.name = "tried", .shadow = true, .meter = SlotsSpec{.limit = 1, .hold = 1s}}}});
+  EXPECT_EQ(engine->decide(Ask(), kStart)->hold_expires, kStart + 1s);
+}
+
 TEST(Hold, LastsAsLongAsAskedThoughSlotsSayOtherwise) {
   auto engine =
       engine_of({.limits = {{.name = "a", .meter = SlotsSpec{.limit = 1, .hold = 2min}}}});
@@ -167,6 +181,56 @@ TEST(Settle, LeavesAHoldActiveWhenTheActualCostIsBad) {
   EXPECT_EQ(settle(*engine, held.hold, 50), HoldState::kSettled);
 }
 
+TEST(Settle, NamesTheLimitWhoseWeightMakesTheActualCostTooLarge) {
+  auto engine = engine_of({.limits = {{.name = "heavy",
+                                       .unit = "tokens",
+                                       .weigh = {"op", {{"put", std::int64_t{1} << 32}}},
+                                       .meter = WindowSpec{std::int64_t{1} << 40, 1h}}},
+                           .units = {{"tokens"}}});
+  const auto held =
+      engine->acquire(Ask().with("op", "put").costing("tokens", 1), {.hold = 1min}, kStart);
+  ASSERT_TRUE(held->allowed());
+  const Cost most[] = {{"tokens", std::int64_t{1} << 30}};
+  const Cost beyond[] = {{"tokens", (std::int64_t{1} << 30) + 1}};
+  const auto refused = engine->settle(held->hold, beyond, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("limit 'heavy'"), std::string::npos);
+  EXPECT_EQ(engine->holds(), 1u);
+  EXPECT_TRUE(engine->settle(held->hold, most, kStart));
+}
+
+TEST(Settle, NamesTheLimitThatWasChargedInTheUnit) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  const Cost bad[] = {{"tokens", -1}};
+  EXPECT_NE(engine->settle(held.hold, bad, kStart).error().message.find("limit 'bucket'"),
+            std::string::npos);
+}
+
+// However far it goes into debt, it is not forgotten.
+TEST(Settle, OwesWhatCannotBeRepaidBeforeTheEndOfTime) {
+  auto engine =
+      engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 24h}}},
+                 .units = {{"tokens"}}});
+  for (const std::int64_t used : {std::int64_t{1'000'000}, kTermMax}) {
+    const auto held = engine->acquire(Ask().costing("tokens", 1), {.hold = 1min}, kStart);
+    ASSERT_TRUE(held->allowed());
+    settle(*engine, held->hold, used);
+    EXPECT_FALSE(engine->decide(Ask().costing("tokens", 1), kStart + 24h * 365 * 80)->allowed());
+    ASSERT_TRUE(engine->reset("rate", {}, kStart));
+  }
+}
+
+// The same whether or not somebody has swept since.
+TEST(Settle, SaysThatAHoldIsGoneWhateverUnitItNames) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 60);
+  const Cost unknown[] = {{"pints", 1}};
+  EXPECT_EQ(*engine->settle(held.hold, unknown, held.hold_expires), HoldState::kGone);
+  engine->advance(held.hold_expires);
+  EXPECT_EQ(*engine->settle(held.hold, unknown, held.hold_expires), HoldState::kGone);
+}
+
 TEST(Settle, TakesAnOverageFromAMeterThatWasForgottenMeanwhile) {
   auto engine =
       engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 1s}}},
@@ -206,6 +270,18 @@ TEST(Cancel, GivesAWindowBackInTheWindowThatWasChargedOnly) {
   hold_tokens(*engine, 5, kStart + 10s);
   engine->cancel(second.hold, kStart + 10s);
   EXPECT_EQ(remaining(*engine, "window", {}, kStart + 10s), 5);
+}
+
+// The hour begins where the minute that was charged began.
+TEST(Cancel, GivesALongerWindowNothingBackOfOneThatIsOver) {
+  auto engine = engine_of({.limits = {{.name = "window", .meter = WindowSpec{10, 1min}}}});
+  const Instant hour{kStart.ns - kStart.ns % Duration(1h).count()};
+  const auto held = engine->acquire(Ask().costing(5), {.hold = 1h}, hour + 30s);
+  const auto hours = compile({.limits = {{.name = "window", .meter = WindowSpec{10, 1h}}}});
+  ASSERT_TRUE(engine->swap(*hours, hour + 5min));
+  ASSERT_TRUE(engine->decide(Ask().costing(7), hour + 6min)->allowed());
+  EXPECT_EQ(engine->cancel(held->hold, hour + 7min), HoldState::kCancelled);
+  EXPECT_EQ(remaining(*engine, "window", {}, hour + 7min), 3);
 }
 
 TEST(Cancel, GivesALogBackWhatItStillRemembers) {
@@ -445,6 +521,16 @@ TEST(Overage, OfALogIsNotForgottenForAnEarlierInstant) {
   EXPECT_TRUE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
   EXPECT_FALSE(engine->decide(Ask(), kStart + 10s - 1ns)->allowed());
   EXPECT_EQ(engine->decide(Ask(), kStart + 10s)->earliest, kStart + 15s);
+}
+
+// What a bucket gained since then it must not gain again.
+TEST(Cancel, LetsAnEarlierInstantHaveNothingThatWasGainedLater) {
+  auto engine = engine_of({.limits = {{.name = "rate", .meter = BucketSpec{1, 1s, 3}}}});
+  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  ASSERT_EQ(engine->cancel(held->hold, kStart + 4s), HoldState::kCancelled);
+  EXPECT_FALSE(engine->decide(Ask().costing(3), kStart + 1s)->allowed());
+  EXPECT_TRUE(engine->decide(Ask().costing(3), kStart + 4s)->allowed());
 }
 
 }  // namespace

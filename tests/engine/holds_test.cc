@@ -125,6 +125,18 @@ TEST_F(HoldsTest, RememberAsManyEndedOnesAsTheirBound) {
   for (int i = 1; i < 4; ++i) EXPECT_EQ(holds.state(ids[i], kStart), HoldState::kSettled) << i;
 }
 
+// Those that were forgotten at their time take no room.
+TEST_F(HoldsTest, RememberAnEndedOneHoweverManyWereForgottenMeanwhile) {
+  const HoldId lasting = add(kStart + 1h);
+  holds.end(lasting, HoldState::kSettled, kStart);
+  for (int i = 0; i < 1'000; ++i) {
+    const Instant now = kStart + i * 1s;
+    holds.end(add(now + 1s), HoldState::kCancelled, now);
+    holds.expire_one(now + 1s);
+    ASSERT_EQ(holds.state(lasting, now + 1s), HoldState::kSettled) << i;
+  }
+}
+
 TEST_F(HoldsTest, KnowNothingOfAnotherOwner) {
   HoldId id = add(kStart + 1s);
   id.owner += 1;

@@ -77,11 +77,13 @@ std::vector<Draw> Model::draws(const Request& request) const {
                        [&](const std::string& name) { return value_of(request, name); });
   };
   // Reading: ancestors are drawn on whatever their own `when` says, unless the
-  // request is exempt from them, and once however many ways lead there.
+  // request is exempt from them, and once however many ways lead there. One in shadow draws on
+  // no enforced one, since it changes no answer.
   std::set<std::string> met;
   for (const LimitSpec& limit : rules_.limits) {
     if (!meets(limit)) continue;
     for (const LimitSpec* drawn = &limit; drawn != nullptr; drawn = find(drawn->parent)) {
+      if (limit.shadow && !drawn->shadow) continue;
       if (!is_exempt(*drawn, request)) met.insert(drawn->name);
     }
   }
@@ -157,7 +159,8 @@ std::vector<Row> Model::rows(const std::vector<Item>& items, Instant now) {
 std::optional<Instant> Model::booking(const std::vector<Item>& items, Instant now, Instant latest) {
   Instant start = now;
   for (const Item& item : items) {
-    if (!std::holds_alternative<BucketSpec>(item.draw.limit->meter) || item.draw.limit->shadow ||
+    if (item.draw.limit->shadow) continue;
+    if (!std::holds_alternative<BucketSpec>(item.draw.limit->meter) ||
         item.check.verdict == Verdict::kNever) {
       return std::nullopt;
     }
@@ -176,10 +179,14 @@ void Model::hold(const std::vector<Item>& items, const std::vector<Charge>& char
                  Instant start, Answer& answer) {
   std::optional<Duration> lasts;
   if (ttl > Duration{0}) lasts = ttl;
-  for (const Item& item : items) {
-    const auto* slots = std::get_if<SlotsSpec>(&parameters(item.draw.key));
-    if (slots == nullptr || ttl > Duration{0}) continue;
-    lasts = std::min(lasts.value_or(slots->hold), slots->hold);
+  // Reading: slots in shadow say how long it lasts only if there are no others.
+  for (const bool in_shadow : {false, true}) {
+    if (lasts) break;
+    for (const Item& item : items) {
+      const auto* slots = std::get_if<SlotsSpec>(&parameters(item.draw.key));
+      if (slots == nullptr || item.draw.limit->shadow != in_shadow) continue;
+      lasts = std::min(lasts.value_or(slots->hold), slots->hold);
+    }
   }
   if (!lasts) return;
   answer.hold = next_hold_++;
@@ -205,9 +212,14 @@ Answer Model::acquire(const Request& request, const AcquireOptions& options, Ins
     answer.granted = granted;
     std::vector<Charge> charges;
     for (Item& item : asked) {
-      // Reading: a shadow limit counts what it would have admitted, no more. When
-      // booked, none is in shadow and each says what it says at `now`.
-      if (item.draw.limit->shadow && !item.check.allowed()) continue;
+      // Reading: a shadow limit counts what it would have admitted, no more. Of what is booked
+      // that is a start that its bucket would take.
+      if (item.draw.limit->shadow) {
+        const bool booked = start != now;
+        const bool is_bucket = std::holds_alternative<BucketSpec>(item.draw.limit->meter);
+        if (booked && (!is_bucket || !item.meter->check(start, item.draw.cost).allowed())) continue;
+        if (!booked && !item.check.allowed()) continue;
+      }
       const Instant charged_at = item.meter->charge(start, item.draw.cost);
       charges.push_back({item.draw.key, birth(item.draw.limit->name), item.draw.limit->unit,
                          item.draw.cost, item.draw.weight, charged_at});

@@ -209,6 +209,26 @@ TEST(Parent, IsNotDrawnOnByAChildThatDoesNotApply) {
   EXPECT_EQ(remaining(*engine, "top", {}, kStart), 5);
 }
 
+// It changes no answer, so it takes nothing that others could have.
+TEST(Parent, IsNotDrawnOnByAChildInShadowUnlessItIsTooItself) {
+  for (const bool shadow : {false, true}) {
+    auto engine = engine_of({.limits = {{.name = "child",
+                                         .when = {{"op", {"get"}}},
+                                         .shadow = true,
+                                         .parent = "top",
+                                         .meter = WindowSpec{5, 1s}},
+                                        {.name = "top",
+                                         .when = {{"op", {"put"}}},
+                                         .shadow = shadow,
+                                         .meter = WindowSpec{1, 1s}}}});
+    for (int i = 0; i < 3; ++i) {
+      const auto decision = engine->decide(Ask({{"op", "get"}}), kStart);
+      ASSERT_TRUE(decision->allowed());
+      EXPECT_EQ(decision->outcome("top") != nullptr, shadow);
+    }
+  }
+}
+
 TEST(Parent, IsNotDrawnOnByARequestExemptFromItButTheGrandparentIs) {
   RuleSetSpec spec = family();
   spec.limits[1].exempt = {{{"user", {"ann"}}}};

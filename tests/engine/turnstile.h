@@ -37,6 +37,9 @@ struct Turnstile final : Gate {
     last_charge = now;
     attributes_seen = request.attributes.size();
   }
+  void end(Instant now, const HoldEnd& hold) override {
+    give_back(now, hold.charged_at, counts_in_flight ? hold.charged : hold.back, true);
+  }
   void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override {
     used -= amount;
     backs.push_back({now, charged_at, amount, ended});
@@ -51,6 +54,7 @@ struct Turnstile final : Gate {
   };
 
   std::int64_t room;
+  bool counts_in_flight = false;  // all of it comes back when the work ends
   std::int64_t used = 0;
   Instant last_check{};
   Instant last_charge{};

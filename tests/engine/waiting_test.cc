@@ -178,6 +178,24 @@ TEST_F(Waiting, IsOverloadedWhereSlotsHaveNoQueue) {
   EXPECT_EQ(wait(Ask(), "w").decision.verdict, Verdict::kOverloaded);
 }
 
+// It waited at the first before the younger one came, and needs both.
+TEST_F(Waiting, IsNotTurnedAwayFromAQueueThatAYoungerOneHasFilled) {
+  use({.limits = {{.name = "first",
+                   .when = {{"client", {"old"}}},
+                   .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}},
+                  {.name = "second",
+                   .when = {{"client", {"old", "young"}}},
+                   .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}}},
+       .attributes = {"client"}});
+  const HoldId both = take(client("old"));
+  wait(client("old"), "old");  // at the first, which binds before the second
+  wait(client("young"), "young");
+  ASSERT_EQ(engine->waiters(), 2u);
+  release(both);
+  EXPECT_EQ(inbox.texts(), (Texts{"old allowed"}));
+  EXPECT_EQ(engine->waiters(), 1u);
+}
+
 TEST_F(Waiting, IsOverloadedBeyondQueueMax) {
   use({.limits = {{.name = "bucket", .queue_max = 2, .meter = BucketSpec{1, 10s}}}});
   take(Ask());
@@ -297,6 +315,27 @@ TEST_F(Waiting, MayCallTheEngineFromItsCallback) {
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 1);
 }
 
+// Each callback brings about the next answer. Were they on the stack, it would overflow.
+TEST_F(Waiting, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
+  constexpr int kWaiters = 50'000;
+  use(slots(1, kWaiters));
+  const HoldId hold = take(Ask());
+  int admissions = 0;
+  int depth = 0;
+  const auto pass_on = [&](const Result<Decision>& answer) {
+    depth += 1;
+    admissions += answer->allowed() && depth == 1 ? 1 : 0;
+    ASSERT_EQ(*engine->settle(answer->hold, {}, kStart), HoldState::kSettled);
+    depth -= 1;
+  };
+  for (int i = 0; i < kWaiters; ++i) {
+    ASSERT_NE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, pass_on)->ticket, 0u);
+  }
+  release(hold);
+  EXPECT_EQ(admissions, kWaiters);
+  EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 1);
+}
+
 TEST_F(Waiting, MayWaitAgainFromItsCallback) {
   use(bucket(1, 10s));
   take(Ask());
@@ -346,6 +385,15 @@ TEST_F(Waiting, NeedsNoCallback) {
   release(hold);
   EXPECT_EQ(engine->waiters(), 0u);
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 0);
+}
+
+// Where somebody waits, what takes nothing has nobody to wait for.
+TEST_F(Waiting, IsNothingThatACostOfNothingStandsBehind) {
+  use(bucket(1));
+  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  wait(Ask(), "w");
+  EXPECT_TRUE(engine->decide(Ask().costing(0), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
 }
 
 }  // namespace

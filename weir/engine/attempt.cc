@@ -184,7 +184,6 @@ void Attempt::settle_earliest() noexcept {
 // The first start from `from` on that item `i` alone would take; kForever: none.
 Instant Attempt::bookable_from(std::size_t i, Instant from) const noexcept {
   const Item& item = items_[i];
-  if (planned(i).limit->shadow) return kForever;
   if (const GateSeat* gate = seat(i)) {
     return gate->gate->can_book() ? gate->gate->fits_from(request_, from, item.cost) : kForever;
   }
@@ -201,14 +200,24 @@ bool Attempt::find_booking(Instant latest) noexcept {
   Instant start = now_;
   for (int round = 0; round < kEarliestRounds; ++round) {
     const Instant agreed = start;
-    for (std::size_t i = 0; i < plan_.count; ++i) start = later_of(start, bookable_from(i, start));
+    for (std::size_t i = 0; i < plan_.count; ++i) {
+      if (!planned(i).limit->shadow) start = later_of(start, bookable_from(i, start));
+    }
     if (start == kForever || start > latest) return false;
     if (start != agreed) continue;
     start_ = start;
     booked_ = true;
+    leave_out_unbooked();
     return true;
   }
   return false;
+}
+
+// A limit in shadow counts what it would have admitted, so not a start that it would not take.
+void Attempt::leave_out_unbooked() noexcept {
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (planned(i).limit->shadow && bookable_from(i, start_) != start_) left_out_.set(i);
+  }
 }
 
 bool Attempt::leave_out_slots() noexcept {
@@ -234,13 +243,11 @@ HoldCharges Attempt::charges(HoldCharges charges) const {
 }
 
 Duration Attempt::shortest_slots_hold() const noexcept {
-  std::int64_t shortest_ns = kForever.ns;
+  ShortestHold shortest;
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (const auto* slots = std::get_if<meter::SlotsShape>(items_[i].shape)) {
-      shortest_ns = std::min(shortest_ns, slots->hold_ns);
-    }
+    shortest.add(*items_[i].shape, planned(i).limit->shadow);
   }
-  return Duration{shortest_ns};
+  return shortest.length();
 }
 
 Instant Attempt::projected(std::size_t i, std::int64_t ahead) const noexcept {

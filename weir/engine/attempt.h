@@ -114,6 +114,12 @@ class Attempt {
   bool has_waiters(std::size_t i) const noexcept;
   bool has_waiters() const noexcept;
 
+  // Whether the request takes nothing of item `i`, so that it passes whoever waits there. What a
+  // cost of nothing means to a gate is the gate's to say.
+  bool takes_nothing(std::size_t i) const noexcept {
+    return seat(i) == nullptr && items_[i].cost == 0;
+  }
+
   // Lowers the cost in `unit` to the most that every limit counting it can give
   // now, at least 1 unit, at most `want`. Returns it; 0: nothing is left, and the
   // cost is that of one unit.
@@ -138,9 +144,18 @@ class Attempt {
   // When the whole request fits, all limits considered together.
   Instant earliest() const noexcept { return ruling_.earliest; }
 
-  // Finds the first start up to `latest` at which all limits fit, if all of them
-  // can be booked ahead: buckets and gates that say so, none in shadow. After check(),
-  // instead of passes().
+  // When it is worth trying again if nobody frees anything before: earliest(), or when the item
+  // that binds would pass by itself if gates cannot agree on an instant. Requires that the
+  // attempt does not pass.
+  Instant try_again_at() const noexcept {
+    return earliest() != kForever ? earliest() : alone_at(binding());
+  }
+
+  // When item `i` alone would pass; kForever: unknown. After check().
+  Instant alone_at(std::size_t i) const noexcept { return items_[i].check.earliest; }
+
+  // Finds the first start up to `latest` at which all enforced limits fit, if all of them
+  // can be booked ahead: buckets, and gates that say so. After check(), instead of passes().
   bool find_booking(Instant latest) noexcept;
 
   // Takes the costs, at now() or at the start that find_booking() found. An error
@@ -172,8 +187,9 @@ class Attempt {
   // Requests that may wait at item `i`.
   std::size_t queue_max(std::size_t i) const noexcept;
 
-  // One more request waits at item `i`. False: its queue is full.
-  bool enqueue(std::size_t i);
+  // One more request waits at item `i`. False: its queue is full, which is no matter to one that
+  // waits already, or there is no room for the key.
+  bool enqueue(std::size_t i, bool waits_already);
 
   void report(Decision& decision) const noexcept;
 
@@ -199,6 +215,7 @@ class Attempt {
   GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat; }
   Shard& shard(std::size_t i) const noexcept { return table_.shard_of(planned(i).print); }
   void look_up(std::size_t i) noexcept;
+  void leave_out_unbooked() noexcept;
   Slot* slot_for(std::size_t i);
   bool needs_slot(std::size_t i) const noexcept;
   std::size_t make_slots(Items needed);

@@ -136,7 +136,7 @@ Status Attempt::start_fresh_tickers() {
   return need_slots(needed);
 }
 
-bool Attempt::enqueue(std::size_t i) {
+bool Attempt::enqueue(std::size_t i, bool waits_already) {
   if (GateSeat* gate = seat(i)) {
     gate->waiters += 1;
     return true;
@@ -144,9 +144,12 @@ bool Attempt::enqueue(std::size_t i) {
   Item& item = items_[i];
   if (slot_for(i) == nullptr) return false;
   if (const auto* slots = std::get_if<meter::SlotsShape>(item.shape)) {
-    const meter::SlotsStep step =
+    meter::SlotsStep step =
         meter::enqueue(*slots, std::bit_cast<meter::SlotsState>(item.slot->words()));
-    if (step.check.verdict == Verdict::kOverloaded) return false;
+    if (step.check.verdict == Verdict::kOverloaded) {
+      if (!waits_already) return false;
+      step.state.queued += 1;
+    }
     item.words = std::bit_cast<Words>(step.state);
     item.slot->set_words(item.words);
     shard(i).mark_changed(*item.slot);

@@ -236,6 +236,13 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> ru
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kExhausted,
                  "engine: no memory for the table; lower keys_max, or allow more memory"};
+  } catch (const std::exception& failed) {
+    // Of the operating system's generator.
+    return Error{
+        ErrorCode::kUnavailable,
+        fmt::format("engine: no secret could be drawn: {}; see to it that the system has a "
+                    "source of randomness, or give the secret of a state directory",
+                    failed.what())};
   }
 }
 

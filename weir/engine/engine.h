@@ -17,14 +17,16 @@
 // charged. Instants lie in [0, 2^62) ns. At any other `now`, kForever among them, a
 // call that returns a Result or a Status is an error, and advance(), try_waiters(),
 // cancel() and cancel_wait() do nothing. A `now` earlier than the last charge of the
-// same keys counts as that instant.
+// same keys counts as that instant. What a call is given as `now` has come, be it only a
+// peek(): holds that end by then have ended, and meters of changed limits are converted.
 //
 // No exception leaves it: where memory for a few bytes is not to be had, or a
 // callback throws, the process ends.
 //
 // Thread safety: every function may be called from any number of threads, except
 // the destructor. Callbacks run on the thread whose call
-// brought them about, with no lock held, so they may call the engine.
+// brought them about, with no lock held, so they may call the engine; what they bring
+// about in turn is delivered when they have returned.
 
 #pragma once
 

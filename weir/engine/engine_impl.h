@@ -1,8 +1,8 @@
 // The inside of the engine: what its source files share.
 //
-// Order of locks: room.lock, rules_lock, shards by number, gates by order; then, with nothing but
-// a sketch's or a tally's under them, those of holds, locals, the stages of the table and the
-// blocks of logs. The wake-up hook is called under wakeup_lock.
+// Order of locks: room.lock or ending_lock, rules_lock, shards by number, gates by order; then,
+// with nothing but a sketch's or a tally's under them, those of holds, locals, the stages of the
+// table and the blocks of logs. The wake-up hook is called under wakeup_lock.
 
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -257,7 +258,8 @@ struct Engine::Impl {
   void serve_gates(const std::vector<Print>& prints, Instant now);
   void serve_due(Instant now);
   void serve_everybody(Instant now);
-  void deliver(const Answers& answers, Instant now);
+  void deliver(Answers answers, Instant now);
+  void deliver(Waiter& waiter, const Result<Decision>& answer, Instant now);
 
   // --- state that outlives the process (state_calls.cc)
   Result<RestoreReport> restore(const MeterChanges& meters, Instant now);
@@ -291,6 +293,10 @@ struct Engine::Impl {
   std::map<const Gate*, std::weak_ptr<GateSeat>> seats;  // a seat keeps its gate's address taken
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string_view> overridden;  // print to limit
   std::map<std::string, std::uint32_t, std::less<>> tally_places;
+
+  // Held together by those who end holds, until what they were charged has come back; by a
+  // reset alone, so that nothing charged before it comes back after.
+  std::shared_mutex ending_lock;
 
   std::mutex locals_lock;
   std::vector<std::shared_ptr<Local>> locals;

@@ -14,9 +14,9 @@ namespace {
 // are not named keep what was charged.
 std::int64_t actual_amount(const HoldCharge& charge, std::span<const Cost> actual) {
   for (const Cost& cost : actual) {
-    if (cost.unit == charge.unit) {
-      return saturate(std::min(Wide{cost.amount} * charge.weight, Wide{kTermMax}));
-    }
+    // check_actual() has seen to it that the product is at most 2^62; a reset meanwhile makes
+    // the weight 0.
+    if (cost.unit == charge.unit) return cost.amount * charge.weight;
   }
   return charge.amount;
 }
@@ -27,26 +27,30 @@ Ending ending_of(HoldState as) {
 }
 
 // A unit is known if the rules know it, or the hold was charged in it. In what a hold was charged
-// that has ended, nobody remembers: then the answer is how it ended.
+// that is active no more, nobody remembers: then the answer is how it ended.
 std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
                                   std::span<const Cost> actual, Instant now) {
-  const auto has_ended = [&] {
-    const HoldState state = holds.state(hold, now);
-    return state == HoldState::kSettled || state == HoldState::kCancelled;
-  };
+  const bool is_active = holds.state(hold, now) == HoldState::kActive;
   for (const Cost& cost : actual) {
-    if (rules.units().find(cost.unit) == rules.units().size() &&
-        !holds.is_charged_in(hold, cost.unit) && !has_ended()) {
+    const std::optional<Holds::Weighed> charged = holds.charged_in(hold, cost.unit);
+    const auto where = [&] {
+      return charged ? fmt::format("limit '{}'", charged->limit) : "settle";
+    };
+    if (is_active && !charged && rules.units().find(cost.unit) == rules.units().size()) {
       return bad_argument(fmt::format(
           "settle: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
           cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
     }
     if (cost.amount < 0 || cost.amount > kTermMax) {
-      return bad_argument(
-          fmt::format("settle: the actual cost in '{}' is {}, but it must be between 0 and 2^62; "
-                      "write what was "
-                      "really used",
-                      cost.unit, cost.amount));
+      return bad_argument(fmt::format(
+          "{}: the actual cost in '{}' is {}, but it must be between 0 and 2^62; write what was "
+          "really used",
+          where(), cost.unit, cost.amount));
+    }
+    if (charged && Wide{cost.amount} * charged->weight > kTermMax) {
+      return bad_argument(fmt::format(
+          "{}: an actual cost of {} times a weight of {} exceeds 2^62; write a smaller one",
+          where(), cost.amount, charged->weight));
     }
   }
   return std::nullopt;
@@ -115,22 +119,30 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
 
 Result<HoldState> Engine::Impl::end_hold(HoldId hold, HoldState as, std::span<const Cost> actual,
                                          Instant now) {
-  auto [charges, state] = holds.end(hold, as, now);
-  if (charges) {
-    const std::vector<Print> waited_for = give_back(*charges, as, actual, now);
+  std::vector<Print> waited_for;
+  HoldState ended;
+  {
+    const std::shared_lock lock(ending_lock);
+    auto [charges, state] = holds.end(hold, as, now);
+    ended = state;
+    if (!charges) return ended;
+    waited_for = give_back(*charges, as, actual, now);
     holds.recycle(std::move(*charges));
-    serve_gates(waited_for, now);
   }
-  return state;
+  serve_gates(waited_for, now);
+  return ended;
 }
 
 void Engine::Impl::expire_holds(Instant now) {
   std::vector<Print> waited_for;
-  while (auto charges = holds.expire_one(now)) {
-    for (const Print print : give_back(*charges, HoldState::kGone, {}, now)) {
-      waited_for.push_back(print);
+  {
+    const std::shared_lock lock(ending_lock);
+    while (auto charges = holds.expire_one(now)) {
+      for (const Print print : give_back(*charges, HoldState::kGone, {}, now)) {
+        waited_for.push_back(print);
+      }
+      holds.recycle(std::move(*charges));
     }
-    holds.recycle(std::move(*charges));
   }
   serve_gates(waited_for, now);
 }

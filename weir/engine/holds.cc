@@ -18,7 +18,7 @@ void Holds::unreserve() { active_.fetch_sub(1, std::memory_order_relaxed); }
 HoldId Holds::add(HoldCharges charges, Instant expires) {
   const std::scoped_lock lock(lock_);
   const std::uint64_t number = next_number_++;
-  holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges)});
+  holds_.emplace(number, Hold{expires, std::move(charges)});
   note_changed(number);
   add_due(expires, number);
   return {owner_, number};
@@ -45,33 +45,56 @@ void Holds::recycle(HoldCharges charges) noexcept {
   if (spare_rooms_.size() < kSpareRoomsMax) spare_rooms_.push_back(std::move(charges));
 }
 
+Holds::Hold* Holds::find(HoldId id, Instant now) {
+  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  return found == holds_.end() || found->second.expires <= now ? nullptr : &found->second;
+}
+
+HoldState Holds::ended_as(HoldId id, Instant now) const {
+  const auto found = id.owner == owner_ ? ended_.find(id.number) : ended_.end();
+  return found == ended_.end() || found->second.expires <= now ? HoldState::kGone
+                                                               : found->second.state;
+}
+
+void Holds::remember(std::uint64_t number, const Ended& ended) {
+  ended_.emplace(number, ended);
+  if (ended_order_.full()) {
+    forget_stale_order();
+    if (2 * ended_order_.size() >= ended_order_.capacity()) {
+      ended_order_.set_capacity(std::max<std::size_t>(64, 2 * ended_order_.capacity()));
+    }
+  }
+  ended_order_.push_back(number);
+  if (ended_.size() <= holds_max_) return;
+  while (!ended_.contains(ended_order_.front())) ended_order_.pop_front();
+  ended_.erase(ended_order_.front());
+  ended_order_.pop_front();
+}
+
+// One that is remembered for long must not leave all that were forgotten meanwhile in line.
+void Holds::forget_stale_order() {
+  const auto is_stale = [&](std::uint64_t number) { return !ended_.contains(number); };
+  ended_order_.erase(std::remove_if(ended_order_.begin(), ended_order_.end(), is_stale),
+                     ended_order_.end());
+}
+
 std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState as, Instant now) {
   const std::scoped_lock lock(lock_);
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
-  if (found == holds_.end()) return {std::nullopt, HoldState::kGone};
-  Hold& hold = found->second;
-  // Past its time it is gone, whether or not anybody has come to say so.
-  if (hold.expires <= now) return {std::nullopt, HoldState::kGone};
-  if (hold.state != HoldState::kActive) return {std::nullopt, hold.state};
-  hold.state = as;
-  note_ended(id.number, hold);
-  HoldCharges charges = std::move(hold.charges);
+  Hold* hold = find(id, now);
+  if (hold == nullptr) return {std::nullopt, ended_as(id, now)};
+  note_ended(id.number, *hold);
+  remember(id.number, {hold->expires, as});
+  HoldCharges charges = std::move(hold->charges);
+  holds_.erase(id.number);
   active_.fetch_sub(1, std::memory_order_relaxed);
-  if (ended_.full()) ended_.set_capacity(std::max<std::size_t>(64, 2 * ended_.size()));
-  ended_.push_back(id.number);
-  if (ended_.size() > holds_max_) {
-    holds_.erase(ended_.front());
-    ended_.pop_front();
-  }
   return {std::move(charges), as};
 }
 
 bool Holds::renew(HoldId id, Instant expires, Instant now) {
   const std::scoped_lock lock(lock_);
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
-  if (found == holds_.end() || found->second.state != HoldState::kActive) return false;
-  if (found->second.expires <= now) return false;
-  found->second.expires = expires;
+  Hold* hold = find(id, now);
+  if (hold == nullptr) return false;
+  hold->expires = expires;
   note_changed(id.number);
   add_due(expires, id.number);
   return true;
@@ -79,16 +102,13 @@ bool Holds::renew(HoldId id, Instant expires, Instant now) {
 
 HoldState Holds::state(HoldId id, Instant now) {
   const std::scoped_lock lock(lock_);
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
-  if (found == holds_.end() || found->second.expires <= now) return HoldState::kGone;
-  return found->second.state;
+  return find(id, now) != nullptr ? HoldState::kActive : ended_as(id, now);
 }
 
 void Holds::forget_charges(Print print) {
   if (active() == 0) return;
   const std::scoped_lock lock(lock_);
   for (auto& [number, hold] : holds_) {
-    if (hold.state != HoldState::kActive) continue;
     for (HoldCharge& charge : hold.charges) {
       if (charge.seat != nullptr || charge.print != print) continue;
       // It stays, so that its unit is known when the hold is settled.
@@ -99,33 +119,37 @@ void Holds::forget_charges(Print print) {
   }
 }
 
-bool Holds::is_charged_in(HoldId id, std::string_view unit) {
+std::optional<Holds::Weighed> Holds::charged_in(HoldId id, std::string_view unit) {
   const std::scoped_lock lock(lock_);
   const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
-  return found != holds_.end() &&
-         std::any_of(found->second.charges.begin(), found->second.charges.end(),
-                     [&](const HoldCharge& charge) { return charge.unit == unit; });
+  std::optional<Weighed> heaviest;
+  if (found == holds_.end()) return heaviest;
+  for (const HoldCharge& charge : found->second.charges) {
+    if (charge.unit != unit || (heaviest && heaviest->weight >= charge.weight)) continue;
+    heaviest = {charge.limit, charge.weight};
+  }
+  return heaviest;
 }
 
 std::optional<HoldCharges> Holds::expire_one(Instant now) {
   const std::scoped_lock lock(lock_);
   std::optional<HoldCharges> expired;
   while (!expired && !dues_.empty() && dues_.front().first <= now) {
-    const auto [expires, number] = dues_.front();
+    const Due due = dues_.front();
     std::pop_heap(dues_.begin(), dues_.end(), std::greater<>());
     dues_.pop_back();
-    const auto found = holds_.find(number);
-    if (found == holds_.end() || found->second.expires != expires) continue;  // renewed since
-    if (found->second.state == HoldState::kActive) {
+    if (is_stale(due)) continue;
+    const std::uint64_t number = due.second;
+    if (const auto found = holds_.find(number); found != holds_.end()) {
       expired = std::move(found->second.charges);
       note_ended(number, found->second);
       active_.fetch_sub(1, std::memory_order_relaxed);
       holds_.erase(found);
     } else {
-      // Ended before its time and remembered until now. The list of ended ones
-      // may still name it; forgetting it twice is harmless.
-      holds_.erase(found);
-      while (!ended_.empty() && !holds_.contains(ended_.front())) ended_.pop_front();
+      ended_.erase(number);
+      while (!ended_order_.empty() && !ended_.contains(ended_order_.front())) {
+        ended_order_.pop_front();
+      }
     }
   }
   publish_next();
@@ -179,7 +203,7 @@ void Holds::uncollect(const HoldChanges& changes) {
   std::vector<std::uint64_t> unseen;
   for (const HoldRecord& record : changes.active) {
     const auto found = holds_.find(record.number);
-    if (found != holds_.end() && found->second.state == HoldState::kActive) {
+    if (found != holds_.end()) {
       changed_.insert(record.number);
       if (record.is_new) found->second.is_stored = false;
     } else if (record.is_new) {
@@ -198,7 +222,7 @@ void Holds::uncollect(const HoldChanges& changes) {
 bool Holds::restore(std::uint64_t number, Instant expires, HoldCharges charges) {
   if (!reserve()) return false;
   const std::scoped_lock lock(lock_);
-  holds_.emplace(number, Hold{HoldState::kActive, expires, std::move(charges), true});
+  holds_.emplace(number, Hold{expires, std::move(charges), true});
   next_number_ = std::max(next_number_, number + 1);
   add_due(expires, number);
   return true;
@@ -216,13 +240,19 @@ void Holds::add_due(Instant expires, std::uint64_t number) {
   publish_next();
 }
 
+// Renewed since, or ended and forgotten.
+bool Holds::is_stale(const Due& due) const {
+  if (const auto found = holds_.find(due.second); found != holds_.end()) {
+    return found->second.expires != due.first;
+  }
+  const auto found = ended_.find(due.second);
+  return found == ended_.end() || found->second.expires != due.first;
+}
+
 // A hold renewed every second for a day must not leave a day of entries behind.
 void Holds::forget_stale_dues() {
-  if (dues_.size() < 64 || dues_.size() < 2 * holds_.size()) return;
-  std::erase_if(dues_, [&](const Due& due) {
-    const auto found = holds_.find(due.second);
-    return found == holds_.end() || found->second.expires != due.first;
-  });
+  if (dues_.size() < 64 || dues_.size() < 2 * (holds_.size() + ended_.size())) return;
+  std::erase_if(dues_, [&](const Due& due) { return is_stale(due); });
   // Sorted, it is a heap. A hold renewed to and fro has the same entry several times.
   std::sort(dues_.begin(), dues_.end());
   dues_.erase(std::unique(dues_.begin(), dues_.end()), dues_.end());

@@ -100,8 +100,12 @@ class Holds {
   // is charged more. Looks at every hold.
   void forget_charges(Print print);
 
-  // Whether an active hold was charged in `unit`.
-  bool is_charged_in(HoldId id, std::string_view unit);
+  // Where an active hold was charged in `unit`, and at which weight: the heaviest, if at all.
+  struct Weighed {
+    std::string_view limit;
+    std::int64_t weight;
+  };
+  std::optional<Weighed> charged_in(HoldId id, std::string_view unit);
 
   // The charges of one hold that expires at or before `now`, if there is one.
   std::optional<HoldCharges> expire_one(Instant now);
@@ -127,14 +131,24 @@ class Holds {
 
  private:
   struct Hold {
-    HoldState state = HoldState::kActive;
     Instant expires{};
     HoldCharges charges;
     bool is_stored = false;  // a store may have it
   };
+  struct Ended {
+    Instant expires{};  // when it is forgotten
+    HoldState state = HoldState::kGone;
+  };
   using Due = std::pair<Instant, std::uint64_t>;
 
+  // Null: not active, or past its time, whether or not anybody has come to say so.
+  Hold* find(HoldId id, Instant now);
+  // How it ended, if that is still remembered.
+  HoldState ended_as(HoldId id, Instant now) const;
+  void remember(std::uint64_t number, const Ended& ended);
   void add_due(Instant expires, std::uint64_t number);
+  bool is_stale(const Due& due) const;
+  void forget_stale_order();
   void note_changed(std::uint64_t number);
   void note_ended(std::uint64_t number, const Hold& hold);
   void forget_stale_dues();
@@ -144,12 +158,13 @@ class Holds {
   const std::size_t holds_max_;
   const bool durable_;
   std::mutex lock_;
-  boost::unordered_flat_map<std::uint64_t, Hold> holds_;
-  std::vector<Due> dues_;                             // a heap; a renewed hold has stale ones
-  boost::circular_buffer<std::uint64_t> ended_;       // oldest first
-  boost::unordered_flat_set<std::uint64_t> changed_;  // active ones, new or renewed
-  std::vector<std::uint64_t> ended_since_;            // that a store may have
-  std::vector<HoldCharges> spare_rooms_;              // empty lists
+  boost::unordered_flat_map<std::uint64_t, Hold> holds_;   // active
+  boost::unordered_flat_map<std::uint64_t, Ended> ended_;  // settled or cancelled
+  boost::circular_buffer<std::uint64_t> ended_order_;      // oldest first; may name forgotten ones
+  std::vector<Due> dues_;                                  // a heap; some are stale
+  boost::unordered_flat_set<std::uint64_t> changed_;       // active ones, new or renewed
+  std::vector<std::uint64_t> ended_since_;                 // that a store may have
+  std::vector<HoldCharges> spare_rooms_;                   // empty lists
   std::uint64_t next_number_ = 1;
   std::atomic<std::size_t> active_{0};
   std::atomic<std::int64_t> next_expiry_ns_{kForever.ns};

@@ -174,6 +174,7 @@ Status Engine::reset(std::string_view limit, std::span<const std::string_view> k
   if (!is_acceptable(now)) return unacceptable_instant(now);
   Print changed;
   {
+    const std::scoped_lock ending_lock(impl_->ending_lock);
     // The rules stay in force meanwhile.
     const std::scoped_lock rules_lock(impl_->rules_lock);
     Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*impl_->active, limit, key);

@@ -70,10 +70,13 @@ class Chosen {
       if (!applies(candidates[i])) continue;
       chosen_.set(i);
       // A child draws on its ancestors too, whatever their own conditions say, unless
-      // the request is exempt from them.
+      // the request is exempt from them; one in shadow only on those that are too.
       for (int up = candidates[i].parent; up >= 0;) {
         const Candidate& ancestor = candidates[static_cast<std::size_t>(up)];
-        if (!is_exempt(*ancestor.limit->rule)) chosen_.set(static_cast<std::size_t>(up));
+        const bool is_drawn_on = ancestor.limit->shadow || !candidates[i].limit->shadow;
+        if (is_drawn_on && !is_exempt(*ancestor.limit->rule)) {
+          chosen_.set(static_cast<std::size_t>(up));
+        }
         up = ancestor.parent;
       }
     }

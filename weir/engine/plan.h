@@ -149,6 +149,26 @@ struct Plan {
   };
 };
 
+// How long work lasts that nobody ends: as long as the shortest of its slots says. Those in
+// shadow have a say only if there are no others.
+class ShortestHold {
+ public:
+  void add(const MeterShape& shape, bool shadow) noexcept {
+    const auto* slots = std::get_if<meter::SlotsShape>(&shape);
+    if (slots == nullptr) return;
+    std::int64_t& shortest_ns = shadow ? in_shadow_ns_ : enforced_ns_;
+    shortest_ns = std::min(shortest_ns, slots->hold_ns);
+  }
+  // kForever's if there are no slots.
+  Duration length() const noexcept {
+    return Duration{enforced_ns_ != kForever.ns ? enforced_ns_ : in_shadow_ns_};
+  }
+
+ private:
+  std::int64_t enforced_ns_ = kForever.ns;
+  std::int64_t in_shadow_ns_ = kForever.ns;
+};
+
 // Fills `plan`, or says what is wrong with the request and leaves it as it is. The error is
 // behind a pointer because there almost never is one, and null fits in a register.
 std::unique_ptr<Error> make_plan(const Active& active, const Request& request, Plan& plan);

@@ -68,7 +68,7 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
     point_elsewhere(plan, answer);
     return true;
   }
-  if (plan.has_slots && holds.next_expiry() <= now) {
+  if ((plan.has_slots || plan.has_gates) && holds.next_expiry() <= now) {
     expire_holds(now);
     // A callback may have read newer rules, and so let go of those the plan points into.
     if (generation.load(std::memory_order_acquire) != plan.generation) return false;
@@ -108,7 +108,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
   attempt.check();
   bool queued_behind = false;
   for (std::size_t i = 0; i < plan.count; ++i) {
-    if (!attempt.has_waiters(i)) continue;
+    if (!attempt.has_waiters(i) || attempt.takes_nothing(i)) continue;
     const Print place = attempt.place(i);
     if (plan.items[i].limit->shadow || !room.older_at(place, ticket)) continue;
     // When those ahead leave is known only where they wait for the meter itself.

@@ -285,7 +285,7 @@ class Compiler {
   std::string mistakes_;
 };
 
-Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) {
+Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept {
   return Compiler(spec).run();
 }
 

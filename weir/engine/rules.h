@@ -88,6 +88,6 @@ class RuleSet {
   std::vector<UnitScale> scales_;
 };
 
-Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec);
+Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept;
 
 }  // namespace weir::engine

@@ -42,13 +42,9 @@ boost::container::small_vector<std::string_view, 2> key_of(const Active& active,
 }
 
 Duration shortest_hold(const Plan& plan) {
-  std::int64_t shortest_ns = kForever.ns;
-  for (const PlanItem& item : plan.limits()) {
-    if (const auto* slots = std::get_if<meter::SlotsShape>(&item.limit->shape)) {
-      shortest_ns = std::min(shortest_ns, slots->hold_ns);
-    }
-  }
-  return Duration{shortest_ns};
+  ShortestHold shortest;
+  for (const PlanItem& item : plan.limits()) shortest.add(item.limit->shape, item.limit->shadow);
+  return shortest.length();
 }
 
 }  // namespace

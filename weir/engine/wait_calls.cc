@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "weir/engine/engine_impl.h"
 
@@ -98,6 +99,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
     if (plan.items[i].limit->shadow) continue;
     const std::int64_t ahead = room.ahead_at(attempt.place(i), waiter.ticket);
     soonest = later_of(soonest, attempt.projected(i, ahead));
+    if (attempt.alone_at(i) != kForever) soonest = later_of(soonest, attempt.alone_at(i));
   }
   if (soonest > deadline) {
     attempt.tell_refused();
@@ -109,8 +111,12 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   const PlanItem& item = plan.items[binding];
   const Print place = attempt.place(binding);
   if (!WaitRoom::has_place(waiter, place)) {
-    if (room.size() > options.waiters_max || room.waiting_at(place) >= attempt.queue_max(binding) ||
-        !attempt.enqueue(binding)) {
+    // Queues are bounded for those who come. Who waits at another gate is not turned away from
+    // this one because younger ones have filled it.
+    const bool waits_already = !waiter.places.empty();
+    const bool is_full =
+        room.size() > options.waiters_max || room.waiting_at(place) >= attempt.queue_max(binding);
+    if ((is_full && !waits_already) || !attempt.enqueue(binding, waits_already)) {
       attempt.tell_refused();
       answer->verdict = Verdict::kOverloaded;
       return false;
@@ -118,7 +124,7 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
     room.take_place(waiter, {item.print, place, item.cost, item.limit->owned_seat});
   }
   const bool behind = room.older_at(place, waiter.ticket);
-  room.set_timer(waiter, behind ? kForever : attempt.earliest());
+  room.set_timer(waiter, behind ? kForever : attempt.try_again_at());
   answer->verdict = Verdict::kQueued;
   return true;
 }
@@ -195,7 +201,7 @@ void Engine::Impl::serve_gates(const std::vector<Print>& prints, Instant now) {
     answers = serve(std::move(tickets), now);
   }
   announce();  // somebody may have come nearer to a gate that promises an instant
-  deliver(answers, now);
+  deliver(std::move(answers), now);
 }
 
 void Engine::Impl::serve_due(Instant now) {
@@ -206,7 +212,7 @@ void Engine::Impl::serve_due(Instant now) {
     const std::vector<std::uint64_t> due = room.due(now);
     answers = serve({due.begin(), due.end()}, now);
   }
-  deliver(answers, now);
+  deliver(std::move(answers), now);
 }
 
 void Engine::Impl::serve_everybody(Instant now) {
@@ -220,25 +226,46 @@ void Engine::Impl::serve_everybody(Instant now) {
     answers = serve({all.begin(), all.end()}, now);
   }
   announce();
-  deliver(answers, now);
+  deliver(std::move(answers), now);
 }
 
 void Engine::try_waiters(Instant now) noexcept {
   if (is_acceptable(now)) impl_->serve_everybody(now);
 }
 
-void Engine::Impl::deliver(const Answers& answers, Instant now) {
-  for (const auto& [waiter, answer] : answers) {
-    // A limit has become one that is kept elsewhere: the request goes on waiting there.
-    if (answer && answer->verdict == Verdict::kElsewhere) {
-      if (!waiter->callback) waiter->callback = [](const Result<Decision>&) {};
-      ask(waiter->request.view(), {.hold = waiter->options.hold}, now, waiter->options.deadline,
-          std::move(waiter->callback));
-      continue;
+// A callback that ends its hold brings about the next answer, whose callback ends its hold, and so
+// on: on the stack, a long queue would be as deep. So those that come about while this thread
+// delivers one are delivered after it.
+void Engine::Impl::deliver(Answers answers, Instant now) {
+  struct Delivery {
+    Impl* engine;
+    Answers answers;
+    Instant now;
+  };
+  static thread_local std::deque<Delivery> deliveries;
+  static thread_local bool is_delivering = false;
+  if (answers.empty()) return;
+  deliveries.push_back({this, std::move(answers), now});
+  if (std::exchange(is_delivering, true)) return;
+  while (!deliveries.empty()) {
+    const Delivery next = std::move(deliveries.front());
+    deliveries.pop_front();
+    for (const auto& [waiter, answer] : next.answers) {
+      next.engine->deliver(*waiter, answer, next.now);
     }
-    if (answer) count(*answer);
-    if (waiter->callback) waiter->callback(answer);
   }
+  is_delivering = false;
+}
+
+void Engine::Impl::deliver(Waiter& waiter, const Result<Decision>& answer, Instant now) {
+  // A limit has become one that is kept elsewhere: the request goes on waiting there.
+  if (answer && answer->verdict == Verdict::kElsewhere) {
+    if (!waiter.callback) waiter.callback = [](const Result<Decision>&) {};
+    return ask(waiter.request.view(), {.hold = waiter.options.hold}, now, waiter.options.deadline,
+               std::move(waiter.callback));
+  }
+  if (answer) count(*answer);
+  if (waiter.callback) waiter.callback(answer);
 }
 
 bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
@@ -255,7 +282,7 @@ bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
     }
   }
   impl_->announce();
-  impl_->deliver(answers, now);
+  impl_->deliver(std::move(answers), now);
   return found;
 }
 
