@@ -1,0 +1,115 @@
+// What a denial costs beside an admission, by each kind of meter and by five limits: one key,
+// prepared request, time given.
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/engine/engine.h"
+
+namespace weir::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::Attribute;
+using engine::BucketSpec;
+using engine::CalendarSpec;
+using engine::Engine;
+using engine::LogSpec;
+using engine::MeterSpec;
+using engine::Prepared;
+using engine::SlotsSpec;
+using engine::TickerSpec;
+using engine::WindowSpec;
+
+constexpr Instant kStart{1'800'000'000'000'000'000};
+constexpr Attribute kAcme[] = {{"client", "acme"}};
+
+using Meters = std::vector<MeterSpec>;
+
+std::unique_ptr<Engine> engine_of(const Meters& meters) {
+  engine::RuleSetSpec spec;
+  for (const MeterSpec& meter : meters) {
+    spec.limits.push_back(
+        {.name = "limit-" + std::to_string(spec.limits.size()), .per = {"client"}, .meter = meter});
+  }
+  return std::move(*Engine::create(*engine::compile(spec), {}));
+}
+
+// Never reached, and always reached.
+Meters five(std::int64_t room) {
+  return {BucketSpec{room, 24h}, TickerSpec{room, 24h, room}, WindowSpec{room, 24h},
+          CalendarSpec{room}, LogSpec{room, 3us}};
+}
+constexpr std::int64_t kRoom = std::int64_t{1} << 40;
+
+void admit(benchmark::State& state, const Meters& meters) {
+  const auto engine = engine_of(meters);
+  Prepared prepared = *engine->prepare({kAcme});
+  Instant now = kStart;
+  for (auto _ : state) {
+    now.ns += 100;
+    const Result<Decision> decision = engine->decide(prepared, now);
+    if (!decision || !decision->allowed()) [[unlikely]]
+      state.SkipWithError("a request was not admitted");
+    benchmark::DoNotOptimize(decision);
+  }
+}
+
+// Holds are ended off the clock, many at a time.
+void admit_slots(benchmark::State& state) {
+  constexpr std::size_t kHolds = 10'000;
+  const auto engine = engine_of({SlotsSpec{.limit = kHolds, .hold = 24h}});
+  Prepared prepared = *engine->prepare({kAcme});
+  std::vector<HoldId> holds;
+  holds.reserve(kHolds);
+  Instant now = kStart;
+  for (auto _ : state) {
+    now.ns += 100;
+    const Result<Decision> decision = engine->decide(prepared, now);
+    if (!decision || !decision->allowed()) [[unlikely]]
+      state.SkipWithError("a request was not admitted");
+    holds.push_back(decision->hold);
+    if (holds.size() == kHolds) [[unlikely]] {
+      state.PauseTiming();
+      for (const HoldId hold : holds) engine->cancel(hold, now);
+      holds.clear();
+      state.ResumeTiming();
+    }
+  }
+}
+
+// Once what there is has been used up.
+void deny(benchmark::State& state, const Meters& meters) {
+  const auto engine = engine_of(meters);
+  Prepared prepared = *engine->prepare({kAcme});
+  Instant now = kStart;
+  while (engine->decide(prepared, now)->allowed()) now.ns += 100;
+  for (auto _ : state) {
+    now.ns += 100;
+    const Result<Decision> decision = engine->decide(prepared, now);
+    if (!decision || decision->allowed()) [[unlikely]]
+      state.SkipWithError("a request was not denied");
+    benchmark::DoNotOptimize(decision);
+  }
+}
+
+BENCHMARK_CAPTURE(admit, ticker, {TickerSpec{.interval = 1ms, .burst = kRoom}});
+BENCHMARK_CAPTURE(deny, ticker, {TickerSpec{.interval = 24h, .burst = 1}});
+BENCHMARK_CAPTURE(admit, window, {WindowSpec{kRoom, 1h}});
+BENCHMARK_CAPTURE(deny, window, {WindowSpec{1, 24h * 365}});
+BENCHMARK_CAPTURE(admit, calendar, {CalendarSpec{kRoom, meter::CalendarUnit::kYear}});
+BENCHMARK_CAPTURE(deny, calendar, {CalendarSpec{1, meter::CalendarUnit::kYear}});
+// A few dozen runs each.
+BENCHMARK_CAPTURE(admit, log, {LogSpec{kRoom, 3us}});
+BENCHMARK_CAPTURE(deny, log, {LogSpec{30, 24h}});
+BENCHMARK(admit_slots);
+BENCHMARK_CAPTURE(deny, slots, {SlotsSpec{.limit = 1, .hold = 24h}});
+BENCHMARK_CAPTURE(admit, five, five(kRoom));
+BENCHMARK_CAPTURE(deny, five, five(1));
+
+}  // namespace
+}  // namespace weir::bench
