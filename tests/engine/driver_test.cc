@@ -1,12 +1,10 @@
-// The one place where tests wait for real time, a few milliseconds each.
-
 #include "weir/engine/driver.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <future>
-#include <optional>
+#include <memory>
 #include <thread>
 
 #include "tests/engine/support.h"
@@ -24,13 +22,12 @@ RuleSetSpec one_slot(Duration hold = 1min) {
 struct DriverTest : ::testing::Test {
   void use(const RuleSetSpec& spec) {
     engine = engine_of(spec);
-    driver.emplace(*engine, clock);
+    driver = *Driver::create(*engine, clock);
   }
-  ~DriverTest() override { driver.reset(); }
 
   SystemClock clock;
   std::unique_ptr<Engine> engine;
-  std::optional<Driver> driver;
+  std::unique_ptr<Driver> driver;  // last: it ends before what it uses
 };
 
 TEST_F(DriverTest, AdmitsAtOnceWhereThereIsRoom) {
@@ -126,7 +123,8 @@ TEST_F(DriverTest, ReportsABadRequest) {
 TEST_F(DriverTest, MayGoAndBeReplaced) {
   use(one_slot(20ms));
   ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
-  driver.emplace(*engine, clock);
+  driver.reset();
+  driver = *Driver::create(*engine, clock);
   EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
 }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <type_traits>
+#include <utility>
 
+#include "weir/engine/driver.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 #include "weir/meter/bucket.h"
@@ -74,6 +76,10 @@ TEST(PublicFunctions, OfTheEngineDoNotThrow) {
   static_assert(is_quiet(&Engine::counts));
   static_assert(is_quiet_with<const MeterChanges&, Instant>(&Engine::restore));
   static_assert(is_quiet_with<const HoldChanges&, Instant>(&Engine::restore));
+  static_assert(is_quiet(&Driver::create));
+  static_assert(noexcept(std::declval<Driver&>().acquire(Request(), Duration())));
+  static_assert(noexcept(std::declval<Driver&>().acquire(Request(), Duration(), Duration(),
+                                                         std::declval<WaitCallback>())));
   static_assert(std::is_nothrow_move_constructible_v<Prepared>);
   static_assert(std::is_nothrow_destructible_v<Engine>);
 }
@@ -86,6 +92,7 @@ TEST(PublicFunctions, ThatMakeRulesAndShapesDoNotThrow) {
   static_assert(is_quiet(&meter::make_calendar_window));
   static_assert(is_quiet(&meter::make_log));
   static_assert(is_quiet(&meter::make_slots));
+  static_assert(is_quiet(&meter::take_strictly));
 }
 
 }  // namespace

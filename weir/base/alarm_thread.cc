@@ -1,6 +1,8 @@
 #include "weir/base/alarm_thread.h"
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace weir {
@@ -10,10 +12,21 @@ constexpr Duration kIdleInterval = std::chrono::seconds{1};
 
 }  // namespace
 
-AlarmThread::AlarmThread(Clock& clock, Called called)
-    : clock_(clock), called_(std::move(called)), thread_([this] { run(); }) {}
+AlarmThread::AlarmThread(Clock& clock, Called called) noexcept
+    : clock_(clock), called_(std::move(called)) {}
+
+Status AlarmThread::start() noexcept {
+  try {
+    thread_ = std::thread([this] { run(); });
+    return Done{};
+  } catch (const std::system_error& failed) {
+    return Error{ErrorCode::kExhausted, std::string("no thread could be started: ") +
+                                            failed.what() + "; allow the process more threads"};
+  }
+}
 
 AlarmThread::~AlarmThread() {
+  if (!thread_.joinable()) return;
   {
     const std::scoped_lock lock(lock_);
     is_stopping_ = true;

@@ -7,13 +7,18 @@
 
 namespace weir::engine {
 
-Driver::Driver(Engine& engine, Clock& clock)
+Result<std::unique_ptr<Driver>> Driver::create(Engine& engine, Clock& clock) noexcept {
+  std::unique_ptr<Driver> driver(new Driver(engine, clock));
+  if (Status started = driver->thread_.start(); !started) return std::move(started).error();
+  return driver;
+}
+
+Driver::Driver(Engine& engine, Clock& clock) noexcept
     : engine_(engine), clock_(clock), thread_(clock, [&engine](Instant now) {
         engine.advance(now);
         return engine.next_instant();
       }) {
   engine_.set_wakeup([this](Instant) { thread_.wake(); });
-  thread_.wake();  // for what came before it was told
 }
 
 Driver::~Driver() { engine_.set_wakeup(nullptr); }

@@ -6,9 +6,11 @@
 //
 // Thread safety: every function may be called from any thread. Callbacks run on
 // the driver's thread or on one that frees capacity. No thread may be inside a
-// call when the driver is destroyed; the engine must outlive it.
+// call when the driver is destroyed; the engine must outlive it, and has one at a time.
 
 #pragma once
+
+#include <memory>
 
 #include "weir/base/alarm_thread.h"
 #include "weir/base/clock.h"
@@ -18,8 +20,8 @@ namespace weir::engine {
 
 class Driver {
  public:
-  // Throws std::system_error if there is no thread to be had.
-  Driver(Engine& engine, Clock& clock);
+  // An error if the system has no thread to give.
+  static Result<std::unique_ptr<Driver>> create(Engine& engine, Clock& clock) noexcept;
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -32,6 +34,8 @@ class Driver {
                             WaitCallback callback) noexcept;
 
  private:
+  Driver(Engine& engine, Clock& clock) noexcept;
+
   Engine& engine_;
   Clock& clock_;
   AlarmThread thread_;

@@ -41,26 +41,8 @@ Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64
   return shape;
 }
 
-std::int64_t percent_used_micro(const BucketShape& shape, BucketState state, Instant now) noexcept {
-  __extension__ typedef unsigned __int128 Unsigned;
-  // parts / (den * burst), where the divisor is at most 2^124, with eight decimal
-  // places worked out one by one: ten times a remainder fits in 128 bits.
-  constexpr int kPlaces = 8;
-  const auto whole = static_cast<Unsigned>(Wide{shape.den} * shape.burst);
-  const auto parts = static_cast<Unsigned>(used_parts(shape, state, now));
-  Unsigned quotient = parts / whole;
-  Unsigned remainder = parts % whole;
-  for (int place = 0; place < kPlaces; ++place) {
-    remainder *= 10;
-    // Once past 2^63 it stays there; ten times that still fits.
-    if (quotient <= Unsigned{kForever.ns}) quotient = quotient * 10 + remainder / whole;
-    remainder %= whole;
-  }
-  return quotient > Unsigned{kForever.ns} ? kForever.ns : static_cast<std::int64_t>(quotient);
-}
-
 Result<Step<TimedBucket>> take_strictly(const BucketShape& shape, TimedBucket timed, Instant now,
-                                        std::int64_t cost) {
+                                        std::int64_t cost) noexcept {
   if (now < timed.charged_at) {
     return bad_argument(fmt::format(
         "time is {} ns, but this bucket was already charged at {} ns; pass instants that never "

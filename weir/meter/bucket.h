@@ -129,7 +129,24 @@ constexpr std::int64_t level(const BucketShape& shape, BucketState state, Instan
 }
 
 // Share of the burst in use, in millionths of a percent, rounded down.
-std::int64_t percent_used_micro(const BucketShape& shape, BucketState state, Instant now) noexcept;
+constexpr std::int64_t percent_used_micro(const BucketShape& shape, BucketState state,
+                                          Instant now) noexcept {
+  __extension__ typedef unsigned __int128 Unsigned;
+  // parts / (den * burst), where the divisor is at most 2^124, with eight decimal
+  // places worked out one by one: ten times a remainder fits in 128 bits.
+  constexpr int kPlaces = 8;
+  const auto whole = static_cast<Unsigned>(Wide{shape.den} * shape.burst);
+  const auto parts = static_cast<Unsigned>(used_parts(shape, state, now));
+  Unsigned quotient = parts / whole;
+  Unsigned remainder = parts % whole;
+  for (int place = 0; place < kPlaces; ++place) {
+    remainder *= 10;
+    // Once past 2^63 it stays there; ten times that still fits.
+    if (quotient <= Unsigned{kForever.ns}) quotient = quotient * 10 + remainder / whole;
+    remainder %= whole;
+  }
+  return quotient > Unsigned{kForever.ns} ? kForever.ns : static_cast<std::int64_t>(quotient);
+}
 
 // Takes `cost` units at `now`, or says when that will be possible.
 // Requires cost >= 0 and now in [0, 2^62).
@@ -254,6 +271,6 @@ constexpr TimedBucket give_back(const BucketShape& shape, TimedBucket timed, Ins
 
 // As take, but a `now` before the last charge is an error, and nothing is taken.
 Result<Step<TimedBucket>> take_strictly(const BucketShape& shape, TimedBucket timed, Instant now,
-                                        std::int64_t cost);
+                                        std::int64_t cost) noexcept;
 
 }  // namespace weir::meter

@@ -20,14 +20,14 @@ std::unique_ptr<Pools> started(Settings settings, Clock& clock) {
 TEST(PoolDriver, HandsOutJobsAndTakesBackWhatIsDropped) {
   SystemClock clock;
   const std::unique_ptr<Pools> pools = started(places_of(1), clock);
-  Driver driver(*pools, clock);
+  const std::unique_ptr<Driver> driver = *Driver::create(*pools, clock);
   {
-    const Result<RunningJob> job = driver.acquire("a");
+    const Result<RunningJob> job = driver->acquire("a");
     ASSERT_TRUE(job) << job.error().message;
     EXPECT_EQ(job->model(), "m");
-    EXPECT_FALSE(driver.acquire("a", Duration{0}));
+    EXPECT_FALSE(driver->acquire("a", Duration{0}));
   }
-  Result<RunningJob> job = driver.acquire("a", Duration{0});
+  Result<RunningJob> job = driver->acquire("a", Duration{0});
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_FALSE(job->finish({.requests = -1})) << "and the job runs on";
   EXPECT_TRUE(job->finish({.requests = 1}));
@@ -39,11 +39,11 @@ TEST(PoolDriver, WaitsForAnotherThreadsEnd) {
   Settings settings = places_of(1);
   settings.types[0].max_wait = {{"m", 1h}};
   const std::unique_ptr<Pools> pools = started(settings, clock);
-  Driver driver(*pools, clock);
-  Result<RunningJob> first = driver.acquire("a");
+  const std::unique_ptr<Driver> driver = *Driver::create(*pools, clock);
+  Result<RunningJob> first = driver->acquire("a");
   ASSERT_TRUE(first);
   std::thread other([&] {
-    Result<RunningJob> second = driver.acquire("a");
+    Result<RunningJob> second = driver->acquire("a");
     ASSERT_TRUE(second);
     EXPECT_TRUE(second->finish({.requests = 1}));
   });
@@ -55,10 +55,10 @@ TEST(PoolDriver, WaitsForAnotherThreadsEnd) {
 TEST(PoolDriver, CallsWhenPatienceEnds) {
   SystemClock clock;
   const std::unique_ptr<Pools> pools = started(places_of(1), clock);
-  Driver driver(*pools, clock);
-  const Result<RunningJob> first = driver.acquire("a");
+  const std::unique_ptr<Driver> driver = *Driver::create(*pools, clock);
+  const Result<RunningJob> first = driver->acquire("a");
   ASSERT_TRUE(first);
-  const Result<RunningJob> second = driver.acquire("a", 20ms);
+  const Result<RunningJob> second = driver->acquire("a", 20ms);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kExhausted);
 }
@@ -69,8 +69,8 @@ TEST(PoolDriver, DelegatesAHandle) {
   settings.models.push_back({.name = "n", .limits = {.concurrent = 1}});
   settings.escalation = {"m", "n"};
   const std::unique_ptr<Pools> pools = started(settings, clock);
-  Driver driver(*pools, clock);
-  Result<RunningJob> job = driver.acquire("a");
+  const std::unique_ptr<Driver> driver = *Driver::create(*pools, clock);
+  Result<RunningJob> job = driver->acquire("a");
   ASSERT_TRUE(job);
   ASSERT_TRUE(job->delegate({.requests = 1}));
   EXPECT_EQ(job->model(), "n");

@@ -81,13 +81,18 @@ Status RunningJob::delegate(const Used& used) {
   return Done{};
 }
 
-Driver::Driver(Pools& pools, Clock& clock)
+Result<std::unique_ptr<Driver>> Driver::create(Pools& pools, Clock& clock) noexcept {
+  std::unique_ptr<Driver> driver(new Driver(pools, clock));
+  if (Status started = driver->thread_.start(); !started) return std::move(started).error();
+  return driver;
+}
+
+Driver::Driver(Pools& pools, Clock& clock) noexcept
     : pools_(pools), clock_(clock), thread_(clock, [&pools](Instant now) {
         pools.advance(now);
         return pools.next_instant();
       }) {
   pools_.set_wakeup([this](Instant) { thread_.wake(); });
-  thread_.wake();  // for what came before it was told
 }
 
 Driver::~Driver() { pools_.set_wakeup(nullptr); }

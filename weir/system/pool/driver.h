@@ -1,7 +1,7 @@
 // Driver: a clock and a thread for pools that an application embeds, and a job as a handle.
 //
-//   Driver driver(*pools, clock);
-//   Result<RunningJob> job = driver.acquire("summary");        // waits as its type does
+//   Result<std::unique_ptr<Driver>> driver = Driver::create(*pools, clock);
+//   Result<RunningJob> job = (*driver)->acquire("summary");    // waits as its type does
 //   if (!job) return job.error();                              // nothing had room
 //   Reply reply = call(job->model(), prompt);
 //   job->finish({.requests = 1, .input_tokens = reply.input, .output_tokens = reply.output});
@@ -10,10 +10,12 @@
 // estimate stays counted.
 //
 // Thread safety: the driver's functions may be called from any thread; a handle belongs to one
-// at a time. Handles and waiting calls must end before the driver, and that before the pools.
+// at a time. Handles and waiting calls must end before the driver, and that before the pools,
+// which have one driver at a time.
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,8 +56,8 @@ class RunningJob {
 
 class Driver {
  public:
-  // Throws std::system_error if there is no thread to be had.
-  Driver(Pools& pools, Clock& clock);
+  // An error if the system has no thread to give.
+  static Result<std::unique_ptr<Driver>> create(Pools& pools, Clock& clock) noexcept;
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -66,6 +68,8 @@ class Driver {
                              std::optional<Duration> patience = std::nullopt);
 
  private:
+  Driver(Pools& pools, Clock& clock) noexcept;
+
   Pools& pools_;
   Clock& clock_;
   AlarmThread thread_;
