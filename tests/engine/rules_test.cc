@@ -65,6 +65,13 @@ struct Mistake {
 
 std::ostream& operator<<(std::ostream& out, const Mistake& mistake) { return out << mistake.name; }
 
+// After a semicolon, an order to follow.
+auto says_what_to_write() {
+  return ContainsRegex(
+      "; (or )?(write|declare|use|give|leave|break|correct|add|narrow|name|draw|count|take|raise|"
+      "lower|put|make|choose|split|merge|remove|say)");
+}
+
 class CompileMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(CompileMistake, IsReportedWithTheNameOfTheLimit) {
@@ -78,10 +85,7 @@ TEST_P(CompileMistake, SaysWhatIsWrongAndWhatToWrite) {
   const std::string message =
       mistakes_of(RuleSetSpec{.limits = {fine("innocent"), GetParam().limit}});
   EXPECT_THAT(message, HasSubstr(GetParam().says));
-  // After a semicolon, an order to follow.
-  EXPECT_THAT(message,
-              ContainsRegex("; (or )?(write|declare|use|give|leave|break|correct|add|narrow|name|"
-                            "draw|count|take|raise|lower|put|make|choose|split|merge|remove|say)"));
+  EXPECT_THAT(message, says_what_to_write());
 }
 
 LimitSpec metered(MeterSpec meter) { return {.name = "uploads", .meter = std::move(meter)}; }
@@ -342,22 +346,31 @@ RuleSetSpec costly() {
           .units = {{"tokens"}}};
 }
 
-// Asks, expects an error that says `says`, and that nothing was charged.
-void expect_bad(const Request& request, const std::string& says) {
-  auto engine = engine_of(costly());
-  ASSERT_TRUE(engine->decide(client("acme").costing("tokens", 1), kStart)->allowed());
-  const auto answer = engine->decide(request, kStart);
+// Asks in every way, and expects an error that says `says` and what to write instead.
+void expect_error(Engine& engine, const Request& request, const std::string& says) {
+  const auto answer = engine.decide(request, kStart);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kBadArgument);
   EXPECT_THAT(answer.error().message, HasSubstr(says));
+  EXPECT_THAT(answer.error().message, says_what_to_write());
+  EXPECT_FALSE(engine.peek(request, kStart));
+  EXPECT_FALSE(engine.prepare(request));
+  EXPECT_FALSE(engine.acquire(request, {.hold = 1s}, kStart));
+  EXPECT_FALSE(engine.wait(request, {.deadline = kForever}, kStart, nullptr));
+  std::vector<Result<Decision>> answers(1, Result<Decision>(std::in_place));
+  engine.decide({&request, 1}, kStart, answers);
+  EXPECT_FALSE(answers[0]);
+  EXPECT_EQ(engine.holds(), 0u);
+  EXPECT_EQ(engine.waiters(), 0u);
+}
+
+// The same of costly(), where nothing must be charged.
+void expect_bad(const Request& request, const std::string& says) {
+  auto engine = engine_of(costly());
+  ASSERT_TRUE(engine->decide(client("acme").costing("tokens", 1), kStart)->allowed());
+  expect_error(*engine, request, says);
   EXPECT_EQ(remaining(*engine, "tokens", {"acme"}, kStart), 99);
   EXPECT_EQ(remaining(*engine, "requests", {}, kStart), 99);
-  EXPECT_FALSE(engine->peek(request, kStart));
-  EXPECT_FALSE(engine->prepare(request));
-  EXPECT_FALSE(engine->acquire(request, {.hold = 1s}, kStart));
-  EXPECT_FALSE(engine->wait(request, {.deadline = kForever}, kStart, nullptr));
-  EXPECT_EQ(engine->holds(), 0u);
-  EXPECT_EQ(engine->waiters(), 0u);
 }
 
 TEST(BadRequest, NamesAnUnknownUnit) {
@@ -414,15 +427,17 @@ TEST(BadRequest, IsNotOneWhoseValueIsAsLongAsItMayBe) {
   EXPECT_TRUE(engine->decide(client(text(kValueBytesMax)), kStart)->allowed());
 }
 
-TEST(BadRequest, IsRefusedByABatchWithoutACharge) {
-  auto engine = engine_of(costly());
-  Ask bad = client("acme");
-  bad.costing("tokens", -1);
-  const std::vector<Request> requests{bad};
-  std::vector<Result<Decision>> answers(1, Result<Decision>(std::in_place));
-  engine->decide(requests, kStart, answers);
-  EXPECT_FALSE(answers[0]);
-  EXPECT_EQ(engine->keys(), 0u);
+TEST(BadRequest, NamesTheLimitItMeetsWhereOthersCountTheSameUnit) {
+  const auto tokens_of = [](std::string name, std::string op) {
+    return LimitSpec{.name = std::move(name),
+                     .when = {{"op", {std::move(op)}}},
+                     .unit = "tokens",
+                     .meter = WindowSpec{100, 1h}};
+  };
+  auto engine = engine_of(
+      {.limits = {tokens_of("gets", "get"), tokens_of("puts", "put")}, .units = {{"tokens"}}});
+  expect_error(*engine, Ask({{"op", "put"}}).costing("tokens", -1), "limit 'puts': the cost in");
+  expect_error(*engine, Ask({{"op", "delete"}}).costing("tokens", -1), "request: the cost in");
 }
 
 RuleSetSpec on_every_request(std::size_t count) {
@@ -441,18 +456,13 @@ TEST(BadRequest, IsNotOneThatMeetsAsManyLimitsAsItMay) {
 
 TEST(BadRequest, NamesTheLimitThatIsOneTooMany) {
   auto engine = engine_of(on_every_request(kLimitsPerRequestMax + 1));
-  const auto answer = engine->decide(Ask(), kStart);
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kBadArgument);
-  EXPECT_THAT(answer.error().message, HasSubstr("limit 'limit-16': "));
+  expect_error(*engine, Ask(), "limit 'limit-16': ");
   EXPECT_EQ(engine->keys(), 0u);
 }
 
 TEST(BadRequest, IsOneThatMeetsAHundredLimits) {
   auto engine = engine_of(on_every_request(100));
-  const auto answer = engine->decide(Ask(), kStart);
-  ASSERT_FALSE(answer);
-  EXPECT_THAT(answer.error().message, HasSubstr("limit 'limit-16': "));
+  expect_error(*engine, Ask(), "limit 'limit-16': ");
   EXPECT_EQ(engine->keys(), 0u);
 }
 

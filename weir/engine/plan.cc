@@ -20,18 +20,6 @@ namespace {
       attribute.name, attribute.value.size(), kValueBytesMax));
 }
 
-[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> bad_cost(const Active& active,
-                                                             const Cost& cost) {
-  const auto counts = [&](const ActiveLimit& limit) { return limit.unit == cost.unit; };
-  const auto limit = std::find_if(active.limits.begin(), active.limits.end(), counts);
-  return bad_request(
-      fmt::format("{}: the cost in '{}' is {}, but it must be between 0 and 2^62; {}",
-                  limit == active.limits.end() ? "request" : fmt::format("limit '{}'", limit->name),
-                  cost.unit, cost.amount,
-                  cost.amount < 0 ? "to give something back, settle or cancel a hold"
-                                  : "write a smaller one, or count in a larger unit"));
-}
-
 [[gnu::cold, gnu::noinline]] std::unique_ptr<Error> too_many_limits(const ActiveLimit& limit) {
   return bad_request(fmt::format(
       "limit '{}': the request already meets {} limits, the most that one request may meet; narrow "
@@ -125,6 +113,25 @@ class Chosen {
   std::bitset<kLimitsMax> chosen_;
 };
 
+// Of the limits that the request meets, the first that counts the cost is named.
+[[gnu::cold, gnu::noinline]] std::unique_ptr<Error> bad_cost(const Outline& outline,
+                                                             const Request& request,
+                                                             std::size_t place) {
+  const Cost& cost = request.costs[place];
+  const Chosen chosen(outline, request);
+  std::string where = "request";
+  for (std::size_t i = 0; i < outline.candidates().size() && where == "request"; ++i) {
+    const Candidate& candidate = outline.candidates()[i];
+    if (!chosen.has(i) || candidate.cost != static_cast<int>(place)) continue;
+    where = fmt::format("limit '{}'", candidate.limit->name);
+  }
+  return bad_request(fmt::format(
+      "{}: the cost in '{}' is {}, but it must be between 0 and 2^62; {}", where, cost.unit,
+      cost.amount,
+      cost.amount < 0 ? "write what the work takes; to give something back, settle or cancel a hold"
+                      : "write a smaller one, or count in a larger unit"));
+}
+
 // What the values settle of a plan that holds every candidate.
 inline void fill_in(const Active& active, const Outline& outline, const Request& request,
                     Plan& plan) {
@@ -168,8 +175,9 @@ std::unique_ptr<Error> Outline::fill_plan(const Active& active, const Request& r
   for (const Attribute& attribute : request.attributes) {
     if (attribute.value.size() > kValueBytesMax) return long_value(attribute);
   }
-  for (const Cost& cost : request.costs) {
-    if (cost.amount < 0 || cost.amount > kTermMax) return bad_cost(active, cost);
+  for (std::size_t i = 0; i < request.costs.size(); ++i) {
+    const std::int64_t amount = request.costs[i].amount;
+    if (amount < 0 || amount > kTermMax) return bad_cost(*this, request, i);
   }
   if (!plain_) return add_chosen(active, *this, request, plan_);
   fill_in(active, *this, request, plan_);
