@@ -32,8 +32,8 @@ endfunction()
 # weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...] [BUSY])
 #
 # One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. DEPS
-# names the other weir libraries it uses and LINKS the third-party targets, so these calls together
-# draw the architecture. BUSY marks the ones whose tests run longer than they compile: optimised
+# names the other weir libraries whose headers it includes (tests/layering compares) and LINKS the
+# third-party targets, so these calls together draw the architecture. BUSY marks the ones whose tests run longer than they compile: optimised
 # under sanitizers too.
 function(weir_library name)
   cmake_parse_arguments(ARG "BUSY" "" "SOURCES;HEADERS;DEPS;LINKS" ${ARGN})
@@ -61,6 +61,8 @@ function(weir_library name)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  list(JOIN ARG_DEPS " " deps)
+  set_property(GLOBAL APPEND PROPERTY WEIR_DEPS "${name} ${deps}")
   list(TRANSFORM ARG_DEPS PREPEND weir::)
   target_link_libraries(${target} ${scope} ${ARG_DEPS} ${ARG_LINKS})
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})

@@ -62,42 +62,82 @@ std::string objection(const std::vector<std::string>& from, const std::vector<st
   return {};
 }
 
-}  // namespace
+struct Include {
+  std::size_t line;
+  bool is_quoted;
+  std::string path;
+};
 
-std::vector<std::string> violations(std::string_view path, std::string_view text) {
+std::vector<Include> includes(std::string_view text) {
   static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">])re");
-  std::vector<std::string> found;
-  const std::vector<std::string> from = parts(path);
-  std::size_t line_number = 0;
-  while (!text.empty()) {
-    ++line_number;
+  std::vector<Include> found;
+  for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     std::smatch match;
     if (!std::regex_search(line, match, include)) continue;
-    const std::string why = objection(from, parts(match[2].str()), match[1].str() == "\"");
-    if (!why.empty()) {
-      found.push_back(std::string(path) + ":" + std::to_string(line_number) + ": includes " +
-                      match[2].str() + ", but " + why);
-    }
+    found.push_back({number, match[1].str() == "\"", match[2].str()});
   }
   return found;
 }
 
-std::vector<std::string> violations_below(const std::string& root, std::size_t& files) {
-  std::vector<std::string> found;
-  files = 0;
+// Of weir/wire/resp/reply.h it is wire_resp.
+std::string library_of(const std::vector<std::string>& path) {
+  std::string name;
+  for (std::size_t i = 1; i + 1 < path.size(); ++i) name += (i > 1 ? "_" : "") + path[i];
+  return name;
+}
+
+template <typename Visit>
+std::size_t for_each_file(const std::string& root, const Visit& visit) {
+  std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root + "/weir")) {
     const std::string extension = entry.path().extension().string();
     if (extension != ".h" && extension != ".cc") continue;
     ++files;
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
-    const std::string path = std::filesystem::relative(entry.path(), root).string();
-    for (std::string& violation : violations(path, text)) found.push_back(std::move(violation));
+    visit(std::filesystem::relative(entry.path(), root).string(), text);
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> violations(std::string_view path, std::string_view text) {
+  std::vector<std::string> found;
+  for (const Include& include : includes(text)) {
+    const std::string why = objection(parts(path), parts(include.path), include.is_quoted);
+    if (why.empty()) continue;
+    found.push_back(std::string(path) + ":" + std::to_string(include.line) + ": includes " +
+                    include.path + ", but " + why);
   }
   return found;
+}
+
+std::vector<std::string> violations_below(const std::string& root, std::size_t& files) {
+  std::vector<std::string> found;
+  files = for_each_file(root, [&](const std::string& path, const std::string& text) {
+    for (std::string& violation : violations(path, text)) found.push_back(std::move(violation));
+  });
+  return found;
+}
+
+void add_uses(std::string_view path, std::string_view text, Uses& uses) {
+  const std::string library = library_of(parts(path));
+  std::set<std::string>& used = uses[library];
+  for (const Include& include : includes(text)) {
+    const std::vector<std::string> to = parts(include.path);
+    if (to[0] == "weir" && library_of(to) != library) used.insert(library_of(to));
+  }
+}
+
+Uses uses_below(const std::string& root) {
+  Uses uses;
+  for_each_file(
+      root, [&](const std::string& path, const std::string& text) { add_uses(path, text, uses); });
+  return uses;
 }
 
 }  // namespace weir::layering

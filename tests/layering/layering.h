@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +21,14 @@ std::vector<std::string> violations(std::string_view path, std::string_view text
 
 // The same over every header and source file below `root`/weir.
 std::vector<std::string> violations_below(const std::string& root, std::size_t& files);
+
+// Libraries, by name, and those that each uses: the folder weir/wire/resp is the library wire_resp.
+using Uses = std::map<std::string, std::set<std::string>>;
+
+// Adds what a file includes of other libraries.
+void add_uses(std::string_view path, std::string_view text, Uses& uses);
+
+// Of every file below `root`/weir.
+Uses uses_below(const std::string& root);
 
 }  // namespace weir::layering

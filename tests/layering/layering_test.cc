@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 namespace weir::layering {
 namespace {
 
@@ -13,6 +16,38 @@ TEST(Layering, HoldsForEveryFileUnderWeir) {
   std::size_t files = 0;
   EXPECT_THAT(violations_below(WEIR_SOURCE_DIR, files), IsEmpty());
   EXPECT_GT(files, 30u);
+}
+
+// As the calls of weir_library() say.
+Uses declared_uses() {
+  Uses uses;
+  std::ifstream file(WEIR_DEPS_FILE);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string library;
+    words >> library;
+    std::set<std::string>& used = uses[library];
+    for (std::string dep; words >> dep;) used.insert(dep);
+  }
+  return uses;
+}
+
+TEST(Dependencies, AreDeclaredAsTheFilesIncludeThem) {
+  const Uses declared = declared_uses();
+  const Uses used = uses_below(WEIR_SOURCE_DIR);
+  EXPECT_GT(used.size(), 10u);
+  for (const auto& [library, deps] : used) {
+    ASSERT_TRUE(declared.contains(library)) << library << " is no library";
+    EXPECT_EQ(declared.at(library), deps) << "DEPS of " << library << " and its includes differ";
+  }
+}
+
+TEST(Dependencies, AreTheOtherLibrariesThatAFileIncludes) {
+  Uses uses;
+  add_uses("weir/wire/resp/a.h", "#include <vector>\n#include \"weir/system/pool/a.h\"\n", uses);
+  add_uses("weir/wire/resp/a.cc", "#include \"weir/wire/resp/a.h\"\n#include <weir/base/b.h>\n",
+           uses);
+  EXPECT_EQ(uses, (Uses{{"wire_resp", {"base", "system_pool"}}}));
 }
 
 TEST(Layering, AllowsWhatStandsAbove) {
