@@ -46,17 +46,36 @@ Meters five(std::int64_t room) {
 }
 constexpr std::int64_t kRoom = std::int64_t{1} << 40;
 
+// Asks every 100 ns from `now` on, and expects the same answer every time.
+template <typename Then>
+void ask(benchmark::State& state, Engine& engine, Prepared& prepared, Instant now, bool allowed,
+         const Then& then) {
+  for (auto _ : state) {
+    now.ns += 100;
+    const Result<Decision> decision = engine.decide(prepared, now);
+    if (!decision || decision->allowed() != allowed) [[unlikely]]
+      return state.SkipWithError("a request was answered otherwise");
+    then(*decision, now);
+  }
+}
+
+constexpr auto kGoOn = [](const Decision& decision, Instant) {
+  benchmark::DoNotOptimize(decision);
+};
+
 void admit(benchmark::State& state, const Meters& meters) {
   const auto engine = engine_of(meters);
   Prepared prepared = *engine->prepare({kAcme});
+  ask(state, *engine, prepared, kStart, true, kGoOn);
+}
+
+// Once what there is has been used up.
+void deny(benchmark::State& state, const Meters& meters) {
+  const auto engine = engine_of(meters);
+  Prepared prepared = *engine->prepare({kAcme});
   Instant now = kStart;
-  for (auto _ : state) {
-    now.ns += 100;
-    const Result<Decision> decision = engine->decide(prepared, now);
-    if (!decision || !decision->allowed()) [[unlikely]]
-      state.SkipWithError("a request was not admitted");
-    benchmark::DoNotOptimize(decision);
-  }
+  while (engine->decide(prepared, now)->allowed()) now.ns += 100;
+  ask(state, *engine, prepared, now, false, kGoOn);
 }
 
 // Holds are ended off the clock, many at a time.
@@ -66,35 +85,14 @@ void admit_slots(benchmark::State& state) {
   Prepared prepared = *engine->prepare({kAcme});
   std::vector<HoldId> holds;
   holds.reserve(kHolds);
-  Instant now = kStart;
-  for (auto _ : state) {
-    now.ns += 100;
-    const Result<Decision> decision = engine->decide(prepared, now);
-    if (!decision || !decision->allowed()) [[unlikely]]
-      state.SkipWithError("a request was not admitted");
-    holds.push_back(decision->hold);
-    if (holds.size() == kHolds) [[unlikely]] {
-      state.PauseTiming();
-      for (const HoldId hold : holds) engine->cancel(hold, now);
-      holds.clear();
-      state.ResumeTiming();
-    }
-  }
-}
-
-// Once what there is has been used up.
-void deny(benchmark::State& state, const Meters& meters) {
-  const auto engine = engine_of(meters);
-  Prepared prepared = *engine->prepare({kAcme});
-  Instant now = kStart;
-  while (engine->decide(prepared, now)->allowed()) now.ns += 100;
-  for (auto _ : state) {
-    now.ns += 100;
-    const Result<Decision> decision = engine->decide(prepared, now);
-    if (!decision || decision->allowed()) [[unlikely]]
-      state.SkipWithError("a request was not denied");
-    benchmark::DoNotOptimize(decision);
-  }
+  ask(state, *engine, prepared, kStart, true, [&](const Decision& decision, Instant now) {
+    holds.push_back(decision.hold);
+    if (holds.size() < kHolds) return;
+    state.PauseTiming();
+    for (const HoldId hold : holds) engine->cancel(hold, now);
+    holds.clear();
+    state.ResumeTiming();
+  });
 }
 
 BENCHMARK_CAPTURE(admit, ticker, {TickerSpec{.interval = 1ms, .burst = kRoom}});

@@ -107,7 +107,8 @@ bool report(const std::vector<Comparison>& comparisons, const std::vector<Measur
         "    {{\"what\": \"{}\", \"ours\": {:.1f}, \"bar\": {}, \"aim\": {}, \"met\": {}}}",
         line.what, line.bytes, line.bar, line.aim, met));
   }
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
   std::ofstream(path) << fmt::format("{{\n  \"lines\": [\n{}\n  ]\n}}\n", fmt::join(lines, ",\n"));
   fmt::print(
       "\nTime is CPU time of one thread, or wall time of each of two. Medians of the rounds; "
