@@ -210,6 +210,10 @@ class Stream {
     if (random_.chance(30)) ask.costs.push_back({kUnits[0], random_.between(0, 4)});
     if (random_.chance(70)) ask.costs.push_back({kUnits[1], drawn_cost()});
     if (random_.chance(50)) ask.costs.push_back({kUnits[2], drawn_cost()});
+    // Or more than anything holds; its weight must not bring it above 2^62, which is an error.
+    if (!ask.costs.empty() && random_.chance(2)) {
+      ask.costs.back().amount = kTermMax / 10 - random_.between(0, 3);
+    }
     return ask;
   }
 
