@@ -146,6 +146,16 @@ TEST(Booking, IsRefusedWhereOneLimitCannotBook) {
   EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->verdict, Verdict::kDenied);
 }
 
+TEST(Booking, IsNotRefusedByALimitThatItTakesNothingOf) {
+  RuleSetSpec spec = two_buckets();
+  spec.units = {{"tokens"}};
+  spec.limits.push_back({.name = "window", .unit = "tokens", .meter = WindowSpec{9, 1s}});
+  auto engine = engine_of(spec);
+  ASSERT_TRUE(engine->decide(Ask().costing("tokens", 0), kStart)->allowed());
+  EXPECT_TRUE(engine->acquire(Ask().costing("tokens", 0), {.book_within = 1h}, kStart)->allowed());
+  EXPECT_FALSE(engine->acquire(Ask().costing("tokens", 1), {.book_within = 1h}, kStart)->allowed());
+}
+
 TEST(Booking, IsRefusedForMoreThanALimitCanEverHold) {
   auto engine = engine_of(two_buckets());
   EXPECT_EQ(engine->acquire(Ask().costing(2), {.book_within = 1h}, kStart)->verdict,

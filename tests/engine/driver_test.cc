@@ -78,13 +78,14 @@ TEST_F(DriverTest, WakesABlockedThreadWhenAHoldExpires) {
 }
 
 TEST_F(DriverTest, CallsBack) {
-  use({.limits = {{.name = "rate", .meter = BucketSpec{1, 20ms}}}});
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  use(one_slot());
+  const auto held = driver->acquire(Ask(), kPatient);
   std::promise<Verdict> answered;
   const auto start = driver->acquire(Ask(), kPatient, {}, [&](const Result<Decision>& answer) {
     answered.set_value(answer->verdict);
   });
   ASSERT_EQ(start->decision.verdict, Verdict::kQueued);
+  ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
   EXPECT_EQ(answered.get_future().get(), Verdict::kAllowed);
 }
 
@@ -93,15 +94,22 @@ TEST_F(DriverTest, CallsBack) {
 TEST_F(DriverTest, IsOnTimeForAWaiterThatAReleaseBroughtNearer) {
   use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9}},
                   {.name = "rate", .meter = BucketSpec{1, 50ms}}}});
-  const auto held = driver->acquire(Ask(), kPatient);
-  const Instant refilled = held->earliest + 50ms;
-  auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
-  while (engine->waiters() == 0) std::this_thread::yield();
-  ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
-  const auto admitted_late = blocked.get();
-  ASSERT_TRUE(admitted_late->allowed());
-  // An idle driver looks by itself once a second; this one was told.
-  EXPECT_LT(admitted_late->earliest, refilled + 500ms);
+  // An idle driver looks by itself once a second, so one that is not told is late every other
+  // time. A busy machine may be, once.
+  int late = 0;
+  for (int round = 0; round < 8; ++round) {
+    const auto held = driver->acquire(Ask(), kPatient);
+    ASSERT_TRUE(held->allowed());
+    const Instant refilled = held->earliest + 50ms;
+    auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
+    while (engine->waiters() == 0) std::this_thread::yield();
+    ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
+    const auto admitted_late = blocked.get();
+    ASSERT_TRUE(admitted_late->allowed());
+    late += admitted_late->earliest < refilled + 500ms ? 0 : 1;
+    ASSERT_TRUE(engine->settle(admitted_late->hold, {}, clock.now()));
+  }
+  EXPECT_LE(late, 1);
 }
 
 TEST_F(DriverTest, ServesManyBlockedThreads) {

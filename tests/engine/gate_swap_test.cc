@@ -138,5 +138,15 @@ TEST_F(GateSwap, AMeterThatBecameAGateIsNoRowToConvertTo) {
   EXPECT_EQ(gate->used, 1);
 }
 
+TEST_F(GateSwap, AGateThatHasAnotherNameNowWakesWhoWaitsThereWhenAnOldHoldEnds) {
+  gate->room = 1;
+  begin(gate);
+  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  ASSERT_TRUE(engine->swap(rules_of({.limits = {{.name = "renamed", .meter = gate}}}), kStart));
+  wait("w");
+  engine->cancel(held->hold, kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -533,5 +533,32 @@ TEST(Cancel, LetsAnEarlierInstantHaveNothingThatWasGainedLater) {
   EXPECT_TRUE(engine->decide(Ask().costing(3), kStart + 4s)->allowed());
 }
 
+TEST(Settle, IsAnErrorForAUnitThatIsGivenTwice) {
+  auto engine = engine_of(all_meters());
+  const Decision held = hold_tokens(*engine, 3);
+  const Cost twice[] = {{"tokens", 1}, {"tokens", 2}};
+  const auto state = engine->settle(held.hold, twice, kStart);
+  ASSERT_FALSE(state);
+  EXPECT_THAT(state.error().message,
+              ::testing::HasSubstr("'tokens' is given twice; write their sum once"));
+  EXPECT_EQ(settle(*engine, held.hold, 3), HoldState::kSettled);
+}
+
+// A bucket forgets by refilling, a window and a log by instants: what a bucket was charged is not
+// among what they count, even if it was at the same instant.
+TEST(Cancel, GivesAMeterThatCountsByInstantsNothingBackOfOneThatDidNot) {
+  const MeterSpec others[] = {WindowSpec{7, 1h}, LogSpec{7, 1h}};
+  for (const MeterSpec& meter : others) {
+    auto engine = engine_of({.limits = {{.name = "limit", .meter = BucketSpec{7, 1h}}}});
+    const auto old = engine->acquire(Ask().costing(5), {.hold = 1h}, kStart);
+    const auto held = engine->acquire(Ask().costing(2), {.hold = 1h}, kStart);
+    engine->cancel(old->hold, kStart);
+    ASSERT_TRUE(engine->swap(rules_of({.limits = {{.name = "limit", .meter = meter}}}), kStart));
+    ASSERT_TRUE(engine->decide(Ask().costing(5), kStart)->allowed());
+    EXPECT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+    EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  }
+}
+
 }  // namespace
 }  // namespace weir::engine

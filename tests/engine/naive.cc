@@ -159,7 +159,8 @@ std::vector<Row> Model::rows(const std::vector<Item>& items, Instant now) {
 std::optional<Instant> Model::booking(const std::vector<Item>& items, Instant now, Instant latest) {
   Instant start = now;
   for (const Item& item : items) {
-    if (item.draw.limit->shadow) continue;
+    // Reading: what takes nothing of a limit may start whenever that pleases the others.
+    if (item.draw.limit->shadow || item.draw.cost == 0) continue;
     if (!std::holds_alternative<BucketSpec>(item.draw.limit->meter) ||
         item.check.verdict == Verdict::kNever) {
       return std::nullopt;
@@ -214,13 +215,15 @@ Answer Model::acquire(const Request& request, const AcquireOptions& options, Ins
     for (Item& item : asked) {
       // Reading: a shadow limit counts what it would have admitted, no more. Of what is booked
       // that is a start that its bucket would take.
-      if (item.draw.limit->shadow) {
+      if (item.draw.limit->shadow && item.draw.cost > 0) {
         const bool booked = start != now;
         const bool is_bucket = std::holds_alternative<BucketSpec>(item.draw.limit->meter);
         if (booked && (!is_bucket || !item.meter->check(start, item.draw.cost).allowed())) continue;
         if (!booked && !item.check.allowed()) continue;
       }
-      const Instant charged_at = item.meter->charge(start, item.draw.cost);
+      // For a meter of which nothing is taken no time passes, be the start a later one.
+      const Instant charged_at =
+          item.draw.cost == 0 ? start : item.meter->charge(start, item.draw.cost);
       charges.push_back({item.draw.key, birth(item.draw.limit->name), item.draw.limit->unit,
                          item.draw.cost, item.draw.weight, charged_at});
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <variant>
@@ -49,17 +50,16 @@ class Bucket : public Meter {
   bool is_initial(Instant now) const override { return level_at(now) == full(); }
   void reshape(const MeterSpec& to, Instant now) override {
     const Exact parts = full() - level_at(now);
-    const Exact used = exact_ceil_div(parts, period_);
     const Bucket before = *this;
     set(std::get<BucketSpec>(to));
     at_ = now;
-    if (Exact{before.amount_} * period_ == Exact{amount_} * before.period_) {
-      // The same rate, so what is used is kept to its last part.
-      level_ = full() - parts * period_ / before.period_;
-      return;
-    }
-    // No debt is remembered for longer than 2^62 ns.
-    level_ = full() - std::min(Exact{used * period_}, Exact{Exact{kTermMax} * amount_});
+    // Reading: rounded up to what the rate in lowest terms can tell apart; at the same rate that
+    // is nothing.
+    const std::int64_t common = std::gcd(amount_, period_);
+    const Exact used = exact_ceil_div(Exact{parts * (period_ / common)}, before.period_) * common;
+    const bool is_same_rate = Exact{before.amount_} * period_ == Exact{amount_} * before.period_;
+    // No debt is remembered for longer than 2^62 ns, unless it was there.
+    level_ = full() - (is_same_rate ? used : std::min(used, Exact{Exact{kTermMax} * amount_}));
   }
   std::unique_ptr<Meter> copy() const override { return std::make_unique<Bucket>(*this); }
 

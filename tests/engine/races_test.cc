@@ -201,5 +201,21 @@ TEST(Race, OfNewKeysInAFullTableAdmitsEachKeyNoMoreThanThereIs) {
   EXPECT_EQ(engine->keys(), known);
 }
 
+TEST(Race, OfNewRulesAndAnInspectionShowsWhatWasUsed) {
+  auto engine = engine_of(window_of(100));
+  ASSERT_TRUE(engine->decide(client("acme").costing(100), kStart)->allowed());
+  const auto rules = rules_of(window_of(100));
+  std::atomic<bool> is_over{false};
+  std::thread swapper([&] {
+    while (!is_over) ASSERT_TRUE(engine->swap(rules, kStart));
+  });
+  int wrong = 0;
+  for (int i = 0; i < 20'000; ++i)
+    wrong += remaining(*engine, "window", {"acme"}, kStart) == 0 ? 0 : 1;
+  is_over = true;
+  swapper.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -90,23 +90,48 @@ TEST_F(WaitRoomTest, AddsUpWhatThoseAheadWant) {
   const Waiter& first = arrive_at(kDoor, 3);
   const Waiter& second = arrive_at(kDoor, 4);
   const Waiter& newcomer = arrive();
-  EXPECT_EQ(room.ahead_at(kDoor, first.ticket), 0);
-  EXPECT_EQ(room.ahead_at(kDoor, second.ticket), 3);
-  EXPECT_EQ(room.ahead_at(kDoor, newcomer.ticket), 7);
-  EXPECT_EQ(room.ahead_at(kOtherDoor, newcomer.ticket), 0);
+  EXPECT_EQ(room.ahead_at(kDoor, first.ticket).units, 0);
+  EXPECT_EQ(room.ahead_at(kDoor, second.ticket).units, 3);
+  EXPECT_EQ(room.ahead_at(kDoor, newcomer.ticket).units, 7);
+  EXPECT_EQ(room.ahead_at(kOtherDoor, newcomer.ticket).units, 0);
+}
+
+// Whoever comes and goes between two questions, in whichever order these are.
+TEST_F(WaitRoomTest, AddsUpThoseAheadWhateverHappenedSinceItWasAskedLast) {
+  std::vector<Waiter*> there;
+  for (std::int64_t cost = 1; cost <= 40; ++cost) there.push_back(&arrive_at(kDoor, cost));
+  const auto expect_sums = [&](std::size_t place) {
+    WaitRoom::Ahead ahead;
+    for (std::size_t i = 0; i < place; ++i) {
+      if (!WaitRoom::has_place(*there[i], kDoor)) continue;
+      ahead.count += 1;
+      ahead.units += static_cast<std::int64_t>(i) + 1;
+    }
+    EXPECT_EQ(room.ahead_at(kDoor, there[place]->ticket).count, ahead.count) << place;
+    EXPECT_EQ(room.ahead_at(kDoor, there[place]->ticket).units, ahead.units) << place;
+  };
+  for (std::size_t step = 0; step < 400; ++step) {
+    const std::size_t moved = step * 7 % 40;
+    if (WaitRoom::has_place(*there[moved], kDoor)) {
+      room.leave_place(*there[moved], kDoor);
+    } else {
+      room.take_place(*there[moved], {kDoor, kDoor, static_cast<std::int64_t>(moved) + 1, nullptr});
+    }
+    if (room.waiting_at(kDoor) > 0) expect_sums(step * 11 % 40);
+  }
 }
 
 TEST_F(WaitRoomTest, AddsUpToNoMoreThanExactArithmeticCovers) {
   arrive_at(kDoor, kTermMax);
   arrive_at(kDoor, kTermMax);
-  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), kTermMax);
+  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket).units, kTermMax);
 }
 
 TEST_F(WaitRoomTest, KnowsWhoIsLeftAtADoor) {
   Waiter& first = arrive_at(kDoor, 3);
   Waiter& second = arrive_at(kDoor, 4);
   room.leave_place(first, kDoor);
-  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket), 4);
+  EXPECT_EQ(room.ahead_at(kDoor, arrive().ticket).units, 4);
   room.leave_place(second, kDoor);
   EXPECT_EQ(room.waiting_at(kDoor), 0u);
 }

@@ -396,5 +396,66 @@ TEST_F(Waiting, IsNothingThatACostOfNothingStandsBehind) {
   EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
 }
 
+RuleSetSpec requests_and_tokens() {
+  return {.limits = {{.name = "requests", .per = {"client"}, .meter = BucketSpec{1, 1s}},
+                     {.name = "tokens", .unit = "tokens", .meter = BucketSpec{1, 1s, 100}}},
+          .units = {{"tokens"}}};
+}
+
+TEST_F(Waiting, IsNotTooLongForThoseAheadWhereItTakesNothing) {
+  use(requests_and_tokens());
+  take(client("big").costing("tokens", 100));
+  take(client("small").costing("tokens", 0));
+  wait(client("other").costing("tokens", 100), "big");  // 100 s
+  const WaitStart small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
+  EXPECT_EQ(small.decision.verdict, Verdict::kQueued);
+  run_until(kStart + 1s);
+  EXPECT_EQ(inbox.texts(), Texts{"small allowed"});
+}
+
+TEST_F(Waiting, IsNotTooLongForADebtWhereItTakesNothing) {
+  use(requests_and_tokens());
+  const auto held = engine->acquire(client("big").costing("tokens", 100), {.hold = 1h}, kStart);
+  const Cost actual[] = {{"tokens", 200}};
+  ASSERT_EQ(*engine->settle(held->hold, actual, kStart), HoldState::kSettled);
+  take(client("small").costing("tokens", 0));
+  const WaitStart small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
+  EXPECT_EQ(small.decision.verdict, Verdict::kQueued);
+}
+
+// New rules take its place away: it is older than who fills the queue that it needs then.
+TEST_F(Waiting, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
+  const LimitSpec first{.name = "first",
+                        .when = {{"client", {"old"}}},
+                        .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}};
+  const LimitSpec second{.name = "second",
+                         .when = {{"client", {"old", "young"}}},
+                         .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}};
+  use({.limits = {first, second}, .attributes = {"client"}});
+  const HoldId both = take(client("old"));
+  wait(client("old"), "old");
+  wait(client("young"), "young");
+  ASSERT_EQ(engine->waiters(), 2u);
+  ASSERT_TRUE(engine->swap(rules_of({.limits = {second}, .attributes = {"client"}}), kStart));
+  EXPECT_EQ(inbox.texts(), Texts{});
+  release(both);
+  EXPECT_EQ(inbox.texts(), Texts{"old allowed"});
+}
+
+TEST_F(Waiting, MayEndAnotherEngineInItsCallback) {
+  use(slots(1));
+  const HoldId held = take(Ask());
+  auto other = engine_of(slots(1));
+  const HoldId held_there = other->decide(Ask(), kStart)->hold;
+  ASSERT_TRUE(other->wait(Ask(), {.deadline = kFarOff}, kStart, inbox.as("there")));
+  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, [&](const Result<Decision>&) {
+    other->cancel(held_there, kStart);
+    EXPECT_EQ(inbox.texts(), Texts{"there allowed"});
+    other.reset();
+  }));
+  release(held);
+  EXPECT_EQ(other, nullptr);
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -435,9 +435,12 @@ class ExactBucket {
       shape_ = to;
       return;
     }
-    const Exact units = nearest(units_used(now));
+    // Rounded up to the new shape's parts; of units no more than 64 bits hold.
+    const Exact parts = parts_used(now);
+    const Exact units = nearest(Exact{parts / shape_.den});
+    const Exact rest = exact_ceil_div(Exact{parts % shape_.den} * to.den, shape_.den);
     shape_ = to;
-    full_at_ = parts_at(now) + units * to.den;
+    full_at_ = parts_at(now) + units * to.den + rest;
   }
 
   // A full bucket may be written in many ways; any other in one. Takes over the

@@ -430,6 +430,12 @@ TEST(Bucket, LosesWhatIsGivenBackBeyondTheBurst) {
                    .allowed());
 }
 
+TEST(Bucket, IsFullWhenMoreThanWasTakenIsGivenBackAtTheFirstInstantOfAll) {
+  const BucketShape three_per_ns = make_bucket(3, 1ns, 9).value();
+  const BucketState state = taken(three_per_ns, kEpoch, 1);
+  EXPECT_EQ(give_back(three_per_ns, state, kEpoch, 2), (BucketState{kEpoch, 0}));
+}
+
 TEST(Bucket, GivesBackTheLargestAmount) {
   const BucketState empty = taken(kOnePerSecond, kStart, 5);
 
@@ -459,6 +465,20 @@ TEST(Bucket, RoundsUnitsInUseUpWhenItsShapeChanges) {
   EXPECT_EQ(level(wider, reshape(kOnePerSecond, wider, state, later), later), 96);
   EXPECT_FALSE(
       take(wider, reshape(kOnePerSecond, wider, state, later), later + 100ms - 1ns, 97).allowed());
+}
+
+TEST(Bucket, RefillsHoweverOftenItsRateChanges) {
+  BucketShape shape = make_bucket(1000, 1000s, 1).value();
+  BucketShape other = make_bucket(1001, 1000s, 1).value();
+  BucketState state;
+  int admitted = 0;
+  for (Instant now = kStart; now < kStart + 100s; now = now + 100ms) {
+    const BucketStep step = take(shape, state, now, 1);
+    state = reshape(shape, other, step.state, now);
+    std::swap(shape, other);
+    admitted += step.allowed() ? 1 : 0;
+  }
+  EXPECT_EQ(admitted, 100);
 }
 
 TEST(Bucket, KeepsFractionsInUseWhenOnlyItsBurstChanges) {

@@ -2,7 +2,7 @@
 //
 // A slot names the row (limit and shape) it was last written under. When a limit
 // has changed since, its meters are converted as they are touched: what was used
-// is kept, rounded up once unless only a bucket's burst changed. Nothing is carried
+// is kept, rounded up unless only a bucket's burst changed. Nothing is carried
 // over from another era of the limit (it was gone meanwhile, or changed between slots
 // and spending).
 

@@ -183,6 +183,7 @@ void Attempt::settle_earliest() noexcept {
 
 // The first start from `from` on that item `i` alone would take; kForever: none.
 Instant Attempt::bookable_from(std::size_t i, Instant from) const noexcept {
+  if (takes_nothing(i)) return from;
   const Item& item = items_[i];
   if (const GateSeat* gate = seat(i)) {
     return gate->gate->can_book() ? gate->gate->fits_from(request_, from, item.cost) : kForever;
@@ -236,8 +237,8 @@ HoldCharges Attempt::charges(HoldCharges charges) const {
     if ((!items_[i].check.allowed() && !booked_) || left_out_[i]) continue;
     charges.push_back({item.limit->name, item.limit->unit, item.print, item.limit->owned_seat,
                        items_[i].cost, item.weight, items_[i].charged_at,
-                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era, item.limit->is_slots,
-                       items_[i].receipt});
+                       seat(i) != nullptr ? 0 : rows_.at(item.limit->row).era,
+                       kind_of(item.limit->shape), items_[i].receipt});
   }
   return charges;
 }
@@ -262,12 +263,9 @@ std::size_t Attempt::queue_max(std::size_t i) const noexcept {
 }
 
 void Attempt::report(Decision& decision) const noexcept {
-  const int binding = charged_ ? -1 : ruling_.binding;
-  decision.verdict = charged_ ? Verdict::kAllowed : ruling_.verdict;
-  decision.binding_index = static_cast<std::int8_t>(binding);
-  decision.earliest = charged_ ? start_ : ruling_.earliest;
+  // What was booked did not pass at once.
+  (charged_ ? Ruling(start_) : ruling_).write_to(decision);
   decision.outcome_count = plan_.count;
-  decision.shortfall = charged_ ? 0 : ruling_.shortfall;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const Item& item = items_[i];
     const ActiveLimit& limit = *planned(i).limit;

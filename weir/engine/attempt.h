@@ -86,6 +86,13 @@ struct Ruling {
   }
   bool allowed() const noexcept { return verdict == Verdict::kAllowed; }
 
+  void write_to(Decision& decision) const noexcept {
+    decision.verdict = verdict;
+    decision.binding_index = static_cast<std::int8_t>(binding);
+    decision.earliest = earliest;
+    decision.shortfall = shortfall;
+  }
+
   Verdict verdict = Verdict::kAllowed;
   int binding = -1;
   Instant earliest;
@@ -187,9 +194,9 @@ class Attempt {
   // Requests that may wait at item `i`.
   std::size_t queue_max(std::size_t i) const noexcept;
 
-  // One more request waits at item `i`. False: its queue is full, which is no matter to one that
-  // waits already, or there is no room for the key.
-  bool enqueue(std::size_t i, bool waits_already);
+  // One more request waits at item `i`, be its queue full or not. False: there is no room for the
+  // key.
+  bool enqueue(std::size_t i);
 
   void report(Decision& decision) const noexcept;
 
@@ -239,7 +246,7 @@ class Attempt {
   bool stale_ = false;
   bool charged_ = false;
   bool booked_ = false;
-  Items left_out_;  // in shadow, and there is no room for them
+  Items left_out_;  // in shadow, and not charged
   union {
     std::array<Item, kLimitsPerRequestMax> items_;  // written up to plan_.count
   };

@@ -136,21 +136,17 @@ Status Attempt::start_fresh_tickers() {
   return need_slots(needed);
 }
 
-bool Attempt::enqueue(std::size_t i, bool waits_already) {
+bool Attempt::enqueue(std::size_t i) {
   if (GateSeat* gate = seat(i)) {
     gate->waiters += 1;
     return true;
   }
   Item& item = items_[i];
   if (slot_for(i) == nullptr) return false;
-  if (const auto* slots = std::get_if<meter::SlotsShape>(item.shape)) {
-    meter::SlotsStep step =
-        meter::enqueue(*slots, std::bit_cast<meter::SlotsState>(item.slot->words()));
-    if (step.check.verdict == Verdict::kOverloaded) {
-      if (!waits_already) return false;
-      step.state.queued += 1;
-    }
-    item.words = std::bit_cast<Words>(step.state);
+  if (is_slots(*item.shape)) {
+    auto state = std::bit_cast<meter::SlotsState>(item.slot->words());
+    state.queued += 1;
+    item.words = std::bit_cast<Words>(state);
     item.slot->set_words(item.words);
     shard(i).mark_changed(*item.slot);
   }

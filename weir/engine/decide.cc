@@ -211,10 +211,7 @@ bool Engine::Impl::decide_several(const Plan& plan, Instant now, Decision& decis
     ruling.add(i, taken.check);
     report_row(item, taken.check, taken.left, decision.outcome_rows[i]);
   }
-  decision.verdict = ruling.verdict;
-  decision.binding_index = static_cast<std::int8_t>(ruling.binding);
-  decision.earliest = ruling.earliest;
-  decision.shortfall = ruling.shortfall;
+  ruling.write_to(decision);
   decision.outcome_count = plan.count;
   if (!ruling.allowed()) {
     // Some would have admitted it: what they would have given is still there.

@@ -139,6 +139,8 @@ Status Engine::Impl::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     if (rule.gate != nullptr) {
       limit.owned_seat = seat_of(rule.gate);
       limit.seat = limit.owned_seat.get();
+      const std::scoped_lock seat_lock(limit.seat->seat_lock);
+      limit.seat->print = print_for(limit.seed, Print());  // it has no key
     } else {
       limit.is_slots = is_slots(rule.shape);
       limit.is_log = is_log(rule.shape);
@@ -187,17 +189,15 @@ void Engine::Impl::compact_rows(const Active& rules, Instant now) {
     table.sweep(shard, now, shard.capacity.load(std::memory_order_relaxed));
     Table::for_each(shard, [&](Slot& slot) {
       const Row& row = rows.at(slot.row());
-      const bool converts = row.alive && (slot.meta() & meta::kOverride) == 0;
-      for (const ActiveLimit& limit : rules.limits) {
-        if (!converts || limit.name != row.limit || limit.row == slot.row()) continue;
-        if (limit.seat != nullptr) break;
-        if (row.era != rows.at(limit.row).era) continue;
+      const ActiveLimit* const limit = rules.find(row.limit);
+      const bool is_overridden = (slot.meta() & meta::kOverride) != 0;
+      if (row.alive && !is_overridden && limit != nullptr && limit->seat == nullptr &&
+          limit->row != slot.row() && row.era == rows.at(limit->row).era) {
         const Instant at = shard.at_least(now);
-        slot.set_words(reshape(row.shape, limit.shape, slot.words(), table.logs, at));
+        slot.set_words(reshape(row.shape, limit->shape, slot.words(), table.logs, at));
         shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-        slot.set_meta((slot.meta() & meta::kWaiters) | limit.row);
+        slot.set_meta((slot.meta() & meta::kWaiters) | limit->row);
         shard.mark_changed(slot);
-        break;
       }
       in_use[slot.row()] = true;
     });
@@ -211,15 +211,15 @@ Instant Engine::Impl::next_instant() const noexcept {
 
 void Engine::Impl::announce() {
   if (!has_wakeup.load(std::memory_order_acquire)) return;
+  if (next_instant().ns >= announced_ns.load()) return;
+  const std::scoped_lock lock(wakeup_lock);
+  announce_next();
+}
+
+// Looks again, under the lock: of two who call, the later one leaves what is true then.
+void Engine::Impl::announce_next() {
   const Instant next = next_instant();
-  std::int64_t announced = announced_ns.load();
-  while (next.ns < announced) {
-    if (announced_ns.compare_exchange_weak(announced, next.ns)) {
-      const std::scoped_lock lock(wakeup_lock);
-      if (wakeup) wakeup(next);
-      return;
-    }
-  }
+  if (next.ns < announced_ns.exchange(next.ns) && wakeup) wakeup(next);
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> rules,
@@ -278,9 +278,9 @@ void Engine::advance(Instant now) noexcept {
     const std::scoped_lock lock(shard);
     impl_->table.sweep(shard, now, kSweepSlots);
   }
-  // Before the caller asks for the next instant, in the order that everybody sees: whoever brings
-  // it forward meanwhile either is seen by the caller or sees what was announced.
-  impl_->announced_ns.store(impl_->next_instant().ns);
+  // What was announced has come, or has gone: whoever brings the next instant forward sees that.
+  const std::scoped_lock lock(impl_->wakeup_lock);
+  impl_->announce_next();
 }
 
 void Engine::set_wakeup(std::function<void(Instant)> hook) noexcept {

@@ -1,13 +1,14 @@
 // The inside of the engine: what its source files share.
 //
-// Order of locks: room.lock or ending_lock, rules_lock, shards by number, gates by order; then,
-// with nothing but a sketch's or a tally's under them, those of holds, locals, the stages of the
-// table and the blocks of logs. The wake-up hook is called under wakeup_lock.
+// Order of locks: room.lock, shared_room.lock or ending_lock, rules_lock, shards by number, gates
+// by order; then, with nothing but a sketch's or a tally's under them, those of holds, locals, the
+// stages of the table and the blocks of logs. The wake-up hook is called under wakeup_lock.
 
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,8 +35,11 @@
 
 namespace weir::engine {
 
+// Waiters that have left the room, and what they are told.
+using Answers = std::vector<std::pair<std::unique_ptr<Waiter>, Result<Decision>>>;
+
 // What one thread keeps of one engine: the rules it last saw, the kinds of requests
-// it met under them, and its sketch.
+// it met under them, its sketch, and the answers it has to deliver.
 struct Local {
   Local(std::size_t heavy_places, std::uint32_t sample_every, std::uint64_t seed)
       : random(static_cast<std::minstd_rand::result_type>(seed)),
@@ -58,6 +62,8 @@ struct Local {
   std::mutex lock;  // of the sketch
   HeavyKeys heavy;
   std::atomic<bool> is_gone{false};  // the engine
+  std::deque<std::pair<Answers, Instant>> deliveries;
+  bool is_delivering = false;
 };
 
 // The engine this thread used last; engine ids are never used twice.
@@ -198,6 +204,8 @@ struct Engine::Impl {
            WaitCallback callback);
   void ask(const std::shared_ptr<Asking>& asking, Instant now);
   void ask_store(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
+  // Of the slots of a plan, with what keys have of their own.
+  Duration shortest_hold(const Plan& plan);
   static void set_want(Asking& asking, std::int64_t want);
   static bool lower_want(Asking& asking, const SharedAnswer& said);
   bool charge_local(Asking& asking, const Request& request, Instant now);
@@ -230,7 +238,7 @@ struct Engine::Impl {
   // --- holds (hold_calls.cc)
   // What is wrong with the actual costs of a hold, if something is.
   std::optional<Error> check_settlement(HoldId hold, std::span<const Cost> actual, Instant now);
-  Result<HoldState> end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  HoldState end_hold(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   void expire_holds(Instant now);
   // Gives one charge back to a keyed limit (an overage: back < 0). True: somebody
   // waits there.
@@ -240,7 +248,6 @@ struct Engine::Impl {
                                std::span<const Cost> actual, Instant now);
 
   // --- waiting (wait_calls.cc)
-  using Answers = std::vector<std::pair<std::unique_ptr<Waiter>, Result<Decision>>>;
   Result<WaitStart> wait(const Request& request, const WaitOptions& options, Instant now,
                          WaitCallback callback);
   // Tries a waiter once. False: `answer` is final. True: it waits on, at a gate.
@@ -273,7 +280,9 @@ struct Engine::Impl {
   Status restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount, Instant now);
 
   Instant next_instant() const noexcept;
+  // Tells the hook if the next instant is earlier than it knows.
   void announce();
+  void announce_next();  // requires wakeup_lock
 
   const EngineOptions options;
   const Secret secret;

@@ -32,6 +32,12 @@ std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hol
                                   std::span<const Cost> actual, Instant now) {
   const bool is_active = holds.state(hold, now) == HoldState::kActive;
   for (const Cost& cost : actual) {
+    const auto is_same = [&](const Cost& other) { return other.unit == cost.unit; };
+    if (std::count_if(actual.begin(), actual.end(), is_same) > 1) {
+      return bad_argument(
+          fmt::format("settle: the actual cost in '{}' is given twice; write their sum once",
+                      cost.unit.substr(0, kNameBytesMax)));
+    }
     const std::optional<Holds::Weighed> charged = holds.charged_in(hold, cost.unit);
     const auto where = [&] {
       return charged ? fmt::format("limit '{}'", charged->limit) : "settle";
@@ -84,6 +90,10 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
     const MeterShape& shape = adopt(rows, *limit, table, shard, *slot, at);
     Words words = slot->words();
     if (back > 0) {
+      // Windows and logs know charges by their instants, which other meters do not keep.
+      const MeterKind kind = kind_of(shape);
+      const bool keeps_instants = kind == MeterKind::kWindow || kind == MeterKind::kLog;
+      if (keeps_instants && kind != charge.kind) return false;
       engine::give_back(shape, words, table.logs, at, charge.charged_at, back);
     } else if (reserve(shape, words, table.logs, at)) {
       // A log forgets what no longer counts, which no earlier instant may miss.
@@ -112,13 +122,13 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
     const std::scoped_lock lock(*charge.seat);
     charge.seat->gate->end(
         now, {ending_of(as), charge.charged_at, charge.amount, back, actual, charge.receipt});
-    if (charge.seat->waiters > 0) waited_for.push_back(charge.print);
+    if (charge.seat->waiters > 0) waited_for.push_back(charge.seat->print);
   }
   return waited_for;
 }
 
-Result<HoldState> Engine::Impl::end_hold(HoldId hold, HoldState as, std::span<const Cost> actual,
-                                         Instant now) {
+HoldState Engine::Impl::end_hold(HoldId hold, HoldState as, std::span<const Cost> actual,
+                                 Instant now) {
   std::vector<Print> waited_for;
   HoldState ended;
   {
@@ -157,7 +167,7 @@ Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Inst
 
 HoldState Engine::cancel(HoldId hold, Instant now) noexcept {
   if (!is_acceptable(now)) return impl_->holds.state(hold, Instant{0});
-  return *impl_->end_hold(hold, HoldState::kCancelled, {}, now);
+  return impl_->end_hold(hold, HoldState::kCancelled, {}, now);
 }
 
 Result<HoldState> Engine::renew(HoldId hold, Duration ttl, Instant now) noexcept {

@@ -42,9 +42,9 @@ struct HoldCharge {
   std::int64_t amount = 0;         // weight applied
   std::int64_t weight = 1;
   Instant charged_at{};
-  std::uint64_t era = 0;  // of the limit's meters
-  bool is_slots = false;
-  std::uint64_t receipt = 0;  // of a gate, in this process
+  std::uint64_t era = 0;                // of the limit's meters
+  MeterKind kind = MeterKind::kBucket;  // unless it is a gate's
+  std::uint64_t receipt = 0;            // of a gate, in this process
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;

@@ -142,31 +142,32 @@ Result<Inspection> Engine::inspect(std::string_view limit, std::span<const std::
                                    Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
   impl_->expire_holds(now);
-  const std::shared_ptr<const Active> rules = impl_->current_shared();
-  Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*rules, limit, key);
-  if (!keyed) return std::move(keyed).error();
+  for (;;) {
+    const std::shared_ptr<const Active> rules = impl_->current_shared();
+    Result<Impl::KeyedLimit> keyed = Impl::find_own_key(*rules, limit, key);
+    if (!keyed) return std::move(keyed).error();
 
-  Inspection found;
-  {
-    const std::scoped_lock room_lock(impl_->room.lock);
-    found.waiters = impl_->room.waiting_at(keyed->print);
+    Inspection found;
+    {
+      const std::scoped_lock room_lock(impl_->room.lock);
+      found.waiters = impl_->room.waiting_at(keyed->print);
+    }
+    Shard& shard = impl_->table.shard_of(keyed->print);
+    const std::scoped_lock lock(shard);
+    if (impl_->generation.load(std::memory_order_acquire) != rules->generation) continue;
+    const Instant at = shard.at_least(now);
+    const MeterShape* shape = &keyed->limit->shape;
+    Words words = initial_words(*shape, at);
+    Slot* slot = impl_->table.find(shard, keyed->print);
+    if (slot != nullptr && !is_left_over(impl_->rows, *keyed->limit, *slot)) {
+      shape = &adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
+      words = slot->words();
+      found.overridden = (slot->meta() & meta::kOverride) != 0;
+    }
+    found.remaining = level(*shape, words, impl_->table.logs, at);
+    found.capacity = capacity(*shape);
+    return found;
   }
-  Shard& shard = impl_->table.shard_of(keyed->print);
-  const std::scoped_lock lock(shard);
-  const Instant at = shard.at_least(now);
-  const MeterShape* shape = &keyed->limit->shape;
-  Words words = initial_words(*shape, at);
-  // Rules that changed an instant ago have their own answer; this one is of before.
-  Slot* slot = impl_->table.find(shard, keyed->print);
-  if (slot != nullptr && impl_->generation.load(std::memory_order_acquire) == rules->generation &&
-      !is_left_over(impl_->rows, *keyed->limit, *slot)) {
-    shape = &adopt(impl_->rows, *keyed->limit, impl_->table, shard, *slot, at);
-    words = slot->words();
-    found.overridden = (slot->meta() & meta::kOverride) != 0;
-  }
-  found.remaining = level(*shape, words, impl_->table.logs, at);
-  found.capacity = capacity(*shape);
-  return found;
 }
 
 Status Engine::reset(std::string_view limit, std::span<const std::string_view> key,

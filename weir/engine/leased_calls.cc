@@ -38,10 +38,7 @@ bool Engine::Impl::decide_leased(const Plan& plan, Instant now, Decision& decisi
     ruling.add(i, outcome.check);
   }
   decision.outcome_count = plan.count;
-  decision.verdict = ruling.verdict;
-  decision.binding_index = static_cast<std::int8_t>(ruling.binding);
-  decision.earliest = ruling.earliest;
-  decision.shortfall = ruling.shortfall;
+  ruling.write_to(decision);
   count(local(), plan, decision);
   return true;
 }

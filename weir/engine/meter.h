@@ -53,7 +53,7 @@ struct Taken {
 };
 
 // Takes `cost` in one step, for a meter whose whole state is its words: any but logs and slots.
-// The first: of a bucket, by far the most common meter, in place.
+// Of a bucket, by far the most common:
 inline Taken take(const meter::BucketShape& bucket, Words& words, Instant now,
                   std::int64_t cost) noexcept {
   const auto [check, state] =
@@ -70,13 +70,14 @@ inline Taken take(const meter::BucketShape& bucket, Words& words, Instant now,
       check.allowed() ? meter::level(bucket, state, now) : cost - check.shortfall;
   return {{check.verdict, check.earliest, check.shortfall}, left};
 }
-// Of a ticker or a window.
+// Of a ticker or a window:
 template <typename State, typename Shape>
 inline Taken take_as(const Shape& shape, Words& words, Instant now, std::int64_t cost) noexcept {
   const auto [check, state] = meter::take(shape, std::bit_cast<State>(words), now, cost);
   words = std::bit_cast<Words>(state);
   return {check, check.allowed() ? meter::level(shape, state, now) : cost - check.shortfall};
 }
+// Of any of the three:
 [[gnu::always_inline]] inline Taken take_self_contained(const MeterShape& shape, Words& words,
                                                         Instant now, std::int64_t cost) noexcept {
   if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
@@ -87,7 +88,7 @@ inline Taken take_as(const Shape& shape, Words& words, Instant now, std::int64_t
   }
   return take_as<meter::WindowState>(*std::get_if<meter::WindowShape>(&shape), words, now, cost);
 }
-// The same in a place of its own, where a bucket is what is expected.
+// The same, not inlined: for callers that have a bucket almost always.
 Taken take_other(const MeterShape& shape, Words& words, Instant now, std::int64_t cost) noexcept;
 
 // The same for a log in two steps. The first forgets what no longer counts, the second takes what
@@ -150,6 +151,12 @@ Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, 
 
 // Gives up what the words own outside the table.
 void release(const MeterShape& shape, const Words& words, LogBlocks& blocks) noexcept;
+
+// In the order of MeterShape. Stores write these numbers down.
+enum class MeterKind : std::uint8_t { kBucket, kTicker, kWindow, kLog, kSlots };
+inline MeterKind kind_of(const MeterShape& shape) noexcept {
+  return static_cast<MeterKind>(shape.index());
+}
 
 inline bool is_log(const MeterShape& shape) noexcept {
   return std::holds_alternative<meter::LogShape>(shape);

@@ -42,6 +42,7 @@ struct GateSeat {
   std::shared_ptr<Gate> gate;
   std::uint64_t order = 0;  // gates are locked in this order, after all shards
   std::mutex seat_lock;
+  Print print;              // of the limit that it is
   std::size_t waiters = 0;  // requests that have a place here
 };
 

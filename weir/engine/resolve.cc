@@ -64,6 +64,7 @@ bool Engine::Impl::decide(const Plan& plan, const Request& request, const Acquir
     }
   }
   if (plan.has_shared) [[unlikely]] {
+    if (generation.load(std::memory_order_acquire) != plan.generation) return false;
     if (mode == Mode::kCharge && is_plain(asked) && decide_leased(plan, now, *answer)) return true;
     point_elsewhere(plan, answer);
     return true;
@@ -112,7 +113,7 @@ Status Engine::Impl::resolve(Attempt& attempt, const Plan& plan, const Request& 
     const Print place = attempt.place(i);
     if (plan.items[i].limit->shadow || !room.older_at(place, ticket)) continue;
     // When those ahead leave is known only where they wait for the meter itself.
-    const Instant fits = attempt.projected(i, room.ahead_at(place, ticket));
+    const Instant fits = attempt.projected(i, room.ahead_at(place, ticket).units);
     attempt.refuse(i, fits > attempt.now() ? fits : kForever);
     queued_behind = true;
   }

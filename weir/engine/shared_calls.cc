@@ -41,13 +41,25 @@ boost::container::small_vector<std::string_view, 2> key_of(const Active& active,
   return key;
 }
 
-Duration shortest_hold(const Plan& plan) {
+}  // namespace
+
+// As of now: another may override it before the slots are taken.
+Duration Engine::Impl::shortest_hold(const Plan& plan) {
   ShortestHold shortest;
-  for (const PlanItem& item : plan.limits()) shortest.add(item.limit->shape, item.limit->shadow);
+  for (const PlanItem& item : plan.limits()) {
+    const MeterShape* shape = &item.limit->shape;
+    if (!item.limit->is_slots) continue;
+    Shard& shard = table.shard_of(item.print);
+    const std::scoped_lock lock(shard);
+    if (const Slot* slot = table.find(shard, item.print); slot != nullptr &&
+                                                          (slot->meta() & meta::kOverride) != 0 &&
+                                                          is_slots(rows.at(slot->row()).shape)) {
+      shape = &rows.at(slot->row()).shape;
+    }
+    shortest.add(*shape, item.limit->shadow);
+  }
   return shortest.length();
 }
-
-}  // namespace
 
 Error no_store(std::string_view limit) {
   return {ErrorCode::kUnavailable,
@@ -158,7 +170,7 @@ void Engine::Impl::ask_store(const std::shared_ptr<Asking>& asking, const Reques
 
 // The part of a hold that is kept here, if it is.
 void Engine::Impl::end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
-  if (hold) static_cast<void>(end_hold(hold, as, actual, now).ok());
+  if (hold) end_hold(hold, as, actual, now);
 }
 
 // Puts what both sides said together, in the order of the rules.
@@ -204,10 +216,7 @@ void Engine::Impl::answer_shared(const std::shared_ptr<Asking>& asking, Result<S
     }
   }
   decision.outcome_count = asking->plan.count;
-  decision.verdict = ruling.verdict;
-  decision.binding_index = static_cast<std::int8_t>(ruling.binding);
-  decision.earliest = ruling.earliest;
-  decision.shortfall = ruling.shortfall;
+  ruling.write_to(decision);
   if (ruling.allowed() && !asking->is_peek) {
     shared_place = 0;
     for (std::size_t i = 0; i < asking->plan.count; ++i) {

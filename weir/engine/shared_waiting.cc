@@ -18,11 +18,6 @@ namespace {
 // When a full limit of slots frees is not known, so a request that waits for one looks again.
 constexpr Duration kLookAgain = std::chrono::milliseconds{20};
 
-std::size_t queue_max(const ActiveLimit& limit) {
-  const auto* slots = std::get_if<meter::SlotsShape>(&limit.shape);
-  return static_cast<std::size_t>(slots != nullptr ? slots->queue : limit.rule->queue_max);
-}
-
 }  // namespace
 
 void Engine::Impl::enter(const std::shared_ptr<Asking>& asking) {
@@ -35,7 +30,8 @@ void Engine::Impl::enter(const std::shared_ptr<Asking>& asking) {
 
 bool Engine::Impl::take_shared_place(Waiter& waiter, const PlanItem& item) {
   if (WaitRoom::has_place(waiter, item.print)) return true;
-  if (shared_room.waiting_at(item.print) >= queue_max(*item.limit)) return false;
+  const auto most = static_cast<std::size_t>(item.limit->rule->queue_max);
+  if (shared_room.waiting_at(item.print) >= most) return false;
   shared_room.take_place(waiter, {item.print, item.print, item.cost, nullptr});
   return true;
 }
@@ -56,7 +52,7 @@ bool Engine::Impl::waits_behind(const std::shared_ptr<Asking>& asking, Instant n
   Instant until = now;
   for (std::size_t i = 0; i < asking->plan.count; ++i) {
     const PlanItem& item = asking->plan.items[i];
-    if (!item.limit->is_shared || item.limit->shadow) continue;
+    if (!item.limit->is_shared || item.limit->shadow || item.cost == 0) continue;
     // It can never pass: it is to hear that now.
     if (item.cost > item.limit->capacity) return false;
     if (!shared_room.older_at(item.print, ticket)) continue;
@@ -173,8 +169,9 @@ void Engine::Impl::ring(Instant alarm, Instant now) {
 bool Engine::Impl::waits_somebody(const Plan& plan) {
   if (shared_waiters.load(std::memory_order_acquire) == 0) return false;
   const std::scoped_lock lock(shared_room.lock);
-  return std::any_of(plan.limits().begin(), plan.limits().end(),
-                     [&](const PlanItem& item) { return shared_room.waiting_at(item.print) > 0; });
+  return std::any_of(plan.limits().begin(), plan.limits().end(), [&](const PlanItem& item) {
+    return item.cost > 0 && shared_room.waiting_at(item.print) > 0;
+  });
 }
 
 std::size_t Engine::Impl::shared_waiting_at(Print print) {

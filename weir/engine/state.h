@@ -37,8 +37,6 @@
 namespace weir::engine {
 
 // A shape as numbers. Which stands where: docs/reference/state.md.
-enum class MeterKind : std::uint8_t { kBucket, kTicker, kWindow, kLog, kSlots };
-
 struct ShapeRecord {
   MeterKind kind = MeterKind::kBucket;
   std::array<std::int64_t, 4> terms{};

@@ -314,7 +314,9 @@ Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant n
       charges.push_back({limit->name, names[charge.unit], charge.print, nullptr, charge.amount,
                          charge.weight,
                          // The instants of windows and logs have moved, so it names none of theirs.
-                         is_moved ? Instant{0} : charge.charged_at, 0, charge.is_slots});
+                         is_moved ? Instant{0} : charge.charged_at, 0,
+                         // Of another kind before, a meter is converted at a later instant.
+                         kind_of(limit->shape)});
       if (!charge.is_slots) continue;
       Status kept = restore_in_flight(*limit, charge.print, charge.amount, now);
       if (!kept) return std::move(kept).error();

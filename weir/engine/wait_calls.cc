@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "weir/engine/engine_impl.h"
 
@@ -96,8 +95,8 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   // back at any moment, so they promise nothing.
   Instant soonest = attempt.earliest() == kForever ? attempt.now() : attempt.earliest();
   for (std::size_t i = 0; i < plan.count; ++i) {
-    if (plan.items[i].limit->shadow) continue;
-    const std::int64_t ahead = room.ahead_at(attempt.place(i), waiter.ticket);
+    if (plan.items[i].limit->shadow || attempt.takes_nothing(i)) continue;
+    const std::int64_t ahead = room.ahead_at(attempt.place(i), waiter.ticket).units;
     soonest = later_of(soonest, attempt.projected(i, ahead));
     if (attempt.alone_at(i) != kForever) soonest = later_of(soonest, attempt.alone_at(i));
   }
@@ -111,12 +110,11 @@ bool Engine::Impl::keeps_waiting(Waiter& waiter, Attempt& attempt, Result<Decisi
   const PlanItem& item = plan.items[binding];
   const Print place = attempt.place(binding);
   if (!WaitRoom::has_place(waiter, place)) {
-    // Queues are bounded for those who come. Who waits at another gate is not turned away from
-    // this one because younger ones have filled it.
-    const bool waits_already = !waiter.places.empty();
-    const bool is_full =
-        room.size() > options.waiters_max || room.waiting_at(place) >= attempt.queue_max(binding);
-    if ((is_full && !waits_already) || !attempt.enqueue(binding, waits_already)) {
+    // Queues are bounded for those who come. Who has a place elsewhere is not turned away, nor
+    // one that has lost it to new rules, unless older ones fill the queue.
+    const bool is_full = room.size() > options.waiters_max ||
+                         room.ahead_at(place, waiter.ticket).count >= attempt.queue_max(binding);
+    if ((is_full && waiter.places.empty()) || !attempt.enqueue(binding)) {
       attempt.tell_refused();
       answer->verdict = Verdict::kOverloaded;
       return false;
@@ -173,7 +171,7 @@ void Engine::Impl::leave_place(Waiter& waiter, const Waiter::Held& held) {
   if (room.waiting_at(held.place) == 0) slot->set_meta(slot->meta() & ~meta::kWaiters);
 }
 
-Engine::Impl::Answers Engine::Impl::serve(std::set<std::uint64_t> tickets, Instant now) {
+Answers Engine::Impl::serve(std::set<std::uint64_t> tickets, Instant now) {
   Answers answers;
   while (!tickets.empty()) {
     const std::uint64_t ticket = *tickets.begin();
@@ -216,10 +214,11 @@ void Engine::Impl::serve_due(Instant now) {
 }
 
 void Engine::Impl::serve_everybody(Instant now) {
-  if (room.size() == 0) return;
   Answers answers;
   {
+    // Also to find nobody: whoever enters the room after this sees the rules in force.
     const std::scoped_lock lock(room.lock);
+    if (room.size() == 0) return;
     const std::vector<std::uint64_t> all = room.tickets();
     // All leave the places they lose before anybody takes one: it may be there, and full.
     for (const std::uint64_t ticket : all) follow_rules(*room.find(ticket));
@@ -235,26 +234,18 @@ void Engine::try_waiters(Instant now) noexcept {
 
 // A callback that ends its hold brings about the next answer, whose callback ends its hold, and so
 // on: on the stack, a long queue would be as deep. So those that come about while this thread
-// delivers one are delivered after it.
+// delivers one of this engine are delivered after it.
 void Engine::Impl::deliver(Answers answers, Instant now) {
-  struct Delivery {
-    Impl* engine;
-    Answers answers;
-    Instant now;
-  };
-  static thread_local std::deque<Delivery> deliveries;
-  static thread_local bool is_delivering = false;
   if (answers.empty()) return;
-  deliveries.push_back({this, std::move(answers), now});
-  if (std::exchange(is_delivering, true)) return;
-  while (!deliveries.empty()) {
-    const Delivery next = std::move(deliveries.front());
-    deliveries.pop_front();
-    for (const auto& [waiter, answer] : next.answers) {
-      next.engine->deliver(*waiter, answer, next.now);
-    }
+  Local& mine = local();
+  mine.deliveries.emplace_back(std::move(answers), now);
+  if (std::exchange(mine.is_delivering, true)) return;
+  while (!mine.deliveries.empty()) {
+    const auto [due, since] = std::move(mine.deliveries.front());
+    mine.deliveries.pop_front();
+    for (const auto& [waiter, answer] : due) deliver(*waiter, answer, since);
   }
-  is_delivering = false;
+  mine.is_delivering = false;
 }
 
 void Engine::Impl::deliver(Waiter& waiter, const Result<Decision>& answer, Instant now) {
@@ -270,7 +261,7 @@ void Engine::Impl::deliver(Waiter& waiter, const Result<Decision>& answer, Insta
 
 bool Engine::cancel_wait(std::uint64_t ticket, Instant now) noexcept {
   if (!is_acceptable(now)) return false;
-  Impl::Answers answers;
+  Answers answers;
   bool found = false;
   {
     const std::scoped_lock lock(impl_->room.lock);

@@ -1,6 +1,7 @@
 #include "weir/engine/wait_room.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::engine {
 
@@ -37,6 +38,29 @@ std::vector<std::uint64_t> WaitRoom::tickets() const {
   return all;
 }
 
+void WaitRoom::Place::add(std::uint64_t ticket, std::int64_t cost) {
+  costs.emplace(ticket, cost);
+  total.add(cost);
+  if (ticket < counted_to) counted.add(cost);
+}
+
+void WaitRoom::Place::remove(std::uint64_t ticket) {
+  const auto found = costs.find(ticket);
+  total.remove(found->second);
+  if (ticket < counted_to) counted.remove(found->second);
+  costs.erase(found);
+}
+
+WaitRoom::Sum WaitRoom::Place::below(std::uint64_t ticket) {
+  // A newcomer's is above them all.
+  if (costs.rbegin()->first < ticket) return total;
+  auto at = costs.lower_bound(counted_to);
+  for (; at != costs.end() && at->first < ticket; ++at) counted.add(at->second);
+  while (at != costs.begin() && std::prev(at)->first >= ticket) counted.remove((--at)->second);
+  counted_to = ticket;
+  return counted;
+}
+
 bool WaitRoom::has_place(const Waiter& waiter, Print place) {
   return std::any_of(waiter.places.begin(), waiter.places.end(),
                      [&](const Waiter::Held& held) { return held.place == place; });
@@ -47,8 +71,7 @@ void WaitRoom::take_place(Waiter& waiter, Waiter::Held held) {
   if (place.costs.empty() && held.place != held.print) {
     queues_[held.print].push_back(held.place);
   }
-  place.costs.emplace(waiter.ticket, held.cost);
-  place.total += held.cost;
+  place.add(waiter.ticket, held.cost);
   waiter.places.push_back(std::move(held));
 }
 
@@ -57,8 +80,7 @@ void WaitRoom::leave_place(Waiter& waiter, Print place) {
                                  [&](const Waiter::Held& h) { return h.place == place; });
   const auto found = places_.find(place);
   if (held == waiter.places.end() || found == places_.end()) return;
-  found->second.costs.erase(waiter.ticket);
-  found->second.total -= held->cost;
+  found->second.remove(waiter.ticket);
   if (found->second.costs.empty()) {
     if (held->place != held->print) forget_queue(held->print, place);
     places_.erase(found);
@@ -82,20 +104,11 @@ bool WaitRoom::older_at(Print place, std::uint64_t ticket) const {
   return oldest != 0 && oldest < ticket;
 }
 
-std::int64_t WaitRoom::ahead_at(Print place, std::uint64_t ticket) const {
+WaitRoom::Ahead WaitRoom::ahead_at(Print place, std::uint64_t ticket) {
   const auto found = places_.find(place);
-  if (found == places_.end()) return 0;
-  const Place& queue = found->second;
-  Wide ahead = 0;
-  if (queue.costs.rbegin()->first < ticket) {
-    ahead = queue.total;
-  } else {
-    for (const auto& [other, cost] : queue.costs) {
-      if (other >= ticket) break;
-      ahead += cost;
-    }
-  }
-  return saturate(std::min(ahead, Wide{kTermMax}));
+  if (found == places_.end()) return {};
+  const Sum sum = found->second.below(ticket);
+  return {sum.count, saturate(std::min(sum.units, Wide{kTermMax}))};
 }
 
 std::uint64_t WaitRoom::oldest_at(Print place) const {

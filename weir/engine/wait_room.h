@@ -67,8 +67,13 @@ class WaitRoom {
   std::size_t waiting_at(Print place) const;
   // Whether somebody with a lower ticket has a place there.
   bool older_at(Print place, std::uint64_t ticket) const;
-  // What those with a lower ticket want there.
-  std::int64_t ahead_at(Print place, std::uint64_t ticket) const;
+  // Those with a lower ticket who have a place there, and what they want in all. Asked of one after
+  // the other in the order of their tickets, all of a queue together take as long as it is.
+  struct Ahead {
+    std::size_t count = 0;
+    std::int64_t units = 0;
+  };
+  Ahead ahead_at(Print place, std::uint64_t ticket);
   // The oldest there; 0: nobody.
   std::uint64_t oldest_at(Print place) const;
   // Adds the oldest of each queue of a limit and key, of which only gates have several.
@@ -91,9 +96,23 @@ class WaitRoom {
 
   std::uint64_t next_ticket_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Waiter>> waiters_;
+  struct Sum {
+    std::size_t count = 0;
+    Wide units = 0;
+
+    void add(std::int64_t cost) { count += 1, units += cost; }
+    void remove(std::int64_t cost) { count -= 1, units -= cost; }
+  };
   struct Place {
     std::map<std::uint64_t, std::int64_t> costs;  // by ticket
-    Wide total = 0;
+    Sum total;
+    // Where ahead_at() was last: those whose tickets are below this one.
+    std::uint64_t counted_to = 0;
+    Sum counted;
+
+    void add(std::uint64_t ticket, std::int64_t cost);
+    void remove(std::uint64_t ticket);
+    Sum below(std::uint64_t ticket);
   };
   boost::unordered_flat_map<Print, Place, PrintHash> places_;
   // The queues of gates that have several: by limit and key.

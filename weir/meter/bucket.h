@@ -202,7 +202,7 @@ constexpr BucketStep debit(const BucketShape& shape, BucketState state, Instant 
 constexpr BucketState give_back(const BucketShape& shape, BucketState state, Instant now,
                                 std::int64_t amount) noexcept {
   const Wide total = Wide{amount} * shape.den;
-  if (total >= (Wide{state.full_at.ns} - now.ns + 1) * shape.num) {
+  if (total >= used_parts(shape, state, now)) {
     // Full, since `now` at the latest: at an earlier instant it still is as empty as it was.
     return state.full_at < now ? state : BucketState{now, 0};
   }
@@ -217,16 +217,19 @@ constexpr BucketState give_back(const BucketShape& shape, BucketState state, Ins
 }
 
 // The same use under another shape. At the same rate it is kept exactly, since it is
-// refilled at the same instant whatever the burst; otherwise units in use are kept,
-// rounded up. A use larger than the new burst becomes debt.
+// refilled at the same instant whatever the burst; otherwise it is rounded up to what
+// the state can hold, the refill of 1/num of a nanosecond: a rate may change as often
+// as it likes. A use larger than the new burst becomes debt.
 constexpr BucketState reshape(const BucketShape& from, const BucketShape& to, BucketState state,
                               Instant now) noexcept {
   if (from.num == to.num && from.den == to.den) return state;
-  const std::int64_t units = used(from, state, now);
-  if (units == 0) return {now, 0};
-  const Wide span = Wide{units} * to.den;
+  const Wide parts = used_parts(from, state, now);
+  // Whole units and the rest of one apart, so that each product is below 2^126.
+  const Wide units = saturate(parts / from.den);
+  const Wide span = units * to.den + ceil_div(parts % from.den * to.den, from.den);
   if (span / to.num >= kTermMax) return {Instant{saturate(Wide{now.ns} + kTermMax)}, 0};
-  return later_by(to, {now, 0}, refill_time(to, units));
+  const Division division = divide(span, to.num);
+  return later_by(to, {now, 0}, {division.quotient, division.remainder});
 }
 
 // A full bucket is indistinguishable from none.

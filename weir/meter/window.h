@@ -34,7 +34,7 @@ struct WindowShape {
 };
 
 struct WindowState {
-  Instant since{};  // in the window that is counted: all that was taken from here on is
+  Instant since{};  // lies in the window that is counted; charges from here on are in `count`
   std::int64_t count = 0;
 
   friend constexpr bool operator==(const WindowState&, const WindowState&) = default;

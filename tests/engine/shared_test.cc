@@ -1,0 +1,127 @@
+// Limits that are kept elsewhere, with a store that says yes. Real ones: tests/store/redis.
+
+#include "weir/engine/shared.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tests/engine/support.h"
+#include "weir/engine/engine.h"
+
+namespace weir::engine {
+namespace {
+
+// Admits everything, or denies everything until an instant.
+struct Yes final : SharedStore {
+  void decide(const SharedAsk& ask, SharedCallback callback) override {
+    SharedAnswer answer{ask.now, {}, true};
+    for (const SharedItem& item : ask.items) {
+      const bool denies = until > ask.now && item.cost > 0;
+      const meter::Check check = denies ? meter::Check{Verdict::kDenied, until, item.cost}
+                                        : meter::Check{Verdict::kAllowed, ask.now, 0};
+      answer.outcomes.push_back({check, 10, 10 - item.cost});
+    }
+    callback(answer);
+  }
+  bool decide_leased(std::span<const LeasedItem> items, Instant now,
+                     std::span<SharedOutcome> outcomes) override {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      outcomes[i] = {{Verdict::kAllowed, now, 0}, 10, 9};
+    }
+    return true;
+  }
+  void end(HoldId, HoldState as, std::span<const Cost>, std::shared_ptr<const RuleSet>, Instant,
+           HoldCallback callback) override {
+    callback(as);
+  }
+  void renew(HoldId, Duration, Instant, HoldCallback callback) override {
+    callback(HoldState::kActive);
+  }
+  void inspect(const SharedItem&, const std::shared_ptr<const RuleSet>&, Instant,
+               LevelCallback callback) override {
+    callback(SharedLevel{});
+  }
+  void reset(const SharedItem&, const std::shared_ptr<const RuleSet>&, Instant,
+             StatusCallback callback) override {
+    callback(Done{});
+  }
+  void later(Duration, std::function<void(Instant)> work) override {
+    kept.push_back(std::move(work));
+  }
+
+  Instant until{};
+  std::vector<std::function<void(Instant)>> kept;
+};
+
+RuleSetSpec shared_window(std::int64_t limit, std::optional<SharedSpec> shared) {
+  return {.limits = {{.name = "window",
+                      .per = {"client"},
+                      .meter = WindowSpec{limit, 1h},
+                      .shared = std::move(shared)}}};
+}
+
+// What ask() answers, which this store does at once.
+Result<Decision> asked(Engine& engine, const Request& request, Instant deadline = kStart) {
+  std::optional<Result<Decision>> answer;
+  engine.ask(request, {}, kStart, deadline,
+             [&](const Result<Decision>& said) { answer.emplace(said); });
+  EXPECT_TRUE(answer.has_value());
+  return *answer;
+}
+
+struct SharedTest : ::testing::Test {
+  void use(const RuleSetSpec& spec) {
+    engine = engine_of(spec);
+    engine->set_shared_store(&store);
+  }
+
+  Yes store;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(SharedTest, LimitThatIsSharedNoMoreIsDecidedHereAlsoForPreparedRequests) {
+  use(shared_window(10, SharedSpec{}));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kElsewhere);
+  ASSERT_TRUE(engine->swap(rules_of(shared_window(0, std::nullopt)), kStart));
+  EXPECT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kNever);
+}
+
+TEST_F(SharedTest, LimitThatIsLeasedNoMoreIsDecidedHereAlsoForPreparedRequests) {
+  use(shared_window(10, SharedSpec{.lease = LeaseSpec{}}));
+  auto prepared = engine->prepare(client("acme"));
+  ASSERT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kAllowed);
+  ASSERT_TRUE(engine->swap(rules_of(shared_window(0, std::nullopt)), kStart));
+  EXPECT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kNever);
+}
+
+TEST_F(SharedTest, LimitBesideSlotsHoldsThemForAsLongAsTheKeyOfItsOwnSays) {
+  RuleSetSpec spec = shared_window(10, SharedSpec{});
+  spec.limits.push_back(
+      {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 3, .hold = 60s}});
+  use(spec);
+  EXPECT_EQ(asked(*engine, client("acme"))->hold_expires, kStart + 60s);
+  const std::string_view key[] = {"acme"};
+  ASSERT_TRUE(engine->set_override("slots", key, SlotsSpec{.limit = 3, .hold = 5s}, kStart));
+  EXPECT_EQ(asked(*engine, client("acme"))->hold_expires, kStart + 5s);
+  EXPECT_EQ(asked(*engine, client("bolt"))->hold_expires, kStart + 60s);
+}
+
+TEST_F(SharedTest, CostOfNothingStandsBehindNobodyWhoWaits) {
+  use(shared_window(10, SharedSpec{}));
+  store.until = kStart + 1min;
+  engine->ask(client("acme"), {}, kStart, kStart + 1h, [](const Result<Decision>&) {});
+  ASSERT_EQ(engine->waiters(), 1u);
+  EXPECT_TRUE(asked(*engine, client("acme").costing(0))->allowed());
+  store.until = kStart;
+  EXPECT_FALSE(asked(*engine, client("acme"))->allowed());
+}
+
+}  // namespace
+}  // namespace weir::engine
