@@ -225,7 +225,8 @@ Answer Model::acquire(const Request& request, const AcquireOptions& options, Ins
       const Instant charged_at =
           item.draw.cost == 0 ? start : item.meter->charge(start, item.draw.cost);
       charges.push_back({item.draw.key, birth(item.draw.limit->name), item.draw.limit->unit,
-                         item.draw.cost, item.draw.weight, charged_at});
+                         item.draw.cost, item.draw.weight, charged_at,
+                         kind_of(item.draw.limit->meter)});
     }
     hold(asked, charges, options.hold, start, answer);
   }
@@ -245,6 +246,15 @@ Answer Model::peek(const Request& request, Instant now) {
   return answer;
 }
 
+// Reading: a window and a log count by instants, which what was carried over from another kind of
+// meter does not have.
+void Model::give_back(const Charge& charge, std::int64_t amount, Instant now) {
+  Meter& meter = touch(charge.key, now);
+  const Kind kind = kind_of(find(charge.key.first)->meter);
+  const bool by_instants = kind == Kind::kWindow || kind == Kind::kLog;
+  if (!by_instants || kind == charge.kind) meter.give_back(now, charge.charged_at, amount);
+}
+
 HoldState Model::settle(std::uint64_t id, std::span<const Cost> actual, Instant now) {
   const auto found = holds_.find(id);
   if (found == holds_.end() || found->second.expires <= now) return HoldState::kGone;
@@ -260,7 +270,7 @@ HoldState Model::settle(std::uint64_t id, std::span<const Cost> actual, Instant 
     if (naive::is_slots(find(charge.key.first)->meter)) used = 0;
     if (used > charge.amount) touch(charge.key, now).charge(now, used - charge.amount);
     if (used < charge.amount) {
-      touch(charge.key, now).give_back(now, charge.charged_at, charge.amount - used);
+      give_back(charge, charge.amount - used, now);
     }
   }
   return HoldState::kSettled;
@@ -274,7 +284,7 @@ HoldState Model::cancel(std::uint64_t id, Instant now) {
   hold.state = HoldState::kCancelled;
   for (const Charge& charge : hold.charges) {
     if (!survives(charge) || charge.amount == 0) continue;
-    touch(charge.key, now).give_back(now, charge.charged_at, charge.amount);
+    give_back(charge, charge.amount, now);
   }
   return HoldState::kCancelled;
 }

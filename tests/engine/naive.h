@@ -112,6 +112,7 @@ class Model {
     std::int64_t amount;
     std::int64_t weight;
     Instant charged_at;
+    Kind kind;  // of the meter
   };
   struct Hold {
     HoldState state = HoldState::kActive;
@@ -125,6 +126,7 @@ class Model {
   };
 
   std::vector<Item> items(const Request& request, Instant now) const;
+  void give_back(const Charge& charge, std::int64_t amount, Instant now);
   std::int64_t grant_up_to(std::vector<Item>& items, const std::string& unit, std::int64_t want,
                            Instant now) const;
   static Answer judge(std::vector<Item>& items, Instant now);

@@ -225,6 +225,7 @@ class Attempt {
   void leave_out_unbooked() noexcept;
   Slot* slot_for(std::size_t i);
   bool needs_slot(std::size_t i) const noexcept;
+  bool starts_empty(std::size_t i) const noexcept;
   std::size_t make_slots(Items needed);
   Status need_slots(Items needed);
   void charge_item(std::size_t i, bool held) noexcept;

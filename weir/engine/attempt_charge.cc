@@ -24,6 +24,12 @@ bool Attempt::needs_slot(std::size_t i) const noexcept {
   return seat(i) == nullptr && items_[i].slot == nullptr;
 }
 
+// Of a ticker whose ticks are counted from when it is first asked, whatever comes of that.
+bool Attempt::starts_empty(std::size_t i) const noexcept {
+  const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
+  return ticker != nullptr && ticker->start == meter::TickerStart::kEmpty;
+}
+
 // Slots for the items of `needed` that have none. Making room for one may drop other
 // meters and moves those that stay, so all of this plan are pinned before the first is
 // made, by the flag that keeps a slot with waiters, and looked up again at the end.
@@ -70,7 +76,9 @@ Status Attempt::need_slots(Items needed) {
 Status Attempt::charge(bool held) {
   // First everything that can fail, then everything that cannot.
   Items needed;
-  for (std::size_t i = 0; i < plan_.count; ++i) needed[i] = needs_slot(i) && !left_out_[i];
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    needed[i] = needs_slot(i) && (!left_out_[i] || starts_empty(i));
+  }
   if (Status made = need_slots(needed); !made) return made;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     Item& item = items_[i];
@@ -129,10 +137,7 @@ Error Attempt::logs_full(std::size_t i) const {
 
 Status Attempt::start_fresh_tickers() {
   Items needed;
-  for (std::size_t i = 0; i < plan_.count; ++i) {
-    const auto* ticker = std::get_if<meter::TickerShape>(items_[i].shape);
-    needed[i] = ticker != nullptr && ticker->start == meter::TickerStart::kEmpty && needs_slot(i);
-  }
+  for (std::size_t i = 0; i < plan_.count; ++i) needed[i] = starts_empty(i) && needs_slot(i);
   return need_slots(needed);
 }
 

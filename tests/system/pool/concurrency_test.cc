@@ -30,12 +30,12 @@ TEST(PoolsConcurrency, KeepsTheNumberInFlight) {
   std::atomic<int> in_flight = 0;
   std::atomic<int> most = 0;
   {
-    Driver first(*pools[0], clock);
-    Driver second(*pools[1], clock);
+    const std::unique_ptr<Driver> first = *Driver::create(*pools[0], clock);
+    const std::unique_ptr<Driver> second = *Driver::create(*pools[1], clock);
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&, i] {
-        Driver& driver = i % 2 == 0 ? first : second;
+        Driver& driver = i % 2 == 0 ? *first : *second;
         for (int round = 0; round < kRounds; ++round) {
           Result<RunningJob> job = driver.acquire(round % 3 == 0 ? "a" : "b");
           ASSERT_TRUE(job) << job.error().message;
