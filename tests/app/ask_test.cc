@@ -26,7 +26,9 @@ TEST_F(Ask, SaysAllowedAndWhatIsLeft) {
 }
 
 TEST_F(Ask, SaysWhoDeniedAndUntilWhen) {
-  serve(kConfig);
+  std::string config = kConfig;
+  config.replace(config.find("10000d"), 6, "1d");
+  serve(config);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(run({"ask", "client=a"}).code, kExitOk);
   const Ran ran = run({"ask", "client=a"});
   EXPECT_EQ(ran.code, kExitDenied);

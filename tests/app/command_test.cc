@@ -67,7 +67,7 @@ TEST_F(Commands, DemoEndsCleanlyWhenInterrupted) {
 TEST_F(Commands, DemoShowsItsProgressOnATerminal) {
   serve(kConfig);
   const Ran ran = run_words(
-      {"script", "-qec", std::string(WEIR_PROGRAM) + " demo --duration 1500ms --server " + address,
+      {"script", "-qec", std::string(WEIR_PROGRAM) + " demo --duration 2500ms --server " + address,
        "/dev/null"});
   EXPECT_EQ(ran.code, kExitOk) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("\rsent "));

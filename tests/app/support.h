@@ -68,10 +68,10 @@ constexpr const char* kConfig = R"(
 listen: { resp: 127.0.0.1:0, http: none }
 units: { tokens: whole }
 limits:
-  - { name: per-client, per: [client], window: { limit: 3, every: 1d } }
-  - { name: tokens, per: [client], unit: tokens, window: { limit: 1000, every: 1d } }
+  - { name: per-client, per: [client], window: { limit: 3, every: 10000d } }
+  - { name: tokens, per: [client], unit: tokens, window: { limit: 1000, every: 10000d } }
   - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
-  - { name: all, when: { kind: [total] }, window: { limit: 5, every: 1d } }
+  - { name: all, when: { kind: [total] }, window: { limit: 5, every: 10000d } }
 )";
 
 }  // namespace weir::app

@@ -69,10 +69,11 @@ TEST_F(Bounds, Keys) {
     }
     return count;
   };
-  EXPECT_EQ(refused(0, 500), 0u);
-  EXPECT_GE(refused(500, 4000), 4000 - kMost);
+  // Few enough that twelve of them in one shard would be seen once in a hundred million runs.
+  EXPECT_EQ(refused(0, 200), 0u);
+  EXPECT_GE(refused(200, 4000), 4000 - kMost);
   EXPECT_LE(server->engine().keys(), kMost);
-  EXPECT_EQ(refused(0, 500), 0u) << "those that are there stay";
+  EXPECT_EQ(refused(0, 200), 0u) << "those that are there stay";
 }
 
 TEST_F(Bounds, LogRuns) {
@@ -129,7 +130,7 @@ TEST_F(Bounds, WaitersBehindEachOtherAreAnsweredBeforeItStops) {
   EXPECT_TRUE(server->stop(30s).ok());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.read().status, 503) << i;
   EXPECT_EQ(client.read().status, 200);
-  EXPECT_TRUE(client.is_closed_within(10'000));
+  EXPECT_TRUE(client.is_closed_within(kPatienceMs));
 }
 
 TEST_F(Bounds, WhatAProxyAsksIsRecorded) {

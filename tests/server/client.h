@@ -10,11 +10,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "tests/support/eventually.h"
+
 namespace weir::server {
+
+constexpr int kPatienceMs = std::chrono::milliseconds{kPatience}.count();
 
 class Client {
  public:
@@ -68,7 +73,7 @@ class Client {
   }
 
   // What comes until `count` bytes are there, the other side closes, or time is up.
-  std::string receive(std::size_t count, int patience_ms = 5000) {
+  std::string receive(std::size_t count, int patience_ms = kPatienceMs) {
     std::string got;
     while (got.size() < count) {
       pollfd waiting{socket_, POLLIN, 0};

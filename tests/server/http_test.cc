@@ -64,7 +64,7 @@ TEST_F(HttpTest, AnswersEveryRoute) {
       {"meters", get("/v1/meters?limit=per-client&key=acme"), 200},
       {"set_override",
        with_body("PUT", "/v1/overrides/per-client?key=acme",
-                 R"({"kind":"window","limit":5,"every":"1d"})"),
+                 R"({"kind":"window","limit":5,"every":"10000d"})"),
        200},
       {"clear_override", with_body("DELETE", "/v1/overrides/per-client?key=acme", ""), 200},
       {"reset", post("/v1/reset", R"({"limit":"per-client","key":["acme"]})"), 200},
@@ -156,14 +156,14 @@ TEST_F(HttpTest, ClosesWhenToldToAndSaysSo) {
   HttpClient client(address());
   const HttpAnswer answer = client.ask(get("/healthz", "Connection: close\r\n"));
   EXPECT_EQ(answer.field("Connection"), "close");
-  EXPECT_TRUE(client.is_closed_within(5000));
+  EXPECT_TRUE(client.is_closed_within(kPatienceMs));
 }
 
 TEST_F(HttpTest, SpeaksToClientsOfHttp10) {
   serve();
   HttpClient once(address());
   EXPECT_EQ(once.ask("GET /healthz HTTP/1.0\r\n\r\n").body, "ok\n");
-  EXPECT_TRUE(once.is_closed_within(5000));
+  EXPECT_TRUE(once.is_closed_within(kPatienceMs));
   HttpClient often(address());
   for (int i = 0; i < 2; ++i) {
     const HttpAnswer answer = often.ask("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -217,7 +217,7 @@ TEST_F(HttpTest, AnswersWaitersAndWhatFollowsThemBeforeItStops) {
   HttpClient waiting(address());
   waiting.send(post("/v1/acquire", kPatient) + get("/readyz"));
   ASSERT_TRUE(someone_waits());
-  EXPECT_TRUE(server->stop(2s).ok());
+  EXPECT_TRUE(server->stop(kPatience).ok());
   const HttpAnswer first = waiting.read();
   EXPECT_EQ(first.status, 503);
   EXPECT_THAT(first.body, HasSubstr("the server is stopping"));
@@ -263,7 +263,7 @@ TEST_F(HttpTest, ReloadsItsLimitsAndKeepsWhatWasUsed) {
   serve();
   ask(post("/v1/acquire", kAcme));
   write(std::string(kListen) +
-        "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 1d } } ]\n");
+        "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 10000d } } ]\n");
   EXPECT_EQ(ask(post("/v1/reload", "")).body, R"({"state":"reloaded"})");
   EXPECT_THAT(ask(get("/v1/meters?limit=per-client&key=acme")).body, HasSubstr(R"("remaining":9)"));
 }
@@ -279,12 +279,13 @@ TEST_F(HttpTest, KeepsTheOldLimitsWhenTheFileHasMistakes) {
 
 TEST_F(HttpTest, IsNotReadyWhileSomethingStandsInTheWay) {
   serve();
-  server->readiness().obstruct("state", "the disk is full");
+  // Not a part that the server looks after itself: it would clear the way at its next tick.
+  server->readiness().obstruct("disk", "the disk is full");
   const HttpAnswer answer = ask(get("/readyz"));
   EXPECT_EQ(answer.status, 503);
-  EXPECT_THAT(answer.body, HasSubstr("state: the disk is full"));
+  EXPECT_THAT(answer.body, HasSubstr("disk: the disk is full"));
   EXPECT_EQ(ask(get("/healthz")).status, 200);
-  server->readiness().clear("state");
+  server->readiness().clear("disk");
   EXPECT_EQ(ask(get("/readyz")).status, 200);
 }
 
@@ -293,11 +294,11 @@ TEST_F(HttpTest, IsNotReadyWhileSomethingStandsInTheWay) {
 TEST_F(HttpTest, StreamsAnEventEverySecondUntilTheClientLeaves) {
   serve();
   HttpClient client(address());
+  const auto begin = std::chrono::steady_clock::now();
   client.send(get("/v1/events"));
   const std::string head = client.receive_until("\r\n\r\n");
   EXPECT_THAT(head, HasSubstr("Content-Type: text/event-stream\r\n"));
   EXPECT_THAT(head, HasSubstr("Connection: close\r\n"));
-  const auto begin = std::chrono::steady_clock::now();
   for (const char* id : {"id: 1\n", "id: 2\n", "id: 3\n"}) {
     EXPECT_THAT(client.receive_until("\n\n"), StartsWith(id));
   }

@@ -64,8 +64,8 @@ struct Metrics : HttpTest {
 TEST_F(Metrics, CountWhatEachLimitDecided) {
   serve("", R"(
 limits:
-  - { name: two, per: [client], window: { limit: 2, every: 1d } }
-  - { name: "shy \"one\"", window: { limit: 1, every: 1d }, shadow: true }
+  - { name: two, per: [client], window: { limit: 2, every: 10000d } }
+  - { name: "shy \"one\"", window: { limit: 1, every: 10000d }, shadow: true }
   - { name: running, per: [worker], slots: { limit: 1, queue: 0, hold: 60s } }
 )");
   for (int i = 0; i < 3; ++i) ask(post("/v1/acquire", kAcme));
@@ -109,8 +109,8 @@ TEST_F(Metrics, KeepTheirCountsWhenTheRulesChange) {
   serve();
   ask(post("/v1/acquire", kAcme));
   write(std::string(kListen) +
-        "limits: [ { name: another, window: { limit: 9, every: 1d } },\n"
-        "          { name: per-client, per: [client], window: { limit: 9, every: 1d } } ]\n");
+        "limits: [ { name: another, window: { limit: 9, every: 10000d } },\n"
+        "          { name: per-client, per: [client], window: { limit: 9, every: 10000d } } ]\n");
   ask(post("/v1/reload", ""));
   write("limits: [ { name: broken } ]\n");
   ask(post("/v1/reload", ""));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -121,7 +122,7 @@ TEST_F(PoolServer, AnswersThoseWhoWaitWhenItStops) {
   in_resp.send("WEIR.POOL.ACQUIRE chat WAIT 60s\r\n");
   ASSERT_TRUE(
       eventually([&] { return server->pool()->pools().reading(clock.now()).waiting == 2; }));
-  ASSERT_TRUE(server->stop(5s).ok());
+  ASSERT_TRUE(server->stop(kPatience).ok());
   EXPECT_EQ(waiting.read().status, 503);
   EXPECT_THAT(in_resp.receive_until("\r\n"), HasSubstr("-UNAVAILABLE the server is stopping"));
 }
@@ -132,8 +133,10 @@ TEST_F(PoolServer, EndsJobsThatNobodyEnds) {
   // Waits for the place to come back by itself.
   HttpClient waiting(http());
   EXPECT_EQ(waiting.ask(post("/v1/pool/acquire", kPatientAsk)).status, 200);
-  EXPECT_THAT(ask(get("/metrics")).body,
-              HasSubstr("weir_pool_jobs_total{outcome=\"expired\"} 1\n"));
+  // The second may have ended likewise by now.
+  const std::string expired =
+      after(ask(get("/metrics")).body, "weir_pool_jobs_total{outcome=\"expired\"} ");
+  EXPECT_GE(std::atoi(expired.c_str()), 1);
 }
 
 // Nobody listens on port 1.
@@ -150,11 +153,12 @@ TEST_F(PoolServer, RefusesOrAdmitsWithoutItsRedisAsTheOutagePolicySays) {
 
 TEST_F(PoolServer, IsNotStartedWithOtherLimitsThanTheFleet) {
   testing::RedisServer redis;
-  begin(1, "  coordinator: " + redis.url() + "\n");
+  const std::string shared = "  coordinator: " + redis.url() + "\n  redis: { timeout: 10s }\n";
+  begin(1, shared);
   write(
       "listen: { resp: none, http: 127.0.0.1:0 }\npools:\n  models: [{ name: big, concurrent: 2 "
-      "}]\n  job_types: [{ name: chat, tokens: 10, requests: 1 }]\n  coordinator: " +
-      redis.url() + "\nlimits: []\n");
+      "}]\n  job_types: [{ name: chat, tokens: 10, requests: 1 }]\n" +
+      shared + "limits: []\n");
   auto config = config::load(path());
   ASSERT_TRUE(config) << config.error().message;
   const auto other = Server::start(std::move(*config), clock);
@@ -202,8 +206,9 @@ TEST_F(PoolServer, TakesNewLimitsWhenItReloadsAndKeepsWhatRuns) {
 
 TEST_F(PoolServer, NeedsAHigherVersionForOtherLimitsOfAFleet) {
   testing::RedisServer redis;
-  const std::string shared = "  coordinator: " + redis.url() +
-                             "\n  redis: { heartbeat: 100ms, instance_timeout: 300ms }\n";
+  const std::string shared =
+      "  coordinator: " + redis.url() +
+      "\n  redis: { timeout: 10s, heartbeat: 100ms, instance_timeout: 300ms }\n";
   begin(1, shared);
   const std::string first = ask(post("/v1/pool/acquire", kPatientAsk)).body;
   const auto with_places = [&](int places, int version) {
@@ -235,7 +240,7 @@ struct TwoInstances : app::AppTest {
            "  job_types: [{ name: chat, requests: 1, tokens: 0 }]\n"
            "  coordinator: " +
            redis.url() + "\n  redis: { instance: " + name +
-           ", heartbeat: 200ms, instance_timeout: 2s }\nlimits: []\n";
+           ", timeout: 10s, heartbeat: 200ms, instance_timeout: 2s }\nlimits: []\n";
   }
   std::unique_ptr<Process> begin(const std::string& name) {
     const std::string file = dir / (name + ".yaml");

@@ -58,7 +58,8 @@ TEST_F(ServerTest, SaysWhatIsWrongWithTheProtocolAndCloses) {
   start();
   Client client(address());
   client.send("*1\r\n$x\r\n");
-  EXPECT_EQ(client.receive(1000, 2000), "-ERR Protocol error: invalid bulk length\r\n");
+  EXPECT_EQ(client.receive(1000), "-ERR Protocol error: invalid bulk length\r\n");
+  EXPECT_TRUE(client.is_closed_within(kPatienceMs));
 }
 
 // --- waiting
@@ -99,7 +100,7 @@ TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
   Client second(address());
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
   ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
-  EXPECT_TRUE(server->stop(2s).ok());
+  EXPECT_TRUE(server->stop(kPatience).ok());
   EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));
   EXPECT_FALSE(Client(address()).is_connected());
 }
@@ -119,9 +120,10 @@ TEST_F(ServerTest, TakesAsManyConnectionsAsItsBoundAndNotOneMore) {
 TEST_F(ServerTest, ClosesConnectionsThatAreIdle) {
   start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { idle: 1s }\n");
   Client client(address());
+  const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(client.ask(kPing, kPong.size()), kPong);
-  EXPECT_FALSE(client.is_closed_within(200));
-  EXPECT_TRUE(client.is_closed_within(10'000));
+  EXPECT_TRUE(client.is_closed_within(kPatienceMs));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 900ms);
 }
 
 TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
@@ -129,7 +131,7 @@ TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
   Client slow(address());
   Client idle(address());
   slow.send("*2\r\n$4\r\nEC");
-  EXPECT_TRUE(slow.is_closed_within(10'000));
+  EXPECT_TRUE(slow.is_closed_within(kPatienceMs));
   EXPECT_EQ(idle.ask(kPing, kPong.size()), kPong) << "an idle one is not slow";
 }
 
@@ -264,7 +266,7 @@ TEST_F(ServerTest, ReloadsItsLimitsAndKeepsWhatWasUsed) {
   ASSERT_NE(client.receive_until(":999999\r\n"), "");
   write(
       "listen: { resp: 127.0.0.1:0, http: none }\n"
-      "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 1d } } ]\n");
+      "limits: [ { name: per-client, per: [client], window: { limit: 10, every: 10000d } } ]\n");
   EXPECT_EQ(client.ask("WEIR.RELOAD\r\n", 5), "+OK\r\n");
   client.send("WEIR.INSPECT per-client client=a\r\n");
   EXPECT_NE(client.receive_until(":9\r\n").find(":9\r\n"), std::string::npos);

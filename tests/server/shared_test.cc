@@ -63,7 +63,7 @@ TEST_F(SharedServers, AnswerAPipelineInOrder) {
   start_two(R"(
 limits:
   - { name: shared, per: [client], bucket: { rate: 2/24h }, store: redis }
-  - { name: local, per: [worker], window: { limit: 3, every: 1d } }
+  - { name: local, per: [worker], window: { limit: 3, every: 10000d } }
 )");
   Client client(resp(*server));
   client.send(
@@ -200,7 +200,7 @@ TEST_F(SharedServers, StopWhileRedisIsSilent) {
   start_two(R"(
 limits:
   - { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis }
-  - { name: local, per: [client], window: { limit: 3, every: 1d } }
+  - { name: local, per: [client], window: { limit: 3, every: 10000d } }
 )");
   Client client(resp(*server));
   ASSERT_THAT(client.ask_until(kAskOfAcme, "local\r\n:2\r\n"), HasSubstr("allowed"));

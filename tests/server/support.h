@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kServerLimits = R"(
 limits:
-  - { name: per-client, per: [client], window: { limit: 1000000, every: 1d } }
+  - { name: per-client, per: [client], window: { limit: 1000000, every: 10000d } }
   - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
 )";
 

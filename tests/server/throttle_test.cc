@@ -269,7 +269,9 @@ TEST_F(ThrottleServer, TakesTheOtherKeysOfItsSectionOnReload) {
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
   EXPECT_EQ(used(), before);
   EXPECT_EQ(acquire(kCall).status, 200);
-  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"("used":50,"capacity":60,)"));
+  // It leaks one unit in 17 ms, so its level is read at an instant before it was used.
+  EXPECT_EQ(server->throttles()->reading(Instant{0}).front_end.gas.used, 50);
+  EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"("capacity":60,)"));
   write(settings(", nodes: 2") + std::string(kLimits));
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
   EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"({"nodes":2,)"));

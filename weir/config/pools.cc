@@ -1,5 +1,7 @@
 // `pools:`.
 
+#include <algorithm>
+
 #include "weir/config/pool_draft.h"
 
 namespace weir::config {
@@ -199,6 +201,9 @@ redis::PoolCoordinatorOptions pool_coordinator_options(const PoolRedisSettings& 
   options.prefix = settings.prefix;
   options.instance = settings.instance;
   options.timeout = settings.timeout;
+  // Whoever waits for a slow answer gets it: the connection is not broken meanwhile.
+  options.connect_timeout = std::max(options.connect_timeout, settings.timeout);
+  options.silence = std::max(options.silence, settings.timeout);
   options.heartbeat = settings.heartbeat;
   options.instance_timeout = settings.instance_timeout;
   options.announce = settings.announce;

@@ -78,6 +78,14 @@ void RedisServer::start() {
   WEIR_ASSERT(has_started);
 }
 
+// Whether it is this process that answers: the port was free, and may have gone to a stranger.
+bool RedisServer::is_own() const {
+  const std::string let_in = options_.password.empty() ? "" : "AUTH " + options_.password + "\r\n";
+  // There is no such byte in it, so all of it is read, until QUIT closes the connection.
+  const std::string info = answer_to(let_in + "INFO server\r\nQUIT\r\n", '\0');
+  return info.find("process_id:" + std::to_string(id_) + "\r\n") != std::string::npos;
+}
+
 // Whether it answers.
 bool RedisServer::spawn() {
   WEIR_ASSERT(id_ < 0);
@@ -124,7 +132,7 @@ bool RedisServer::spawn() {
   while (std::chrono::steady_clock::now() < until) {
     // -NOAUTH is an answer, too.
     const std::string line = ask("PING");
-    if (line == "+PONG" || line.starts_with("-NOAUTH")) return true;
+    if ((line == "+PONG" || line.starts_with("-NOAUTH")) && is_own()) return true;
     if (::waitpid(id_, nullptr, WNOHANG) == id_) {
       id_ = -1;
       return false;
@@ -189,17 +197,24 @@ int RedisServer::connected() const {
 }
 
 std::string RedisServer::ask(const std::string& command) const {
+  return answer_to(command + "\r\n", '\r');
+}
+
+// What comes back before the byte `last`, or until the connection is closed.
+std::string RedisServer::answer_to(const std::string& sent, char last) const {
   const int socket = connected();
   if (socket < 0) return {};
-  const std::string sent = command + "\r\n";
-  std::string line;
+  std::string answer;
   if (::send(socket, sent.data(), sent.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(sent.size())) {
+    constexpr int kPatienceMs = std::chrono::milliseconds{kPatience}.count();
     pollfd readable{socket, POLLIN, 0};
     char c = 0;
-    while (::poll(&readable, 1, 5000) == 1 && ::read(socket, &c, 1) == 1 && c != '\r') line += c;
+    while (::poll(&readable, 1, kPatienceMs) == 1 && ::read(socket, &c, 1) == 1 && c != last) {
+      answer += c;
+    }
   }
   ::close(socket);
-  return line;
+  return answer;
 }
 
 }  // namespace weir::testing

@@ -54,6 +54,8 @@ class RedisServer {
 
  private:
   bool spawn();
+  bool is_own() const;
+  std::string answer_to(const std::string& sent, char last) const;
   int connected() const;
 
   RedisServerOptions options_;

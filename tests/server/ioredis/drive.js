@@ -22,7 +22,7 @@ const limits = `
 listen: { resp: 127.0.0.1:0, http: none }
 bounds: { idle: IDLE }
 limits:
-  - { name: per-client, per: [client], window: { limit: 3, every: 1d } }
+  - { name: per-client, per: [client], window: { limit: 3, every: 10000d } }
   - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
 `;
 

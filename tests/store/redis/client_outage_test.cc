@@ -14,8 +14,7 @@ using testing::RedisServer;
 
 std::unique_ptr<Client> client_of(Loop& loop, const std::string& url,
                                   Duration silence = kPatience) {
-  ClientOptions options;
-  options.address = *parse_address(url);
+  ClientOptions options = patient_with(url);
   options.silence = silence;
   options.scripts = {&kAdd};
   options.retry_most = 50ms;
@@ -92,13 +91,13 @@ TEST(RedisOutage, TimesEachRequestOutByItsOwnTimeout) {
 TEST(RedisOutage, OpensASilentConnectionAgain) {
   RedisServer redis;
   Loop loop;
-  const auto client = client_of(loop, redis.url(), 600ms);
+  const auto client = client_of(loop, redis.url(), 2s);
   ask(*client, {"PING"});
   redis.pause();
   const Said said = ask(*client, {"PING"});
   EXPECT_EQ(said.kind, FailureKind::kDisconnected);
   EXPECT_TRUE(said.may_have_run);
-  EXPECT_THAT(said.text, HasSubstr("nothing heard for 600 ms"));
+  EXPECT_THAT(said.text, HasSubstr("nothing heard for 2000 ms"));
   redis.resume();
   EXPECT_TRUE(eventually([&] { return client->is_up(); }));
   EXPECT_EQ(ask(*client, {"PING"}).text, "PONG");
@@ -107,9 +106,10 @@ TEST(RedisOutage, OpensASilentConnectionAgain) {
 TEST(RedisOutage, KeepsAnIdleConnectionThatAnswersPing) {
   RedisServer redis;
   Loop loop;
-  const auto client = client_of(loop, redis.url(), 400ms);
+  // A Redis that is held up for half of this counts as silent.
+  const auto client = client_of(loop, redis.url(), 2s);
   ask(*client, {"PING"});
-  EXPECT_TRUE(eventually([&] { return client->counts().sent > 4; }));
+  EXPECT_TRUE(eventually([&] { return client->counts().sent > 2; }));
   EXPECT_EQ(client->counts().connections, 1);
 }
 
@@ -153,8 +153,7 @@ TEST(RedisOutage, SaysEachReasonOnceAndWhenItIsUp) {
   std::atomic<int> ups{0};
   std::mutex mutex;
   std::vector<std::string> reasons;
-  ClientOptions options;
-  options.address = *parse_address(redis.url());
+  ClientOptions options = patient_with(redis.url());
   options.retry_most = 5ms;
   options.on_up = [&] { ++ups; };
   options.on_down = [&](const Failure& failure) {
@@ -162,7 +161,7 @@ TEST(RedisOutage, SaysEachReasonOnceAndWhenItIsUp) {
     reasons.push_back(failure.message);
   };
   const auto client = make_client(loop, std::move(options));
-  EXPECT_TRUE(eventually([&] { return ups == 1; }));
+  EXPECT_TRUE(eventually([&] { return ups >= 1; }));
   redis.kill();
   EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
@@ -171,7 +170,7 @@ TEST(RedisOutage, SaysEachReasonOnceAndWhenItIsUp) {
   // Attempts enough to say it again.
   std::this_thread::sleep_for(50ms);
   redis.start();
-  EXPECT_TRUE(eventually([&] { return ups == 2; }));
+  EXPECT_TRUE(eventually([&] { return ups >= 2; }));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(std::adjacent_find(reasons.begin(), reasons.end()), reasons.end());
 }
@@ -206,17 +205,16 @@ TEST(RedisOutage, TellsThatRedisIsLoading) {
 
 TEST(RedisOutage, TellsNonsense) {
   for (const char* nonsense : {"HTTP/1.1 400 Bad Request\r\n\r\n", "*-7\r\n", ":7\r\n", "$5\r\n"}) {
+    // A reply that never ends is a connection that never opens.
+    const bool is_unfinished = std::string_view(nonsense) == "$5\r\n";
     const FakeServer server(nonsense);
     Loop loop;
-    ClientOptions options;
-    options.address = *parse_address(server.url());
-    options.connect_timeout = 200ms;
+    ClientOptions options = patient_with(server.url());
+    if (is_unfinished) options.connect_timeout = 200ms;
     const auto client = make_client(loop, std::move(options));
     const Said said = ask(*client, {"PING"});
     EXPECT_FALSE(said.ok) << nonsense;
     EXPECT_FALSE(said.may_have_run);
-    // A reply that never ends is a connection that never opens.
-    const bool is_unfinished = std::string_view(nonsense) == "$5\r\n";
     EXPECT_EQ(said.kind, is_unfinished ? FailureKind::kDisconnected : FailureKind::kProtocol)
         << nonsense << ": " << said.text;
   }

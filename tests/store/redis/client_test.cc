@@ -16,15 +16,11 @@ using testing::RedisServer;
 
 const Script kBroken("broken", "return redis.call('incrby', KEYS[1], {} .. '')");
 
-Address address_of(const RedisServer& redis) { return *parse_address(redis.url()); }
-
 class RedisClient : public ::testing::Test {
  protected:
   std::unique_ptr<Client> client(std::vector<const Script*> scripts = {}) {
-    ClientOptions options;
-    options.address = address_of(redis_);
+    ClientOptions options = patient_with(redis_.url());
     options.scripts = std::move(scripts);
-    options.silence = kPatience;
     return make_client(loop_, std::move(options));
   }
 
@@ -75,17 +71,14 @@ TEST_F(RedisClient, IsAskedFromManyThreads) {
 
 TEST_F(RedisClient, SpeaksOverAUnixSocketInItsDatabase) {
   const RedisServer local({.unix_socket = true});
-  ClientOptions options;
-  options.address = *parse_address(local.url() + "?db=5");
-  const auto client = make_client(loop_, std::move(options));
+  const auto client = make_client(loop_, patient_with(local.url() + "?db=5"));
   EXPECT_EQ(ask(*client, {"SET", "k", "v"}).text, "OK");
   EXPECT_THAT(ask(*client, {"CLIENT", "INFO"}).text, HasSubstr(" db=5 "));
 }
 
 TEST_F(RedisClient, FindsAHostByName) {
-  ClientOptions options;
-  options.address = *parse_address("redis://localhost:" + std::to_string(redis_.port()));
-  const auto client = make_client(loop_, std::move(options));
+  const auto client =
+      make_client(loop_, patient_with("redis://localhost:" + std::to_string(redis_.port())));
   EXPECT_EQ(ask(*client, {"PING"}).text, "PONG");
 }
 
@@ -203,10 +196,9 @@ TEST(RedisClientUser, IsLetInWithTheRightPasswordOnly) {
   const RedisServer redis({.password = "open"});
   Loop loop;
   const auto said = [&](std::string_view who) {
-    ClientOptions options;
-    options.address =
-        *parse_address("redis://" + std::string(who) + "127.0.0.1:" + std::to_string(redis.port()));
-    const auto client = make_client(loop, std::move(options));
+    const auto client = make_client(
+        loop,
+        patient_with("redis://" + std::string(who) + "127.0.0.1:" + std::to_string(redis.port())));
     return ask(*client, {"PING"});
   };
   EXPECT_EQ(said(":open@").text, "PONG");
@@ -220,9 +212,8 @@ TEST(RedisClientUser, IsToldWhatItMayNotDo) {
   const RedisServer redis;
   EXPECT_EQ(redis.ask("ACL SETUSER ann on >pw ~* +@all -incrby"), "+OK");
   Loop loop;
-  ClientOptions options;
-  options.address = *parse_address("redis://ann:pw@127.0.0.1:" + std::to_string(redis.port()));
-  const auto client = make_client(loop, std::move(options));
+  const auto client =
+      make_client(loop, patient_with("redis://ann:pw@127.0.0.1:" + std::to_string(redis.port())));
   EXPECT_EQ(ask(*client, {"INCRBY", "n", "1"}).kind, FailureKind::kRefusedUser);
 }
 

@@ -345,7 +345,7 @@ TEST(LeasedLimits, AreAnErrorWhereSomebodyElseWroteTheirRecord) {
 TEST(LeasedLimits, HaveARecordAsLongAsSomethingIsHeld) {
   RedisServer redis;
   SystemClock clock;
-  const RuleSetSpec rules = hundred_a_day(40, Outage::kDeny, 1s);
+  const RuleSetSpec rules = hundred_a_day(40, Outage::kDeny, 3s);
   auto server = std::make_unique<SharedEngine>(redis.url(), rules, clock, patient(), true);
   warm_up(*server);
   ASSERT_TRUE(

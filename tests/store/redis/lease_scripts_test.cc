@@ -101,6 +101,8 @@ struct LeaseScripts : ::testing::Test {
   std::unique_ptr<Client> client = make_client(loop, [this] {
     ClientOptions options;
     options.address = *parse_address(redis.url());
+    options.connect_timeout = kPatience;
+    options.silence = kPatience;
     return options;
   }());
 };

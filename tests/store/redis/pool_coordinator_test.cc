@@ -191,14 +191,15 @@ TEST_F(RedisPool, FollowsLimitsOfAHigherVersion) {
 
 TEST_F(RedisPool, KeepsTheJobsOfAnInstanceWhoseVersionIsTooLow) {
   PoolCoordinatorOptions brief = options();
-  brief.instance_timeout = 400ms;
+  // Long enough for whoever is held up meanwhile, and the wait below is longer still.
+  brief.instance_timeout = 2s;
   const ModelLimits two_jobs{.concurrent = 2};
   Instance one(brief, registration_of(two_jobs));
   Instance two(brief, registration_of(two_jobs));
   const Grant held = two.granted("gpt", {0, 1});
   ASSERT_TRUE(one.update(registration_of({.concurrent = 1}, {10, 1}, 2)).ok());
   EXPECT_EQ(two.refused("gpt", {0, 1}).reason, Refused::kMismatch);
-  const auto until = std::chrono::steady_clock::now() + 3 * brief.instance_timeout;
+  const auto until = std::chrono::steady_clock::now() + brief.instance_timeout + 500ms;
   while (std::chrono::steady_clock::now() < until) {
     ASSERT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kBusy);
     std::this_thread::sleep_for(20ms);
@@ -326,6 +327,8 @@ TEST_F(RedisPool, PublishesTheAllocationAsTheDocumentHasIt) {
   Loop loop;
   SubscriberOptions hearing;
   hearing.address = *parse_address(redis_->url());
+  hearing.connect_timeout = kPatience;
+  hearing.silence = kPatience;
   hearing.channels = {options().prefix + ":pool:1:allocations"};
   hearing.on_message = [&](std::string_view, std::string_view message) {
     const std::lock_guard lock(mutex);

@@ -246,14 +246,17 @@ TEST_F(RedisPoolOutage, NoticesThatRedisCameBackWithOlderData) {
 }
 
 TEST_F(RedisPoolOutage, KeepsJobsInFlightWhenRedisWasAwayForLongerThanALease) {
-  PoolCoordinatorOptions brief = options();
-  brief.instance_timeout = 600ms;
-  Instance one(brief, registration_of(kTwoJobs));
-  Instance two(brief, registration_of(kTwoJobs));
+  // The connections break meanwhile. When Redis is back both have half a lease to say that they are
+  // there, so it is not a short one.
+  PoolCoordinatorOptions brittle = options();
+  brittle.silence = 1s;
+  brittle.connect_timeout = 1s;
+  Instance one(brittle, registration_of(kTwoJobs));
+  Instance two(brittle, registration_of(kTwoJobs));
   const Grant first = one.granted("gpt", {0, 1});
   const Grant second = two.granted("gpt", {0, 1});
   redis_.pause();
-  std::this_thread::sleep_for(2 * brief.instance_timeout);
+  std::this_thread::sleep_for(brittle.instance_timeout + 500ms);
   redis_.resume();
   EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));
   EXPECT_EQ(one.refused("gpt", {0, 1}).reason, Refused::kBusy);
@@ -291,6 +294,8 @@ TEST_F(RedisPoolOutage, CountsOnceWhatWasUsedWithoutIt) {
   // Nor is it lost or counted again when the connection breaks.
   redis_.kill();
   EXPECT_TRUE(two.replay("gpt", {0, 4}, two.now()).ok());
+  // Both have noticed: whoever has not would still be reachable below.
+  EXPECT_TRUE(eventually([&] { return !one.is_reachable() && !two.is_reachable(); }));
   redis_.start();
   EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));
   EXPECT_TRUE(eventually([&] { return one.books().used.minute.requests == 7; }));

@@ -38,6 +38,8 @@ inline PoolCoordinatorOptions options_for(const std::string& url, std::string pr
   PoolCoordinatorOptions options;
   options.address = *parse_address(url);
   options.prefix = std::move(prefix);
+  options.connect_timeout = kPatience;
+  options.silence = kPatience;
   options.timeout = std::chrono::seconds{10};
   options.heartbeat = std::chrono::milliseconds{100};
   options.instance_timeout = std::chrono::seconds{3};

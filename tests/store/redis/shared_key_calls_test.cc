@@ -42,6 +42,15 @@ std::int64_t left(SharedEngine& server) {
   return found ? found->remaining : -1;
 }
 
+// Of 100, 10 were used and the others are in Redis or held here, at least 10 of them. A tick
+// between two requests draws more than they do themselves, and may have something under way.
+bool holds_some_of_ninety(SharedEngine& server) {
+  return eventually([&] {
+    const Result<engine::Inspection> found = server.inspect("calls", {"acme"});
+    return found && found->leased >= 10 && found->remaining + found->leased.value_or(0) == 90;
+  });
+}
+
 struct Named {
   std::string name;
   MeterSpec meter;
@@ -198,13 +207,11 @@ TEST(LeasedKey, IsInspectedAsRedisHasItAndWithWhatIsHeldHere) {
   SharedEngine second(redis.url(), leased(20), clock, patient());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(take(first, 5)->allowed());
   // Twice what was used so far was drawn with the second, beside what it needed.
+  ASSERT_TRUE(holds_some_of_ninety(first));
   const Result<engine::Inspection> here = first.inspect("calls", {"acme"});
   ASSERT_TRUE(here) << here.error().message;
-  ASSERT_TRUE(here->leased);
-  EXPECT_EQ(*here->leased, 10);
-  EXPECT_EQ(here->remaining, 80);
   const Result<engine::Inspection> there = second.inspect("calls", {"acme"});
-  EXPECT_EQ(there->remaining, 80);
+  EXPECT_EQ(there->remaining, here->remaining);
   EXPECT_EQ(there->leased, 0);
 }
 
@@ -213,7 +220,7 @@ TEST(LeasedKey, ThatIsResetHasNothingHeldHereAnyMore) {
   testing::ManualClock clock(kStart);
   SharedEngine server(redis.url(), leased(20), clock, patient());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(take(server, 5)->allowed());
-  ASSERT_EQ(server.inspect("calls", {"acme"})->leased, 10);
+  ASSERT_TRUE(holds_some_of_ninety(server));
   ASSERT_TRUE(server.reset("calls", {"acme"}));
   const Result<engine::Inspection> found = server.inspect("calls", {"acme"});
   EXPECT_EQ(found->leased, 0);
@@ -240,6 +247,7 @@ TEST(LeasedKey, KeepsItsUnitsIfTheResetFails) {
   RedisServer redis;
   SharedEngine server(redis.url(), leased(20), clock, patient());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(take(server, 5)->allowed());
+  ASSERT_TRUE(holds_some_of_ninety(server));
   redis.kill();
   ASSERT_FALSE(server.reset("calls", {"acme"}));
   EXPECT_TRUE(take(server, 10)->allowed());

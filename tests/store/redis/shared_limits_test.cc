@@ -390,6 +390,15 @@ TEST(SharedLimits, AnswerWhatIsInFlightWhenAThreadIsDetached) {
 
 // --- outages
 
+// Waits until Redis answers: the first request waits for the connection and its scripts as well,
+// which may take longer than a short timeout. Charges nothing.
+bool is_answered(SharedEngine& server, testing::ManualClock& here, const engine::Request& request) {
+  return eventually([&] {
+    here.advance(50ms);
+    return server.peek(request).ok() && server.limits().counts().answered > 0;
+  });
+}
+
 TEST(SharedOutage, DeniesByDefaultAndEndsWithoutARestart) {
   RedisServer redis({.keeps_data = true});
   SystemClock clock;
@@ -441,6 +450,7 @@ TEST(SharedOutage, OfASilentRedisCountsAsCharged) {
   SystemClock clock;
   testing::ManualClock here(clock.now());
   SharedEngine server(redis.url(), ten_an_hour(), here, {.timeout = 500ms}, true);
+  ASSERT_TRUE(is_answered(server, here, kCall));
   ASSERT_EQ(admitted(server, 1), 1);
   redis.pause();
   EXPECT_FALSE(server.acquire(kCall));
@@ -459,6 +469,7 @@ TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
   RuleSetSpec rules = two_at_once();
   std::get<engine::SlotsSpec>(rules.limits[0].meter).hold = 24h;
   SharedEngine server(redis.url(), rules, here, {.timeout = 500ms}, true);
+  ASSERT_TRUE(is_answered(server, here, kAny));
   ASSERT_TRUE(server.acquire(kAny)->allowed());
   redis.pause();
   EXPECT_FALSE(server.acquire(kAny));
@@ -484,7 +495,9 @@ TEST(SharedOutage, GivesBackTooLateWhatTheStandInRefused) {
       .limits = {{.name = "calls",
                   .meter = engine::BucketSpec{.amount = 1, .period = 24h, .burst = 3},
                   .shared = engine::SharedSpec{Outage::kLocal}}}};
-  SharedEngine server(redis.url(), rules, here, {.timeout = 200ms}, true);
+  // Twice as long as this Redis is silent: short of the second that breaks a connection.
+  SharedEngine server(redis.url(), rules, here, {.timeout = 300ms}, true);
+  ASSERT_TRUE(is_answered(server, here, kAny));
   ASSERT_TRUE(server.acquire(kAny)->allowed());
   redis.pause();
   const engine::Cost three[] = {{"requests", 3}};

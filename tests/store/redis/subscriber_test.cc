@@ -29,7 +29,8 @@ class Heard {
 SubscriberOptions options_of(const RedisServer& redis, Heard& heard, std::atomic<int>& ups) {
   SubscriberOptions options;
   options.address = *parse_address(redis.url());
-  options.silence = 5s;
+  options.connect_timeout = kPatience;
+  options.silence = kPatience;
   options.retry_most = 50ms;
   options.channels = {"a", "b"};
   options.on_up = [&ups] { ++ups; };
@@ -58,10 +59,11 @@ TEST(Subscriber, StaysWhileNothingIsSaid) {
   Heard heard;
   std::atomic<int> ups{0};
   SubscriberOptions options = options_of(redis, heard, ups);
-  options.silence = 400ms;
+  // A Redis that is held up for half of this counts as silent.
+  options.silence = 2s;
   const auto subscriber = make_subscriber(loop, std::move(options));
   EXPECT_TRUE(eventually([&] { return ups >= 1; }));
-  std::this_thread::sleep_for(900ms);  // twice its silence
+  std::this_thread::sleep_for(3200ms);  // by then a PING without an answer has broken it
   redis.ask("PUBLISH a one");
   EXPECT_TRUE(eventually([&] { return heard.text() == "a=one "; }));
 }

@@ -28,6 +28,15 @@ using namespace std::chrono_literals;
 
 inline const Script kAdd("add", "return redis.call('incrby', KEYS[1], ARGV[1])");
 
+// Most tests are not about how long a connection may take.
+inline ClientOptions patient_with(const std::string& url) {
+  ClientOptions options;
+  options.address = *parse_address(url);
+  options.connect_timeout = kPatience;
+  options.silence = kPatience;
+  return options;
+}
+
 // What an answer said, after its callback.
 struct Said {
   bool ok = false;

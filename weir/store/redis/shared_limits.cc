@@ -91,6 +91,9 @@ ClientOptions SharedLimits::client_options() const {
   ClientOptions options;
   options.address = options_.address;
   options.timeout = options_.timeout;
+  // Whoever waits for a slow answer gets it: the connection is not broken meanwhile.
+  options.connect_timeout = std::max(options.connect_timeout, options_.timeout);
+  options.silence = std::max(options.silence, options_.timeout);
   options.retry_most = kRetryMost;
   options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,      &renew_,
                      &reset_,  &beat_,       &draw_,    &give_back_};
