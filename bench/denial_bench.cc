@@ -39,12 +39,17 @@ std::unique_ptr<Engine> engine_of(const Meters& meters) {
   return std::move(*Engine::create(*engine::compile(spec), {}));
 }
 
-// Never reached, and always reached.
 Meters five(std::int64_t room) {
   return {BucketSpec{room, 24h}, TickerSpec{room, 24h, room}, WindowSpec{room, 24h},
           CalendarSpec{room}, LogSpec{room, 3us}};
 }
-constexpr std::int64_t kRoom = std::int64_t{1} << 40;
+// The last of them refuses.
+Meters one_of_five(std::int64_t room) {
+  Meters meters = five(room);
+  meters.back() = LogSpec{1, 24h};
+  return meters;
+}
+constexpr std::int64_t kRoom = std::int64_t{1} << 40;  // never reached
 
 // Asks every 100 ns from `now` on, and expects the same answer every time.
 template <typename Then>
@@ -108,6 +113,7 @@ BENCHMARK(admit_slots);
 BENCHMARK_CAPTURE(deny, slots, {SlotsSpec{.limit = 1, .hold = 24h}});
 BENCHMARK_CAPTURE(admit, five, five(kRoom));
 BENCHMARK_CAPTURE(deny, five, five(1));
+BENCHMARK_CAPTURE(deny, one_of_five, one_of_five(kRoom));
 
 }  // namespace
 }  // namespace weir::bench

@@ -35,6 +35,7 @@ const std::vector<Comparison> kComparisons = {
     {"denied / admitted, a log", "deny/log", "admit/log", 1.0, 1.0},
     {"denied / admitted, slots", "deny/slots", "admit_slots", 1.0, 1.0},
     {"denied / admitted, five limits", "deny/five", "admit/five", 1.0, 1.0},
+    {"denied by one of five / admitted", "deny/one_of_five", "admit/five", 1.0, 1.0},
     {"different keys, two threads together", "different_keys/real_time/threads:2",
      "different_keys/real_time/threads:1", 1.8, 1.95, Better::kHigher},
     {"1,000 string keys / flat_map", "string_keys/1000", "flat_map/1000", 1.5, 1.1},

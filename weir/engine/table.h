@@ -224,7 +224,7 @@ class Table {
   // Not in a small table: that is in the cache already, and every instruction counts.
   static void prefetch_if_large(const Shard& shard, Print print) noexcept {
     if (shard.capacity.load(std::memory_order_relaxed) > kSlotsOfASmallShard) {
-      prefetch(shard, print);
+      prefetch_both(shard, print);
     }
   }
   // Of a log: its oldest run, and the place of the next. Waits for its slot, and gives up if
@@ -239,8 +239,9 @@ class Table {
     }
   }
   // The line behind it too, where a key is that found its place taken.
-  void prefetch_both(Print print) const noexcept {
-    const Slot* const first = home(shard_of(print), print);
+  void prefetch_both(Print print) const noexcept { prefetch_both(shard_of(print), print); }
+  static void prefetch_both(const Shard& shard, Print print) noexcept {
+    const Slot* const first = home(shard, print);
     __builtin_prefetch(first, 1);
     __builtin_prefetch(first + kSlotsOfALine, 1);
   }
