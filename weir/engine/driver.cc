@@ -2,13 +2,17 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
 
 namespace weir::engine {
 
 Result<std::unique_ptr<Driver>> Driver::create(Engine& engine, Clock& clock) noexcept {
-  std::unique_ptr<Driver> driver(new Driver(engine, clock));
+  std::unique_ptr<Driver> driver(new (std::nothrow) Driver(engine, clock));
+  if (driver == nullptr) {
+    return Error{ErrorCode::kExhausted, "driver: no memory for it; allow the process more"};
+  }
   if (Status started = driver->thread_.start(); !started) return std::move(started).error();
   return driver;
 }

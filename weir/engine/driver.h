@@ -20,7 +20,7 @@ namespace weir::engine {
 
 class Driver {
  public:
-  // An error if the system has no thread to give.
+  // An error if the system has no thread or memory to give.
   static Result<std::unique_ptr<Driver>> create(Engine& engine, Clock& clock) noexcept;
   ~Driver();
   Driver(const Driver&) = delete;

@@ -1,6 +1,7 @@
 #include "weir/system/pool/driver.h"
 
 #include <future>
+#include <new>
 #include <utility>
 
 namespace weir::system::pool {
@@ -82,7 +83,10 @@ Status RunningJob::delegate(const Used& used) {
 }
 
 Result<std::unique_ptr<Driver>> Driver::create(Pools& pools, Clock& clock) noexcept {
-  std::unique_ptr<Driver> driver(new Driver(pools, clock));
+  std::unique_ptr<Driver> driver(new (std::nothrow) Driver(pools, clock));
+  if (driver == nullptr) {
+    return Error{ErrorCode::kExhausted, "driver: no memory for it; allow the process more"};
+  }
   if (Status started = driver->thread_.start(); !started) return std::move(started).error();
   return driver;
 }

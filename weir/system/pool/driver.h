@@ -56,7 +56,7 @@ class RunningJob {
 
 class Driver {
  public:
-  // An error if the system has no thread to give.
+  // An error if the system has no thread or memory to give.
   static Result<std::unique_ptr<Driver>> create(Pools& pools, Clock& clock) noexcept;
   ~Driver();
   Driver(const Driver&) = delete;
