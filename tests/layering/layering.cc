@@ -38,6 +38,12 @@ bool names(const std::vector<std::string>& path, std::string_view part) {
   return std::find(path.begin(), path.end(), part) != path.end();
 }
 
+// The library of a file: of weir/wire/resp/reply.h it is wire_resp, of weir/engine/internal/plan.h
+// engine. A folder inside a library is part of it.
+std::string library_of(const std::vector<std::string>& path) {
+  return is_split(path[1]) && path.size() > 3 ? path[1] + "_" + path[2] : path[1];
+}
+
 // Why `from` may not include `to`; empty if it may.
 std::string objection(const std::vector<std::string>& from, const std::vector<std::string>& to,
                       bool is_quoted) {
@@ -54,6 +60,9 @@ std::string objection(const std::vector<std::string>& from, const std::vector<st
   if (height(to[1]) > height(from[1])) return "'" + from[1] + "' stands above '" + to[1] + "'";
   if (from[1] == "wire" && (to[1] == "store" || to[1] == "config")) {
     return "'wire' does not use '" + to[1] + "'";
+  }
+  if (names(to, "internal") && library_of(from) != library_of(to)) {
+    return "only '" + library_of(to) + "' uses what is internal to it";
   }
   const bool both_inside = from.size() > 3 && to.size() > 3;
   if (from[1] == to[1] && is_split(from[1]) && both_inside && from[2] != to[2]) {
@@ -80,13 +89,6 @@ std::vector<Include> includes(std::string_view text) {
     found.push_back({number, match[1].str() == "\"", match[2].str()});
   }
   return found;
-}
-
-// Of weir/wire/resp/reply.h it is wire_resp.
-std::string library_of(const std::vector<std::string>& path) {
-  std::string name;
-  for (std::size_t i = 1; i + 1 < path.size(); ++i) name += (i > 1 ? "_" : "") + path[i];
-  return name;
 }
 
 template <typename Visit>

@@ -50,6 +50,25 @@ TEST(Dependencies, AreTheOtherLibrariesThatAFileIncludes) {
   EXPECT_EQ(uses, (Uses{{"wire_resp", {"base", "system_pool"}}}));
 }
 
+TEST(Dependencies, OfAFolderInsideALibraryAreThoseOfTheLibrary) {
+  Uses uses;
+  add_uses("weir/engine/internal/a.cc",
+           "#include \"weir/engine/b.h\"\n#include \"weir/meter/c.h\"\n", uses);
+  EXPECT_EQ(uses, (Uses{{"engine", {"meter"}}}));
+}
+
+TEST(Layering, KeepsWhatIsInternalToALibraryInside) {
+  const std::string engine = "#include \"weir/engine/internal/a.h\"\n";
+  EXPECT_THAT(violations("weir/engine/b.cc", engine), IsEmpty());
+  EXPECT_THAT(violations("weir/engine/internal/b.cc", engine), IsEmpty());
+  EXPECT_THAT(violations("weir/wire/resp/b.cc", engine),
+              ElementsAre("weir/wire/resp/b.cc:1: includes weir/engine/internal/a.h, but only "
+                          "'engine' uses what is internal to it"));
+  EXPECT_EQ(
+      violations("weir/store/redis/b.cc", "#include \"weir/store/sqlite/internal/a.h\"\n").size(),
+      1u);
+}
+
 TEST(Layering, AllowsWhatStandsAbove) {
   EXPECT_THAT(violations("weir/engine/plan.h", "#include \"weir/meter/bucket.h\"\n"), IsEmpty());
   EXPECT_THAT(violations("weir/engine/plan.h", "#include \"weir/engine/print.h\"\n"), IsEmpty());
