@@ -73,7 +73,7 @@ void two_limits(benchmark::State& state) {
     now.ns += 100;
     at = (at + 617) % kClusters;
     const engine::Attribute who[] = {{"client", clients[at]}};
-    const auto decision = (*engine)->decide({who}, now);
+    const auto decision = (*engine)->decide({.attributes = who}, now);
     if (!decision || !decision->allowed()) [[unlikely]]
       state.SkipWithError("the request was refused");
   }

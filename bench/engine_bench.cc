@@ -63,7 +63,8 @@ BENCHMARK(hot_key);
 
 void hot_key_unprepared(benchmark::State& state) {
   const auto engine = engine_of(admitting());
-  for (auto _ : state) benchmark::DoNotOptimize(engine->decide({kAcme}, clock().now()));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(engine->decide({.attributes = kAcme}, clock().now()));
 }
 BENCHMARK(hot_key_unprepared);
 
@@ -111,7 +112,7 @@ void different_keys(benchmark::State& state) {
   std::size_t next = 0;
   for (auto _ : state) {
     const Attribute who[] = {{"client", names[next]}};
-    benchmark::DoNotOptimize(engine->decide({who}, clock().now()));
+    benchmark::DoNotOptimize(engine->decide({.attributes = who}, clock().now()));
     next = next + 1 == names.size() ? 0 : next + 1;
   }
 }
@@ -128,7 +129,7 @@ Engine& filled(std::uint64_t population) {
     const Attribute who[] = {{"client", key.view()}};
     // Far enough ahead that no key is back in its initial state and dropped.
     const engine::Cost cost[] = {{"requests", 1'000'000'000}};
-    benchmark::DoNotOptimize(engine->decide({who, cost}, clock().now()));
+    benchmark::DoNotOptimize(engine->decide({.attributes = who, .costs = cost}, clock().now()));
   }
   return *engines.emplace_back(population, std::move(engine)).second;
 }
@@ -140,7 +141,7 @@ void string_keys(benchmark::State& state) {
   std::size_t next = 0;
   for (auto _ : state) {
     const Attribute who[] = {{"client", stream[next].view()}};
-    const Result<Decision> decision = engine.decide({who}, clock().now());
+    const Result<Decision> decision = engine.decide({.attributes = who}, clock().now());
     benchmark::DoNotOptimize(decision);
     if (!decision) [[unlikely]]
       require(state, decision);
@@ -197,7 +198,7 @@ void many_clients(benchmark::State& state, Engine& engine) {
   std::size_t next = 0;
   for (auto _ : state) {
     const Attribute who[] = {{"client", stream[next].view()}};
-    const Result<Decision> decision = engine.decide({who}, clock().now());
+    const Result<Decision> decision = engine.decide({.attributes = who}, clock().now());
     benchmark::DoNotOptimize(decision);
     if (!decision) [[unlikely]]
       require(state, decision);

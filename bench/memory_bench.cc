@@ -34,7 +34,7 @@ double bytes_per_key(std::uint64_t keys) {
     const std::string key =
         "a client whose name is longer than any small string: " + std::string(Key(i).view());
     const engine::Attribute who[] = {{"client", key}};
-    if (!(*engine)->decide({who}, Instant{1'800'000'000'000'000'000})) return -1;
+    if (!(*engine)->decide({.attributes = who}, Instant{1'800'000'000'000'000'000})) return -1;
   }
   return static_cast<double>(resident_bytes() - before) / static_cast<double>(keys);
 }

@@ -37,7 +37,7 @@ void log_take(benchmark::State& state) {
     now = now + step;
     const engine::Attribute who[] = {
         {"hotkey", keys[i++ % keys.size()].view()}, {"revision", "r1"}, {"environment", "LGC-v2"}};
-    const auto decision = (*engine)->decide({who}, now);
+    const auto decision = (*engine)->decide({.attributes = who}, now);
     if (!decision) [[unlikely]]
       state.SkipWithError(decision.error().message.c_str());
   }

@@ -52,7 +52,7 @@ class Tour {
   HoldId ask(std::string_view client, std::int64_t tokens) {
     const Attribute who[] = {{"client", client}};
     const Cost costs[] = {{"tokens", tokens}};
-    const auto decision = engine_.decide({who, costs}, now());
+    const auto decision = engine_.decide({.attributes = who, .costs = costs}, now());
     if (!decision) {
       fmt::print("  {:>6} asks for {:>4} tokens: ERROR {}\n", client, tokens,
                  decision.error().message);
@@ -64,26 +64,42 @@ class Tour {
 
   void finish(HoldId hold, std::string_view client, std::int64_t tokens) {
     const Cost actual[] = {{"tokens", tokens}};
-    const auto state = engine_.settle(hold, actual, now());
-    fmt::print("  {:>6} is done and used {:>4} tokens: {}\n", client, tokens,
-               state ? to_string(*state) : "error");
+    engine_.settle(hold, actual, now(), [&](const Result<engine::HoldState>& state) {
+      fmt::print("  {:>6} is done and used {:>4} tokens: {}\n", client, tokens,
+                 state ? to_string(*state) : "error");
+    });
   }
 
   void wait(std::string_view client, Duration patience) {
     const Attribute who[] = {{"client", client}};
-    const std::string name(client);
-    const auto start =
-        engine_.wait({.attributes = who}, {.deadline = now() + patience}, now(),
-                     [this, name](const Result<Decision>& decision) {
-                       fmt::print("  {:>6} waited: {}\n", name,
-                                  decision ? explain(*decision) : decision.error().message);
-                     });
-    if (start)
-      fmt::print("  {:>6} waits up to {}: {}\n", client, seconds(patience),
-                 to_string(start->decision.verdict));
+    const engine::Ask ask{.request = {.attributes = who}, .wait_until = now() + patience};
+    Waits waits(*this, std::string(client));
+    fmt::print("  {:>6} waits up to {}\n", client, seconds(patience));
+    engine_.ask({&ask, 1}, now(), waits);
   }
 
  private:
+  // Prints the answer to a client that may wait, now or later.
+  class Waits final : public engine::Answers {
+   public:
+    Waits(Tour& tour, std::string client) : tour_(tour), client_(std::move(client)) {}
+
+    void now(std::size_t, const Result<Decision>& answer) override {
+      fmt::print("  {:>6}: {}\n", client_,
+                 answer ? tour_.explain(*answer) : answer.error().message);
+    }
+    engine::LateAnswer later(std::size_t, std::uint64_t) override {
+      return [&tour = tour_, client = client_](const Result<Decision>& answer) {
+        fmt::print("  {:>6} waited: {}\n", client,
+                   answer ? tour.explain(*answer) : answer.error().message);
+      };
+    }
+
+   private:
+    Tour& tour_;
+    const std::string client_;
+  };
+
   std::string explain(const Decision& decision) {
     if (decision.allowed()) {
       std::string left;

@@ -112,7 +112,9 @@ TEST(Throttles, DecideInTheCompiledRules) {
   ASSERT_TRUE(engine.ok());
   const auto ask = [&](std::string_view operation) {
     const engine::Attribute attributes[] = {{"operation", operation}};
-    return (*engine)->decide({attributes, {}}, Instant{1'800'000'000'000'000'000})->verdict;
+    return (*engine)
+        ->decide({.attributes = attributes}, Instant{1'800'000'000'000'000'000})
+        ->verdict;
   };
   EXPECT_EQ(ask("ContractCall"), Verdict::kAllowed);
   EXPECT_EQ(ask("ContractCall"), Verdict::kAllowed);

@@ -203,12 +203,12 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
     const engine::Request request{.attributes = who, .costs = costs};
     const std::int64_t what = random.draw(0, 9);
     if (what < 5 || holds.empty()) {
-      engine::AcquireOptions options;
+      engine::Wants options;
       if (random.subject().has_holds && random.draw(0, 2) == 0) {
         options.hold = random.micros(1, 3'000'000);
       }
       if (costs[0].amount > 0 && random.draw(0, 3) == 0) options.up_to = "tokens";
-      const Result<Decision> a = memory->acquire(request, options, clock.now());
+      const Result<Decision> a = engine::acquire(*memory, request, options, clock.now());
       const Result<Decision> b = shared.acquire(request, options);
       // Where a limit of this process refuses, the store is not asked.
       if (a && b && !all_shared && b->outcome_count != a->outcome_count) {
@@ -239,14 +239,14 @@ void compare(Scenario& random, const std::string& url, const std::string& name) 
     if (what < 8) {
       const engine::Cost actual[] = {{"tokens", random.draw(0, 6)}};
       const std::size_t count = random.draw(0, 3) == 0 ? 0 : 1;
-      a = memory->settle(in_memory, std::span(actual).first(count), clock.now());
+      a = engine::settle(*memory, in_memory, std::span(actual).first(count), clock.now());
       b = shared.settle(in_redis, std::span(actual).first(count));
     } else if (what < 9) {
-      a = memory->cancel(in_memory, clock.now());
+      a = engine::cancel(*memory, in_memory, clock.now());
       b = shared.cancel(in_redis);
     } else {
       const Duration ttl = random.micros(1, 3'000'000);
-      a = memory->renew(in_memory, ttl, clock.now());
+      a = engine::renew(*memory, in_memory, ttl, clock.now());
       b = shared.renew(in_redis, ttl);
     }
     ASSERT_TRUE(a);

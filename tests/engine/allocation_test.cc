@@ -96,7 +96,7 @@ TEST(Allocation, IsCountedHere) {
 
 TEST(Allocation, IsNotNeededToAdmitByOneBucket) {
   auto engine = engine_of(one_bucket(1'000'000));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(request, kStart)->allowed(); }), 0);
@@ -105,7 +105,7 @@ TEST(Allocation, IsNotNeededToAdmitByOneBucket) {
 
 TEST(Allocation, IsNotNeededToDenyByOneBucket) {
   auto engine = engine_of(one_bucket(1));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(request, kStart)->allowed(); }), 0);
@@ -114,7 +114,7 @@ TEST(Allocation, IsNotNeededToDenyByOneBucket) {
 
 TEST(Allocation, IsNotNeededForMoreKindsOfRequestsThanAreRemembered) {
   RuleSetSpec spec;
-  std::vector<Ask> asks(40);
+  std::vector<RequestOf> asks(40);
   for (std::size_t i = 0; i < asks.size(); ++i) {
     const std::string name = "an-attribute-with-a-long-name-" + std::to_string(i);
     spec.limits.push_back({.name = name, .per = {name}, .meter = WindowSpec{1'000'000, 24h}});
@@ -132,14 +132,14 @@ TEST(Allocation, IsNotNeededForMoreKindsOfRequestsThanAreRemembered) {
 
 TEST(Allocation, IsNotNeededToPeek) {
   auto engine = engine_of(one_bucket(1));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   EXPECT_EQ(allocations_of([&](int) { (void)engine->peek(request, kStart); }), 0);
 }
 
 TEST(Allocation, IsNotNeededToAdmitByFiveLimits) {
   auto engine = engine_of(five_kinds(1'000'000));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(request, kStart)->allowed(); }), 0);
@@ -148,7 +148,7 @@ TEST(Allocation, IsNotNeededToAdmitByFiveLimits) {
 
 TEST(Allocation, IsNotNeededToDenyByFiveLimits) {
   auto engine = engine_of(five_kinds(1));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   EXPECT_EQ(allocations_of([&](int) { allowed += engine->decide(request, kStart)->allowed(); }), 0);
@@ -166,7 +166,7 @@ TEST(Allocation, IsNotNeededForAPreparedRequest) {
 
 TEST(Allocation, IsNotNeededForABatch) {
   auto engine = engine_of(five_kinds(16 * kDecisions));
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const std::vector<Request> requests(16, ask);
   std::vector<Result<Decision>> answers(16, Result<Decision>(std::in_place));
   int allowed = 0;
@@ -199,7 +199,7 @@ RuleSetSpec conditional(std::int64_t room) {
 TEST(Allocation, IsNotNeededForConditionsWeightsAndParents) {
   for (const std::int64_t room : {1, 1'000'000}) {
     auto engine = engine_of(conditional(room));
-    Ask ask = client(kLongKey);
+    RequestOf ask = client(kLongKey);
     ask.with("path", "/v1/some/long/path/of/a/request").with("method", "GET");
     const Request request = ask;
     int allowed = 0;
@@ -212,7 +212,7 @@ TEST(Allocation, IsNotNeededForConditionsWeightsAndParents) {
 TEST(Allocation, IsNotNeededByALogAtItsUsualSize) {
   auto engine =
       engine_of({.limits = {{.name = "log", .per = {"client"}, .meter = LogSpec{100, 1s}}}});
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   EXPECT_EQ(allocations_of(
@@ -233,7 +233,7 @@ TEST(Allocation, IsNotNeededForKeysThatComeAndGo) {
     for (int digit = 14; digit > 6; --digit, i /= 10) {
       name[digit] = static_cast<char>('0' + i % 10);
     }
-    allowed += engine->decide({who}, now)->allowed();
+    allowed += engine->decide({.attributes = who}, now)->allowed();
     engine->advance(now);
   });
   EXPECT_EQ(count, 0);
@@ -245,14 +245,14 @@ std::int64_t allocations_of_holds(RuleSetSpec spec) {
   spec.limits.push_back(
       {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}});
   auto engine = engine_of(spec, {.holds_max = 1000});
-  Ask ask = client(kLongKey);
+  RequestOf ask = client(kLongKey);
   const Request request = ask;
   int allowed = 0;
   const std::int64_t count = allocations_of([&](int) {
     const Result<Decision> first = engine->decide(request, kStart);
     allowed += first->allowed();
     allowed += engine->decide(request, kStart)->allowed();  // denied
-    (void)engine->settle(first->hold, {}, kStart);
+    (void)engine::settle(*engine, first->hold, {}, kStart);
   });
   EXPECT_EQ(allowed, 2 * kDecisions);
   return count;
@@ -290,11 +290,11 @@ std::int64_t growth_of(Round&& round) {
 
 TEST(Memory, DoesNotGrowWithHoldsThatHaveEnded) {
   auto engine = engine_of(one_bucket(1'000'000), {.holds_max = 100, .heavy_keys = 0});
-  Ask ask = client("acme");
+  RequestOf ask = client("acme");
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 100'000; ++i) {
-      const auto held = engine->acquire(ask, {.hold = 1h}, kStart);
-      engine->cancel(held->hold, kStart);
+      const auto held = engine::acquire(*engine, ask, {.hold = 1h}, kStart);
+      engine::cancel(*engine, held->hold, kStart);
     }
   });
   EXPECT_LT(growth, 64 << 10);
@@ -302,10 +302,10 @@ TEST(Memory, DoesNotGrowWithHoldsThatHaveEnded) {
 
 TEST(Memory, DoesNotGrowWithRenewals) {
   auto engine = engine_of(one_bucket(10), {.heavy_keys = 0});
-  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, client("acme"), {.hold = 1h}, kStart);
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 100'000; ++i) {
-      ASSERT_TRUE(engine->renew(held->hold, 1h + i * 1ns, kStart));
+      ASSERT_TRUE(engine::renew(*engine, held->hold, 1h + i * 1ns, kStart));
     }
   });
   EXPECT_LT(growth, 64 << 10);
@@ -313,10 +313,10 @@ TEST(Memory, DoesNotGrowWithRenewals) {
 
 TEST(Memory, DoesNotGrowWithRenewalsToAndFro) {
   auto engine = engine_of(one_bucket(10), {.heavy_keys = 0});
-  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, client("acme"), {.hold = 1h}, kStart);
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 100'000; ++i) {
-      ASSERT_TRUE(engine->renew(held->hold, 1h + i % 2 * 1ns, kStart));
+      ASSERT_TRUE(engine::renew(*engine, held->hold, 1h + i % 2 * 1ns, kStart));
     }
   });
   EXPECT_LT(growth, 64 << 10);
@@ -324,12 +324,12 @@ TEST(Memory, DoesNotGrowWithRenewalsToAndFro) {
 
 TEST(Memory, DoesNotGrowWithWaitersThatHaveLeft) {
   auto engine = engine_of(one_bucket(1), {.heavy_keys = 0});
-  Ask ask = client("acme");
+  RequestOf ask = client("acme");
   ASSERT_TRUE(engine->decide(ask, kStart)->allowed());
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 10'000; ++i) {
-      const auto start = engine->wait(ask, {.deadline = kForever}, kStart, nullptr);
-      ASSERT_TRUE(engine->cancel_wait(start->ticket, kStart));
+      const auto start = engine::wait(*engine, ask, {.deadline = kForever}, kStart, nullptr);
+      ASSERT_TRUE(engine->give_up(start->ticket, kStart));
     }
   });
   EXPECT_LT(growth, 16 << 10);
@@ -381,7 +381,7 @@ TEST(Memory, DoesNotGrowWithLogsThatComeAndGo) {
   const std::int64_t growth = growth_of([&] {
     for (int i = 0; i < 20'000; ++i) {
       now = now + 1ms;
-      Ask ask = client(std::to_string(i));
+      RequestOf ask = client(std::to_string(i));
       for (int unit = 0; unit < 5; ++unit) {
         ASSERT_TRUE(engine->decide(ask, now + Duration{unit})->allowed());
       }

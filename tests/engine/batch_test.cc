@@ -67,7 +67,7 @@ TEST(Prepared, StaysAnErrorAsLongAsTheRulesCannotPlanIt) {
     ASSERT_TRUE(prepared);
     ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(engine->decide(*prepared, kStart)) << i;
-    EXPECT_EQ(engine->keys(), 0u);
+    EXPECT_EQ(engine->usage().keys, 0u);
     ASSERT_TRUE(engine->swap(rules_of(window_of(std::int64_t{1} << 40)), kStart));
     EXPECT_TRUE(engine->decide(*prepared, kStart)->allowed());
   }
@@ -75,7 +75,7 @@ TEST(Prepared, StaysAnErrorAsLongAsTheRulesCannotPlanIt) {
 
 TEST(Prepared, IsRefusedForABadRequest) {
   auto engine = engine_of(window_of(1));
-  EXPECT_FALSE(engine->prepare(Ask({{"nobody", "knows"}})));
+  EXPECT_FALSE(engine->prepare(RequestOf({{"nobody", "knows"}})));
 }
 
 // A plan of old rules must not touch a meter that newer rules have already
@@ -100,10 +100,10 @@ TEST(Batch, DecidesAsOneByOne) {
   std::mt19937_64 random(8127);
   for (int round = 0; round < 50; ++round) {
     const Instant now = kStart + round * 100ms;
-    std::deque<Ask> asks;
+    std::deque<RequestOf> asks;
     std::vector<Request> requests;
     for (std::size_t i = 0; i < random() % 40; ++i) {
-      Ask& ask = asks.emplace_back();
+      RequestOf& ask = asks.emplace_back();
       ask.with("client", std::to_string(random() % 5))
           .costing(static_cast<std::int64_t>(random() % 3));
       requests.push_back(ask);
@@ -135,7 +135,7 @@ TEST(Batch, DecidesByOneLimitAsOneByOne) {
     int denied = 0;
     for (int round = 0; round < 100; ++round) {
       const Instant now = kStart + round * 100ms;
-      std::deque<Ask> asks;
+      std::deque<RequestOf> asks;
       std::vector<Request> requests;
       for (std::size_t i = 0; i < 20; ++i) {
         requests.push_back(asks.emplace_back(client(std::to_string(random() % 30))));
@@ -160,8 +160,8 @@ TEST(Batch, DecidesByOneLimitAsOneByOne) {
 
 TEST(Batch, OfOneLimitAnswersABadValueAndABadInstantWithErrors) {
   auto engine = engine_of(window_of(9));
-  Ask good = client("acme");
-  Ask bad = client(std::string(kValueBytesMax + 1, 'x'));
+  RequestOf good = client("acme");
+  RequestOf bad = client(std::string(kValueBytesMax + 1, 'x'));
   const std::vector<Request> requests{good, bad, good};
   std::vector<Result<Decision>> answers(3, Result<Decision>(std::in_place));
   engine->decide(requests, kStart, answers);
@@ -176,8 +176,8 @@ TEST(Batch, OfOneLimitAnswersABadValueAndABadInstantWithErrors) {
 
 TEST(Batch, AnswersABadRequestWithAnErrorAndTheOthersAsUsual) {
   auto engine = engine_of(window_of(1));
-  Ask good = client("acme");
-  Ask bad({{"nobody", "knows"}});
+  RequestOf good = client("acme");
+  RequestOf bad({{"nobody", "knows"}});
   const std::vector<Request> requests{good, bad, good};
   std::vector<Result<Decision>> answers(3, Result<Decision>(std::in_place));
   engine->decide(requests, kStart, answers);
@@ -189,7 +189,7 @@ TEST(Batch, AnswersABadRequestWithAnErrorAndTheOthersAsUsual) {
 TEST(Batch, MayBeEmpty) {
   auto engine = engine_of(window_of(1));
   engine->decide(std::span<const Request>{}, kStart, {});
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 
 namespace weir::engine {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr Instant kPastEnd{kInstantNsMax + 1};
 
@@ -32,7 +35,7 @@ TEST(Engine, RefusesInstantsBeforeTheEpochAndBeyondTheEndOfTime) {
     ASSERT_FALSE(answer) << now;
     EXPECT_EQ(answer.error().code, ErrorCode::kBadArgument);
   }
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 // Nothing is due, so next_instant() is kForever: a loop that passes it on must not bring the
@@ -43,11 +46,11 @@ TEST(Engine, DoesNotAdvanceToWhatIsNoInstant) {
                   {.name = "slots", .per = {"job"}, .meter = SlotsSpec{.limit = 1, .hold = 1h}}}});
   ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
   ASSERT_EQ(engine->next_instant(), kForever);
-  ASSERT_TRUE(engine->acquire(Ask({{"job", "a"}}), {}, kStart)->allowed());
+  ASSERT_TRUE(engine::acquire(*engine, RequestOf({{"job", "a"}}), {}, kStart)->allowed());
   for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
     for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(now);
   }
-  EXPECT_EQ(engine->holds(), 1u);
+  EXPECT_EQ(engine->usage().holds, 1u);
   EXPECT_FALSE(engine->decide(client("acme"), kStart)->allowed());
   EXPECT_EQ(admitted(*engine, client("other"), kStart, 3), 1);
 }
@@ -57,31 +60,36 @@ TEST(Engine, AnswersNobodyAtWhatIsNoInstant) {
   Inbox inbox;
   ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());
   const auto first =
-      engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("first"));
-  ASSERT_TRUE(engine->wait(client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("second")));
+      engine::wait(*engine, client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("first"));
+  ASSERT_TRUE(
+      engine::wait(*engine, client("acme"), {.deadline = kStart + 2h}, kStart, inbox.as("second")));
   for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
     engine->try_waiters(now);
-    EXPECT_FALSE(engine->cancel_wait(first->ticket, now)) << now;
+    EXPECT_FALSE(engine->give_up(first->ticket, now)) << now;
   }
-  EXPECT_EQ(engine->waiters(), 2u);
+  EXPECT_EQ(engine->usage().waiters, 2u);
   EXPECT_TRUE(inbox.texts().empty());
-  EXPECT_TRUE(engine->cancel_wait(first->ticket, kStart));
+  EXPECT_TRUE(engine->give_up(first->ticket, kStart));
 }
 
 TEST(Engine, CancelsNoHoldAtWhatIsNoInstant) {
   auto engine = engine_of(window_of(1));
-  const auto held = engine->acquire(client("acme"), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, client("acme"), {.hold = 1h}, kStart);
   for (const Instant now : {Instant{-1}, kPastEnd, kForever}) {
-    EXPECT_EQ(engine->cancel(held->hold, now), HoldState::kActive) << now;
+    EXPECT_EQ(engine::cancel(*engine, held->hold, now), HoldState::kActive) << now;
   }
-  EXPECT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
-  EXPECT_EQ(engine->cancel(held->hold, kForever), HoldState::kCancelled);
+  EXPECT_EQ(engine->usage().holds, 1u);
+  EXPECT_EQ(engine::cancel(*engine, held->hold, kStart), HoldState::kCancelled);
+  engine->cancel(held->hold, kForever, [](const Result<HoldState>& state) {
+    ASSERT_FALSE(state);
+    EXPECT_THAT(state.error().message, HasSubstr("between 0 and 2^62 ns"));
+  });
 }
 
 TEST(Engine, InspectsAtTheLastChargeWhenTimeRunsBackwards) {
   auto engine =
       engine_of({.limits = {{.name = "rate", .meter = BucketSpec{.amount = 10, .period = 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   EXPECT_EQ(remaining(*engine, "rate", {}, kStart - 5s), 9);
 }
 
@@ -89,11 +97,11 @@ TEST(Engine, InspectsAtTheLastChargeWhenTimeRunsBackwards) {
 // it was not: threads read the clock at different times.
 TEST(Engine, DoesNotReopenAWindowThatASweepHasForgotten) {
   auto engine = engine_of({.limits = {{.name = "three", .meter = WindowSpec{3, 1min}}}});
-  int total = admitted(*engine, Ask(), kStart + 59s, 5);
+  int total = admitted(*engine, RequestOf(), kStart + 59s, 5);
   for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 60s);
-  ASSERT_EQ(engine->keys(), 0u);
-  total += admitted(*engine, Ask(), kStart + 59s, 5);
-  total += admitted(*engine, Ask(), kStart + 60s, 5);
+  ASSERT_EQ(engine->usage().keys, 0u);
+  total += admitted(*engine, RequestOf(), kStart + 59s, 5);
+  total += admitted(*engine, RequestOf(), kStart + 60s, 5);
   EXPECT_LE(total, 6);
 }
 
@@ -125,12 +133,12 @@ TEST(Engine, RefusesATickerThatBeginsEmptyInAFullTable) {
                    .meter = TickerSpec{.interval = 1s, .start = meter::TickerStart::kEmpty}}}},
       {.keys_max = 1});
   for (int i = 0; i < 10'000; ++i) (void)engine->decide(client(std::to_string(i)), kStart);
-  ASSERT_EQ(engine->keys(), 256u);  // one in each shard
-  const auto answer = engine->decide(Ask({{"job", "a"}}), kStart);
+  ASSERT_EQ(engine->usage().keys, 256u);  // one in each shard
+  const auto answer = engine->decide(RequestOf({{"job", "a"}}), kStart);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kExhausted);
   EXPECT_NE(answer.error().message.find("'ticker'"), std::string::npos);
-  EXPECT_TRUE(engine->peek(Ask({{"job", "a"}}), kStart));
+  EXPECT_TRUE(engine->peek(RequestOf({{"job", "a"}}), kStart));
 }
 
 // Keys of `limit` in the shard of key "x" of `other`, enough to make it grow several times.
@@ -155,9 +163,9 @@ TEST(Engine, CountsBothKeysOfARequestThatFillOneShard) {
   for (std::size_t filled = 20; filled < mates.size(); ++filled) {
     auto engine = engine_of(spec);
     for (std::size_t i = 0; i < filled; ++i) {
-      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+      ASSERT_TRUE(engine->decide(RequestOf({{"b", mates[i]}}), kStart)->allowed());
     }
-    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}, {"b", mates[filled]}}), kStart)->allowed());
+    ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}, {"b", mates[filled]}}), kStart)->allowed());
     EXPECT_EQ(remaining(*engine, "log", {"x"}, kStart), 4) << filled << " keys before";
     EXPECT_EQ(remaining(*engine, "bucket", {mates[filled]}, kStart), 4) << filled;
     for (std::size_t i = 0; i < filled; ++i) {
@@ -174,15 +182,15 @@ TEST(Engine, KeepsTheRunsOfALogWhileItMakesRoomForAnotherKeyOfTheRequest) {
   const std::vector<std::string> mates = mates_of_x("bucket", "log");
   for (std::size_t filled = 20; filled < mates.size(); ++filled) {
     auto engine = engine_of(spec);
-    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), kStart)->allowed());
+    ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}}), kStart)->allowed());
     for (std::size_t i = 0; i < filled; ++i) {
-      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+      ASSERT_TRUE(engine->decide(RequestOf({{"b", mates[i]}}), kStart)->allowed());
     }
     const Instant later = kStart + 2s;
-    ASSERT_TRUE(engine->decide(Ask({{"a", "x"}, {"b", mates[filled]}}), later)->allowed());
+    ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}, {"b", mates[filled]}}), later)->allowed());
     for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(engine->decide(Ask({{"a", "y"}}).costing(2), later + i * 1ns)->allowed());
-      ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), later + i * 1ns)->allowed());
+      ASSERT_TRUE(engine->decide(RequestOf({{"a", "y"}}).costing(2), later + i * 1ns)->allowed());
+      ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}}), later + i * 1ns)->allowed());
     }
     ASSERT_EQ(remaining(*engine, "log", {"x"}, later + 2ns), 5) << filled << " keys before";
     ASSERT_EQ(remaining(*engine, "log", {"y"}, later + 2ns), 3) << filled << " keys before";
@@ -199,16 +207,16 @@ TEST(Engine, EvictsNoMeterOfARequestThatStartsATicker) {
                   {.name = "log", .per = {"a"}, .meter = LogSpec{9, 1h}}}},
       {.keys_max = 256, .when_full = WhenFull::kEvict});
   const std::vector<std::string> mates = mates_of_x("bucket", "log");
-  ASSERT_TRUE(engine->decide(Ask({{"a", "x"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}}), kStart)->allowed());
   for (std::size_t i = 0; i < 8; ++i) {
-    ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+    ASSERT_TRUE(engine->decide(RequestOf({{"b", mates[i]}}), kStart)->allowed());
   }
-  const Ask ask({{"a", "x"}, {"c", mates_of_x("ticker", "log")[0]}});
+  const RequestOf ask({{"a", "x"}, {"c", mates_of_x("ticker", "log")[0]}});
   const auto refused = engine->decide(ask, kStart);
   ASSERT_EQ(refused->verdict, Verdict::kDenied);
   EXPECT_EQ(refused->outcomes()[1].remaining, 8);
   EXPECT_EQ(remaining(*engine, "log", {"x"}, kStart), 8);
-  EXPECT_EQ(engine->keys(), 9u);
+  EXPECT_EQ(engine->usage().keys, 9u);
 }
 
 // Somebody else waits at "x" when making room for the first waiter's other key moves its slot.
@@ -221,17 +229,17 @@ TEST(Engine, WakesTheNextWaiterAfterItMadeRoomForAnotherKeyOfTheFirst) {
   for (std::size_t filled = 20; filled < mates.size(); ++filled) {
     auto engine = engine_of(spec);
     Inbox inbox;
-    const auto held = engine->acquire(Ask({{"a", "x"}}), {}, kStart);
-    const WaitOptions patient{.deadline = kStart + 1h};
-    ASSERT_TRUE(
-        engine->wait(Ask({{"a", "x"}, {"b", mates[filled]}}), patient, kStart, inbox.as("first")));
-    ASSERT_TRUE(engine->wait(Ask({{"a", "x"}}), patient, kStart, inbox.as("next")));
+    const auto held = engine::acquire(*engine, RequestOf({{"a", "x"}}), {}, kStart);
+    const Patience patient{.deadline = kStart + 1h};
+    ASSERT_TRUE(engine::wait(*engine, RequestOf({{"a", "x"}, {"b", mates[filled]}}), patient,
+                             kStart, inbox.as("first")));
+    ASSERT_TRUE(engine::wait(*engine, RequestOf({{"a", "x"}}), patient, kStart, inbox.as("next")));
     for (std::size_t i = 0; i < filled; ++i) {
-      ASSERT_TRUE(engine->decide(Ask({{"b", mates[i]}}), kStart)->allowed());
+      ASSERT_TRUE(engine->decide(RequestOf({{"b", mates[i]}}), kStart)->allowed());
     }
-    ASSERT_EQ(engine->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
+    ASSERT_EQ(engine::cancel(*engine, held->hold, kStart + 1s), HoldState::kCancelled);
     ASSERT_EQ(inbox.texts(), Texts{"first allowed"});
-    ASSERT_EQ(engine->cancel(inbox.last().hold, kStart + 2s), HoldState::kCancelled);
+    ASSERT_EQ(engine::cancel(*engine, inbox.last().hold, kStart + 2s), HoldState::kCancelled);
     ASSERT_EQ(inbox.texts(), (Texts{"first allowed", "next allowed"})) << filled;
   }
 }
@@ -280,14 +288,14 @@ TEST(Engine, AdmitsWithoutAHoldThoughSlotsInShadowFindNone) {
   }
   // In flight is what can come back.
   EXPECT_EQ(remaining(*engine, "tried", {"acme"}, kStart), 8);
-  EXPECT_FALSE(engine->acquire(client("acme"), {.hold = 1s}, kStart));
+  EXPECT_FALSE(engine::acquire(*engine, client("acme"), {.hold = 1s}, kStart));
 }
 
 TEST(Engine, ChargesNothingWhenTheMemoryForLogsIsUsedUp) {
   auto engine = engine_of({.limits = {{.name = "window", .meter = WindowSpec{100, 1h}},
                                       {.name = "log", .meter = LogSpec{100, 1h}}}},
                           {.log_runs_max = 0});
-  const auto answer = engine->decide(Ask(), kStart);
+  const auto answer = engine->decide(RequestOf(), kStart);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kExhausted);
   EXPECT_NE(answer.error().message.find("'log'"), std::string::npos);
@@ -297,11 +305,11 @@ TEST(Engine, ChargesNothingWhenTheMemoryForLogsIsUsedUp) {
 TEST(Engine, RemembersAThousandInstantsOfALogWithoutBeingToldTo) {
   auto engine = engine_of({.limits = {{.name = "log", .meter = LogSpec{1000, 1h}}}});
   for (int i = 0; i < 1000; ++i) {
-    const auto answer = engine->decide(Ask(), kStart + i * 1ms);
+    const auto answer = engine->decide(RequestOf(), kStart + i * 1ms);
     ASSERT_TRUE(answer) << i << ": " << answer.error().message;
     ASSERT_TRUE(answer->allowed()) << i;
   }
-  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart + 1s)->allowed());
 }
 
 TEST(Engine, IsNotMadeWithoutRules) { EXPECT_FALSE(Engine::create(nullptr)); }

@@ -31,7 +31,7 @@ void in_threads(int count, Work&& work) {
 }
 
 std::int64_t used(Engine& engine, std::string_view limit, const Key& key, Instant now) {
-  const auto seen = engine.inspect(limit, key, now);
+  const auto seen = engine::inspect(engine, limit, key, now);
   return seen->capacity - seen->remaining;
 }
 
@@ -53,7 +53,7 @@ TEST_P(HotKey, AdmitsExactlyWhatThereIs) {
       engine_of({.limits = {{.name = "one", .per = {"client"}, .meter = GetParam().meter}}});
   std::atomic<std::int64_t> admissions{0};
   in_threads(kThreads, [&](int) {
-    Ask ask = client("hot");
+    RequestOf ask = client("hot");
     for (int i = 0; i < 5000; ++i) admissions += engine->decide(ask, kStart)->allowed() ? 1 : 0;
   });
   EXPECT_EQ(admissions, 9000);
@@ -68,7 +68,7 @@ TEST_P(HotKey, CountsCostsOfEverySizeExactly) {
     std::mt19937_64 random(static_cast<std::uint64_t>(thread));
     for (int i = 0; i < 3000; ++i) {
       const auto cost = static_cast<std::int64_t>(random() % 4);
-      Ask ask = client("hot");
+      RequestOf ask = client("hot");
       ask.costing(cost);
       if (engine->decide(ask, kStart)->allowed()) units += cost;
     }
@@ -91,7 +91,7 @@ TEST(Concurrency, NeverAdmitsMoreThanBurstAndRateWhileTimePasses) {
   in_threads(kThreads, [&](int) {
     for (int i = 0; i < 4000; ++i) {
       const Instant now = kStart + Duration{clock_ns.fetch_add(1'000)};
-      admissions += engine->decide(Ask(), now)->allowed() ? 1 : 0;
+      admissions += engine->decide(RequestOf(), now)->allowed() ? 1 : 0;
     }
   });
   // 100 at once, and one every 10 microseconds of the 16 milliseconds that passed.
@@ -106,13 +106,13 @@ TEST(Concurrency, GivesEachOfManyNewKeysItsOwnMeterWhileTheTableGrows) {
   std::atomic<int> admissions{0};
   in_threads(kThreads, [&](int thread) {
     for (int i = 0; i < kKeys; ++i) {
-      Ask ask = client(std::to_string((i + thread * kKeys / kThreads) % kKeys));
+      RequestOf ask = client(std::to_string((i + thread * kKeys / kThreads) % kKeys));
       admissions += engine->decide(ask, kStart)->allowed() ? 1 : 0;
       if (i % 64 == 0) engine->advance(kStart);
     }
   });
   EXPECT_EQ(admissions, 2 * kKeys);
-  EXPECT_EQ(engine->keys(), static_cast<std::size_t>(kKeys));
+  EXPECT_EQ(engine->usage().keys, static_cast<std::size_t>(kKeys));
 }
 
 // --- everything at once
@@ -209,7 +209,7 @@ class Hammer {
     const Instant end = now() + 1h;
     for (int i = 0; i < 3; ++i) engine_->advance(end);
     for (const Held& held : held_)
-      EXPECT_EQ(engine_->cancel(held.decision.hold, end), HoldState::kGone);
+      EXPECT_EQ(engine::cancel(*engine_, held.decision.hold, end), HoldState::kGone);
   }
 
   void check() {
@@ -228,8 +228,8 @@ class Hammer {
     for (std::size_t who = 0; who < kClients; ++who) {
       EXPECT_EQ(used(*engine_, "slots", {name_of(who)}, end), 0) << name_of(who);
     }
-    EXPECT_EQ(engine_->holds(), 0u);
-    EXPECT_EQ(engine_->waiters(), 0u);
+    EXPECT_EQ(engine_->usage().holds, 0u);
+    EXPECT_EQ(engine_->usage().waiters, 0u);
     EXPECT_EQ(started_, answered_ + gave_up_);
     EXPECT_GT(admissions_, 0);
     EXPECT_GT(denials_, 0);
@@ -243,8 +243,8 @@ class Hammer {
     std::int64_t tokens;  // charged
   };
 
-  static Ask request(std::size_t who, std::string_view mode, std::int64_t tokens = 3) {
-    Ask ask({{"mode", mode}});
+  static RequestOf request(std::size_t who, std::string_view mode, std::int64_t tokens = 3) {
+    RequestOf ask({{"mode", mode}});
     ask.with("client", name_of(who)).costing("tokens", tokens);
     return ask;
   }
@@ -267,7 +267,7 @@ class Hammer {
     const std::size_t who = random() % kClients;
     const std::string_view mode = kModes[random() % kModes.size()];
     const auto tokens = static_cast<std::int64_t>(random() % 5);
-    Ask ask = request(who, mode, tokens);
+    RequestOf ask = request(who, mode, tokens);
     switch (random() % 16) {
       case 0:
       case 1:
@@ -279,7 +279,7 @@ class Hammer {
       case 4:
         return book(0, engine_->decide(prepared, tick()), 3);
       case 5:
-        return book(who, engine_->acquire(ask, {.hold = 20us}, tick()), tokens);
+        return book(who, engine::acquire(*engine_, ask, {.hold = 20us}, tick()), tokens);
       case 6:
         return look(random, who);
       case 7:
@@ -300,13 +300,13 @@ class Hammer {
     }
     if (random() % 8 == 0) return;  // forgotten: it expires
     if (random() % 8 == 0) {
-      (void)engine_->renew(held.decision.hold, 30us, tick());
+      (void)engine::renew(*engine_, held.decision.hold, 30us, tick());
       const std::scoped_lock lock(held_lock_);
       held_.push_back(std::move(held));
       return;
     }
     if (random() % 2 == 0) {
-      if (engine_->cancel(held.decision.hold, tick()) == HoldState::kCancelled) {
+      if (engine::cancel(*engine_, held.decision.hold, tick()) == HoldState::kCancelled) {
         account_.charge(held.who, held.decision, -1);
       } else {
         expected_expiries_ += 1;
@@ -315,7 +315,7 @@ class Hammer {
     }
     const auto tokens = static_cast<std::int64_t>(random() % 8);
     const Cost actual[] = {{"tokens", tokens}};
-    const auto state = engine_->settle(held.decision.hold, actual, tick());
+    const auto state = engine::settle(*engine_, held.decision.hold, actual, tick());
     ASSERT_TRUE(state) << state.error().message;
     if (*state != HoldState::kSettled) {
       expected_expiries_ += 1;
@@ -326,7 +326,7 @@ class Hammer {
 
   void batch(std::mt19937_64& random) {
     const std::size_t count = random() % 24 + 1;
-    std::vector<Ask> asks;
+    std::vector<RequestOf> asks;
     std::vector<std::size_t> whose;
     for (std::size_t i = 0; i < count; ++i) {
       whose.push_back(random() % kClients);
@@ -340,15 +340,15 @@ class Hammer {
 
   void wait(std::mt19937_64& random, std::size_t who) {
     const Instant at = tick();
-    const auto start = engine_->wait(request(who, "slots"), {.deadline = at + 200us}, at,
-                                     [this, who](const Result<Decision>& answer) {
-                                       answered_ += 1;
-                                       book(who, answer, 3);
-                                     });
+    const auto start = engine::wait(*engine_, request(who, "slots"), {.deadline = at + 200us}, at,
+                                    [this, who](const Result<Decision>& answer) {
+                                      answered_ += 1;
+                                      book(who, answer, 3);
+                                    });
     ASSERT_TRUE(start) << start.error().message;
     if (start->ticket == 0) return book(who, start->decision, 3);
     started_ += 1;
-    if (random() % 3 == 0 && engine_->cancel_wait(start->ticket, tick())) gave_up_ += 1;
+    if (random() % 3 == 0 && engine_->give_up(start->ticket, tick())) gave_up_ += 1;
   }
 
   void look(std::mt19937_64& random, std::size_t who) {
@@ -368,7 +368,7 @@ class Hammer {
         EXPECT_TRUE(engine_->peek(request(who, "all"), tick()));
         break;
       default: {
-        const auto seen = engine_->inspect(limit, Key{name}, tick());
+        const auto seen = engine::inspect(*engine_, limit, Key{name}, tick());
         ASSERT_TRUE(seen) << seen.error().message;
         EXPECT_LE(seen->remaining, seen->capacity);
       }
@@ -429,7 +429,7 @@ TEST(Concurrency, DecidesBatchesWhileTheRulesAreSwapped) {
       }
       return;
     }
-    Ask ask({{"mode", "window"}});
+    RequestOf ask({{"mode", "window"}});
     ask.with("client", name_of(static_cast<std::size_t>(thread)));
     const std::vector<Request> requests(128, ask);
     std::vector<Result<Decision>> answers(requests.size(), Result<Decision>(std::in_place));
@@ -460,11 +460,11 @@ TEST(Concurrency, AnswersEveryWaiterOnce) {
     }
     answered += 1;
     --inside;
-    ASSERT_EQ(*engine->settle(decision.hold, {}, kStart), HoldState::kSettled);
+    ASSERT_EQ(*engine::settle(*engine, decision.hold, {}, kStart), HoldState::kSettled);
   };
   in_threads(kThreads, [&](int) {
     for (int i = 0; i < kVisits; ++i) {
-      const auto start = engine->wait(Ask(), {.deadline = kForever}, kStart,
+      const auto start = engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart,
                                       [&](const Result<Decision>& answer) { visit(*answer); });
       ASSERT_TRUE(start);
       if (start->ticket == 0) visit(start->decision);
@@ -472,7 +472,7 @@ TEST(Concurrency, AnswersEveryWaiterOnce) {
   });
   EXPECT_EQ(answered, kThreads * kVisits);
   EXPECT_LE(most_inside, 2);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 2);
 }
 
@@ -486,9 +486,9 @@ TEST(Concurrency, TellsTheHookOfEveryEarlierInstantWhileThreadsDecide) {
       [&](Instant at) { earliest_told_ns = std::min(earliest_told_ns.load(), at.ns); });
   in_threads(kThreads, [&](int thread) {
     for (int i = 0; i < 200; ++i) {
-      Ask ask = client(std::to_string(thread * 1000 + i));
+      RequestOf ask = client(std::to_string(thread * 1000 + i));
       const Duration hold = 1h - Duration{(i * kThreads + thread) * 1000};
-      ASSERT_TRUE(engine->acquire(ask, {.hold = hold}, kStart)->allowed());
+      ASSERT_TRUE(engine::acquire(*engine, ask, {.hold = hold}, kStart)->allowed());
     }
   });
   EXPECT_EQ(earliest_told_ns, engine->next_instant().ns);
@@ -505,7 +505,7 @@ TEST(Concurrency, LetsThreadsComeAndGo) {
   std::atomic<int> gone{0};
   for (int i = 0; i < kWaves; ++i) {
     threads.emplace_back([&, i] {
-      Ask ask = client(std::to_string(i % 8));
+      RequestOf ask = client(std::to_string(i % 8));
       for (int n = 0; n < 25; ++n) ASSERT_TRUE(engine->decide(ask, kStart)->allowed());
       gone += 1;
     });
@@ -522,7 +522,7 @@ TEST(Concurrency, LetsEnginesComeAndGoUnderOneThread) {
   for (int round = 0; round < 20; ++round) {
     auto engine =
         engine_of({.limits = {{.name = "one", .meter = WindowSpec{100, 1h}}}}, {.keys_max = 1000});
-    in_threads(2, [&](int) { EXPECT_EQ(admitted(*engine, Ask(), kStart, 10), 10); });
+    in_threads(2, [&](int) { EXPECT_EQ(admitted(*engine, RequestOf(), kStart, 10), 10); });
     EXPECT_EQ(remaining(*engine, "one", {}, kStart), 80);
   }
 }

@@ -29,8 +29,8 @@ TEST(Counts, AreOfEveryWayToDecide) {
   auto prepared = engine->prepare(client("acme"));
   EXPECT_TRUE(engine->decide(*prepared, kStart));
   EXPECT_TRUE(engine->decide(client("acme"), kStart));
-  EXPECT_TRUE(engine->acquire(client("acme"), {.hold = 1s}, kStart));
-  const Ask ask = client("acme");
+  EXPECT_TRUE(engine::acquire(*engine, client("acme"), {.hold = 1s}, kStart));
+  const RequestOf ask = client("acme");
   const std::vector<Request> batch(2, ask);
   std::vector<Result<Decision>> answers(2, Result<Decision>(std::in_place));
   engine->decide(batch, kStart, answers);

@@ -52,9 +52,9 @@ TEST(Engine, KeepsKeysOfSeveralAttributesApart) {
   auto engine = engine_of({.limits = {{.name = "one",
                                        .per = {"client", "env"},
                                        .meter = WindowSpec{.limit = 1, .every = 1s}}}});
-  EXPECT_TRUE(engine->decide(Ask({{"client", "ab"}, {"env", "c"}}), kStart)->allowed());
-  EXPECT_TRUE(engine->decide(Ask({{"client", "a"}, {"env", "bc"}}), kStart)->allowed());
-  EXPECT_FALSE(engine->decide(Ask({{"env", "c"}, {"client", "ab"}}), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf({{"client", "ab"}, {"env", "c"}}), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf({{"client", "a"}, {"env", "bc"}}), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf({{"env", "c"}, {"client", "ab"}}), kStart)->allowed());
 }
 
 TEST(Engine, SharesOneMeterAmongAllWhenALimitHasNoKey) {
@@ -142,28 +142,28 @@ TEST(Engine, BindsAtTheLimitThatKeepsARequestWaitingLongest) {
       engine_of({.limits = {{.name = "soon", .meter = BucketSpec{.amount = 1, .period = 1s}},
                             {.name = "late", .meter = WindowSpec{.limit = 1, .every = 1min}},
                             {.name = "soon-too", .meter = LogSpec{.limit = 1, .window = 2s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  EXPECT_EQ(engine->decide(Ask(), kStart)->binding()->limit, "late");
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->binding()->limit, "late");
 }
 
 TEST(Engine, GivesTheEarliestInstantAtWhichTheWholeRequestFits) {
   auto engine =
       engine_of({.limits = {{.name = "soon", .meter = BucketSpec{.amount = 1, .period = 1s}},
                             {.name = "late", .meter = LogSpec{.limit = 1, .window = 7s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto denied = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->earliest, kStart + 7s);
   EXPECT_EQ(denied->retry_after(kStart), 7s);
-  EXPECT_FALSE(engine->decide(Ask(), denied->earliest - 1ns)->allowed());
-  EXPECT_TRUE(engine->decide(Ask(), denied->earliest)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), denied->earliest - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), denied->earliest)->allowed());
 }
 
 TEST(Engine, SaysOfEachLimitWhenItAloneWouldAdmit) {
   auto engine =
       engine_of({.limits = {{.name = "soon", .meter = BucketSpec{.amount = 1, .period = 1s}},
                             {.name = "late", .meter = LogSpec{.limit = 1, .window = 7s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto denied = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->outcome("soon")->earliest, kStart + 1s);
   EXPECT_EQ(denied->outcome("late")->earliest, kStart + 7s);
 }
@@ -171,8 +171,8 @@ TEST(Engine, SaysOfEachLimitWhenItAloneWouldAdmit) {
 TEST(Engine, DoesNotKnowWhenSlotsComeFree) {
   auto engine = engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1}},
                                       {.name = "rate", .meter = BucketSpec{1, 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto denied = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->verdict, Verdict::kDenied);
   EXPECT_EQ(denied->earliest, kForever);
 }
@@ -180,10 +180,10 @@ TEST(Engine, DoesNotKnowWhenSlotsComeFree) {
 TEST(Engine, ReportsWhatRemainsAfterAnAdmissionAndWhatThereWasAfterARefusal) {
   auto engine = engine_of({.limits = {{.name = "wide", .meter = WindowSpec{5, 1min}},
                                       {.name = "narrow", .meter = WindowSpec{3, 1min}}}});
-  const auto allowed = engine->decide(Ask().costing(2), kStart);
+  const auto allowed = engine->decide(RequestOf().costing(2), kStart);
   EXPECT_EQ(allowed->outcome("wide")->remaining, 3);
   EXPECT_EQ(allowed->outcome("narrow")->remaining, 1);
-  const auto denied = engine->decide(Ask().costing(2), kStart);
+  const auto denied = engine->decide(RequestOf().costing(2), kStart);
   EXPECT_EQ(denied->outcome("wide")->remaining, 3);
   EXPECT_EQ(denied->outcome("narrow")->remaining, 1);
 }
@@ -191,8 +191,8 @@ TEST(Engine, ReportsWhatRemainsAfterAnAdmissionAndWhatThereWasAfterARefusal) {
 TEST(Engine, ReportsTheVerdictOfEachLimitAlone) {
   auto engine = engine_of({.limits = {{.name = "wide", .meter = WindowSpec{5, 1min}},
                                       {.name = "narrow", .meter = WindowSpec{3, 1min}}}});
-  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
-  const auto denied = engine->decide(Ask().costing(2), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf().costing(2), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf().costing(2), kStart);
   EXPECT_EQ(denied->outcome("wide")->verdict, Verdict::kAllowed);
   EXPECT_EQ(denied->outcome("narrow")->verdict, Verdict::kDenied);
 }
@@ -215,7 +215,7 @@ TEST(Engine, ReportsOutcomesInTheOrderOfTheRules) {
 
 TEST(Engine, BindsAtNoLimitWhenItAdmits) {
   auto engine = engine_of({.limits = {{.name = "one", .meter = WindowSpec{1, 1s}}}});
-  const auto allowed = engine->decide(Ask(), kStart);
+  const auto allowed = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(allowed->binding(), nullptr);
   EXPECT_EQ(allowed->shortfall, 0);
   EXPECT_EQ(allowed->earliest, kStart);
@@ -226,14 +226,14 @@ TEST(Engine, KeepsNoMeterForAKeyThatWasOnlyDenied) {
       engine_of({.limits = {{.name = "closed", .meter = WindowSpec{0, 1s}},
                             {.name = "open", .per = {"client"}, .meter = WindowSpec{5, 1s}}}});
   ASSERT_FALSE(engine->decide(client("acme"), kStart)->allowed());
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(Engine, KeepsNamesForADecisionThatOutlivesTheRules) {
   auto engine = engine_of({.limits = {{.name = "of-the-first-rules", .meter = WindowSpec{1, 1s}}}});
-  const auto decision = engine->decide(Ask(), kStart);
+  const auto decision = engine->decide(RequestOf(), kStart);
   ASSERT_TRUE(engine->swap(rules_of({}), kStart));
-  ASSERT_TRUE(engine->decide(Ask(), kStart));
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart));
   EXPECT_EQ(decision->outcomes()[0].limit, "of-the-first-rules");
 }
 
@@ -242,30 +242,30 @@ TEST(Engine, KeepsNamesForADecisionThatOutlivesTheRules) {
 TEST(Engine, TellsNeverFromNotYet) {
   auto engine =
       engine_of({.limits = {{.name = "two", .meter = BucketSpec{.amount = 2, .period = 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
-  EXPECT_EQ(engine->decide(Ask().costing(2), kStart)->verdict, Verdict::kDenied);
-  EXPECT_EQ(engine->decide(Ask().costing(3), kStart)->verdict, Verdict::kNever);
+  ASSERT_TRUE(engine->decide(RequestOf().costing(2), kStart)->allowed());
+  EXPECT_EQ(engine->decide(RequestOf().costing(2), kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(engine->decide(RequestOf().costing(3), kStart)->verdict, Verdict::kNever);
 }
 
 TEST(Engine, KnowsNoInstantForNever) {
   auto engine =
       engine_of({.limits = {{.name = "two", .meter = BucketSpec{.amount = 2, .period = 1s}}}});
-  EXPECT_EQ(engine->decide(Ask().costing(3), kStart)->earliest, kForever);
+  EXPECT_EQ(engine->decide(RequestOf().costing(3), kStart)->earliest, kForever);
 }
 
 TEST(Engine, BindsAtTheLimitThatSaysNeverBeforeOneThatSaysNotYet) {
   auto engine =
       engine_of({.limits = {{.name = "slow", .meter = WindowSpec{4, 24h}},
                             {.name = "small", .meter = BucketSpec{.amount = 3, .period = 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
-  const auto never = engine->decide(Ask().costing(4), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
+  const auto never = engine->decide(RequestOf().costing(4), kStart);
   EXPECT_EQ(never->verdict, Verdict::kNever);
   EXPECT_EQ(never->binding()->limit, "small");
 }
 
 TEST(Engine, NeverAdmitsAnythingWhereTheLimitIsZero) {
   auto engine = engine_of({.limits = {{.name = "closed", .meter = WindowSpec{0, 1s}}}});
-  EXPECT_EQ(engine->decide(Ask(), kStart)->verdict, Verdict::kNever);
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->verdict, Verdict::kNever);
 }
 
 TEST(Engine, AdmitsAZeroCostWhereNothingIsLeft) {
@@ -281,9 +281,9 @@ TEST(Engine, AdmitsAZeroCostWhereNothingIsLeft) {
 TEST(Engine, PeeksWhatItWouldDecide) {
   auto engine =
       engine_of({.limits = {{.name = "one", .meter = BucketSpec{.amount = 1, .period = 1s}}}});
-  EXPECT_TRUE(engine->peek(Ask(), kStart)->allowed());
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto peeked = engine->peek(Ask(), kStart);
+  EXPECT_TRUE(engine->peek(RequestOf(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto peeked = engine->peek(RequestOf(), kStart);
   EXPECT_EQ(peeked->verdict, Verdict::kDenied);
   EXPECT_EQ(peeked->earliest, kStart + 1s);
   EXPECT_EQ(peeked->binding()->limit, "one");
@@ -291,24 +291,24 @@ TEST(Engine, PeeksWhatItWouldDecide) {
 
 TEST(Engine, PeeksWithoutKeepingAMeter) {
   auto engine = engine_of({.limits = {{.name = "one", .meter = WindowSpec{1, 1s}}}});
-  ASSERT_TRUE(engine->peek(Ask(), kStart)->allowed());
-  EXPECT_EQ(engine->keys(), 0u);
+  ASSERT_TRUE(engine->peek(RequestOf(), kStart)->allowed());
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(Engine, PeeksWithoutTakingAHold) {
   auto engine = engine_of({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1}}}});
-  EXPECT_FALSE(engine->peek(Ask(), kStart)->hold);
-  EXPECT_EQ(engine->holds(), 0u);
+  EXPECT_FALSE(engine->peek(RequestOf(), kStart)->hold);
+  EXPECT_EQ(engine->usage().holds, 0u);
 }
 
 TEST(Engine, StartsAnEmptyTickerWhenItIsFirstAskedAndNotWhenItIsPeekedAt) {
   auto engine = engine_of(
       {.limits = {{.name = "ticks",
                    .meter = TickerSpec{.interval = 10s, .start = meter::TickerStart::kEmpty}}}});
-  ASSERT_FALSE(engine->peek(Ask(), kStart)->allowed());
-  EXPECT_EQ(engine->decide(Ask(), kStart + 3s)->earliest, kStart + 13s);
-  EXPECT_FALSE(engine->decide(Ask(), kStart + 13s - 1ns)->allowed());
-  EXPECT_TRUE(engine->decide(Ask(), kStart + 13s)->allowed());
+  ASSERT_FALSE(engine->peek(RequestOf(), kStart)->allowed());
+  EXPECT_EQ(engine->decide(RequestOf(), kStart + 3s)->earliest, kStart + 13s);
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart + 13s - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart + 13s)->allowed());
 }
 
 // --- shadow
@@ -316,14 +316,14 @@ TEST(Engine, StartsAnEmptyTickerWhenItIsFirstAskedAndNotWhenItIsPeekedAt) {
 TEST(Shadow, NeverRefuses) {
   auto engine =
       engine_of({.limits = {{.name = "dark", .shadow = true, .meter = WindowSpec{1, 1min}}}});
-  EXPECT_EQ(admitted(*engine, Ask(), kStart, 5), 5);
+  EXPECT_EQ(admitted(*engine, RequestOf(), kStart, 5), 5);
 }
 
 TEST(Shadow, ReportsThatItWouldHaveRefused) {
   auto engine =
       engine_of({.limits = {{.name = "dark", .shadow = true, .meter = WindowSpec{1, 1min}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto decision = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto decision = engine->decide(RequestOf(), kStart);
   ASSERT_NE(decision->outcome("dark"), nullptr);
   EXPECT_TRUE(decision->outcome("dark")->shadow);
   EXPECT_EQ(decision->outcome("dark")->verdict, Verdict::kDenied);
@@ -334,7 +334,7 @@ TEST(Shadow, ReportsThatItWouldHaveRefused) {
 TEST(Shadow, CountsWhatItWouldHaveAdmitted) {
   auto engine =
       engine_of({.limits = {{.name = "dark", .shadow = true, .meter = WindowSpec{3, 1min}}}});
-  ASSERT_EQ(admitted(*engine, Ask(), kStart, 2), 2);
+  ASSERT_EQ(admitted(*engine, RequestOf(), kStart, 2), 2);
   EXPECT_EQ(remaining(*engine, "dark", {}, kStart), 1);
 }
 
@@ -342,15 +342,15 @@ TEST(Shadow, CountsNothingWhenAnEnforcedLimitRefuses) {
   auto engine =
       engine_of({.limits = {{.name = "dark", .shadow = true, .meter = WindowSpec{3, 1min}},
                             {.name = "light", .meter = WindowSpec{1, 1min}}}});
-  ASSERT_EQ(admitted(*engine, Ask(), kStart, 3), 1);
+  ASSERT_EQ(admitted(*engine, RequestOf(), kStart, 3), 1);
   EXPECT_EQ(remaining(*engine, "dark", {}, kStart), 2);
 }
 
 TEST(Shadow, DoesNotChangeTheEarliestInstantOfARefusal) {
   auto engine = engine_of({.limits = {{.name = "dark", .shadow = true, .meter = WindowSpec{1, 1h}},
                                       {.name = "light", .meter = BucketSpec{1, 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto denied = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->binding()->limit, "light");
   EXPECT_EQ(denied->earliest, kStart + 1s);
 }

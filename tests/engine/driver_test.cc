@@ -32,14 +32,14 @@ struct DriverTest : ::testing::Test {
 
 TEST_F(DriverTest, AdmitsAtOnceWhereThereIsRoom) {
   use(one_slot());
-  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  EXPECT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
 }
 
 TEST_F(DriverTest, BlocksUntilABucketHasRefilled) {
   use({.limits = {{.name = "rate", .meter = BucketSpec{1, 20ms}}}});
   const Instant start = clock.now();
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
-  const auto second = driver->acquire(Ask(), kPatient);
+  ASSERT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
+  const auto second = driver->acquire(RequestOf(), kPatient);
   EXPECT_TRUE(second->allowed());
   EXPECT_GE(clock.now(), start + 20ms);
   EXPECT_GE(second->earliest, start + 20ms);
@@ -47,45 +47,46 @@ TEST_F(DriverTest, BlocksUntilABucketHasRefilled) {
 
 TEST_F(DriverTest, AnswersAtOnceWhenPatienceCannotBeEnough) {
   use({.limits = {{.name = "rate", .meter = BucketSpec{1, 1h}}}});
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  ASSERT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
   const Instant start = clock.now();
-  EXPECT_EQ(driver->acquire(Ask(), kPatient)->verdict, Verdict::kDenied);
+  EXPECT_EQ(driver->acquire(RequestOf(), kPatient)->verdict, Verdict::kDenied);
   EXPECT_LT(clock.now(), start + kPatient);
 }
 
 TEST_F(DriverTest, GivesUpWhenPatienceRunsOut) {
   use(one_slot());
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  ASSERT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
   const Instant start = clock.now();
-  EXPECT_EQ(driver->acquire(Ask(), 20ms)->verdict, Verdict::kDenied);
+  EXPECT_EQ(driver->acquire(RequestOf(), 20ms)->verdict, Verdict::kDenied);
   EXPECT_GE(clock.now(), start + 20ms);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(DriverTest, WakesABlockedThreadWhenAnotherReleases) {
   use(one_slot());
-  const auto held = driver->acquire(Ask(), kPatient);
-  auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
-  while (engine->waiters() == 0) std::this_thread::yield();
-  ASSERT_EQ(*engine->settle(held->hold, {}, clock.now()), HoldState::kSettled);
+  const auto held = driver->acquire(RequestOf(), kPatient);
+  auto blocked =
+      std::async(std::launch::async, [&] { return driver->acquire(RequestOf(), kPatient); });
+  while (engine->usage().waiters == 0) std::this_thread::yield();
+  ASSERT_EQ(*engine::settle(*engine, held->hold, {}, clock.now()), HoldState::kSettled);
   EXPECT_TRUE(blocked.get()->allowed());
 }
 
 TEST_F(DriverTest, WakesABlockedThreadWhenAHoldExpires) {
   use(one_slot(20ms));
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
-  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  ASSERT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
+  EXPECT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
 }
 
 TEST_F(DriverTest, CallsBack) {
   use(one_slot());
-  const auto held = driver->acquire(Ask(), kPatient);
+  const auto held = driver->acquire(RequestOf(), kPatient);
   std::promise<Verdict> answered;
-  const auto start = driver->acquire(Ask(), kPatient, {}, [&](const Result<Decision>& answer) {
-    answered.set_value(answer->verdict);
-  });
-  ASSERT_EQ(start->decision.verdict, Verdict::kQueued);
-  ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
+  const std::uint64_t ticket =
+      driver->acquire(RequestOf(), kPatient, {},
+                      [&](const Result<Decision>& answer) { answered.set_value(answer->verdict); });
+  ASSERT_NE(ticket, 0u);
+  ASSERT_TRUE(engine::settle(*engine, held->hold, {}, clock.now()));
   EXPECT_EQ(answered.get_future().get(), Verdict::kAllowed);
 }
 
@@ -98,16 +99,17 @@ TEST_F(DriverTest, IsOnTimeForAWaiterThatAReleaseBroughtNearer) {
   // time. A busy machine may be, once.
   int late = 0;
   for (int round = 0; round < 8; ++round) {
-    const auto held = driver->acquire(Ask(), kPatient);
+    const auto held = driver->acquire(RequestOf(), kPatient);
     ASSERT_TRUE(held->allowed());
     const Instant refilled = held->earliest + 50ms;
-    auto blocked = std::async(std::launch::async, [&] { return driver->acquire(Ask(), kPatient); });
-    while (engine->waiters() == 0) std::this_thread::yield();
-    ASSERT_TRUE(engine->settle(held->hold, {}, clock.now()));
+    auto blocked =
+        std::async(std::launch::async, [&] { return driver->acquire(RequestOf(), kPatient); });
+    while (engine->usage().waiters == 0) std::this_thread::yield();
+    ASSERT_TRUE(engine::settle(*engine, held->hold, {}, clock.now()));
     const auto admitted_late = blocked.get();
     ASSERT_TRUE(admitted_late->allowed());
     late += admitted_late->earliest < refilled + 500ms ? 0 : 1;
-    ASSERT_TRUE(engine->settle(admitted_late->hold, {}, clock.now()));
+    ASSERT_TRUE(engine::settle(*engine, admitted_late->hold, {}, clock.now()));
   }
   EXPECT_LE(late, 1);
 }
@@ -117,7 +119,8 @@ TEST_F(DriverTest, ServesManyBlockedThreads) {
   std::atomic<int> allowed{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] { allowed += driver->acquire(Ask(), kPatient)->allowed() ? 1 : 0; });
+    threads.emplace_back(
+        [&] { allowed += driver->acquire(RequestOf(), kPatient)->allowed() ? 1 : 0; });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(allowed, 8);
@@ -130,10 +133,10 @@ TEST_F(DriverTest, ReportsABadRequest) {
 
 TEST_F(DriverTest, MayGoAndBeReplaced) {
   use(one_slot(20ms));
-  ASSERT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  ASSERT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
   driver.reset();
   driver = *Driver::create(*engine, clock);
-  EXPECT_TRUE(driver->acquire(Ask(), kPatient)->allowed());
+  EXPECT_TRUE(driver->acquire(RequestOf(), kPatient)->allowed());
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct GateSwap : ::testing::Test {
   void begin(MeterSpec meter) { engine = std::move(*Engine::create(turned(std::move(meter)))); }
   void swap_to(MeterSpec meter) { ASSERT_TRUE(engine->swap(turned(std::move(meter)), kStart)); }
   void wait(std::string name) {
-    const auto start =
-        engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as(std::move(name)));
+    const auto start = engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart,
+                                    inbox.as(std::move(name)));
     ASSERT_NE(start->ticket, 0u);
   }
 
@@ -37,72 +37,72 @@ struct GateSwap : ::testing::Test {
 
 TEST_F(GateSwap, SlotsThatBecomeAGateAndSlotsAgainAreFree) {
   begin(SlotsSpec{.limit = 1, .queue = 9});
-  const auto held = engine->decide(Ask(), kStart);
+  const auto held = engine->decide(RequestOf(), kStart);
   swap_to(gate);
-  EXPECT_EQ(*engine->settle(held->hold, {}, kStart), HoldState::kSettled);
+  EXPECT_EQ(*engine::settle(*engine, held->hold, {}, kStart), HoldState::kSettled);
   EXPECT_EQ(gate->used, 0);
   swap_to(SlotsSpec{.limit = 1, .queue = 9});
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 TEST_F(GateSwap, WhoWaitsAtAGateThatBecomesSlotsWaitsThere) {
   begin(gate);
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
   wait("first");
   wait("second");
   swap_to(SlotsSpec{.limit = 1, .queue = 9});
   EXPECT_EQ(inbox.texts(), Texts{"first allowed"});
-  EXPECT_EQ(engine->inspect("turned", {}, kStart)->waiters, 1u);
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
-  engine->cancel(inbox.last().hold, kStart);
+  EXPECT_EQ(engine::inspect(*engine, "turned", {}, kStart)->waiters, 1u);
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
+  engine::cancel(*engine, inbox.last().hold, kStart);
   EXPECT_EQ(inbox.texts(), (Texts{"first allowed", "second allowed"}));
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(GateSwap, WhoWaitsAtSlotsThatBecomeAGateWaitsThere) {
   begin(SlotsSpec{.limit = 1, .queue = 9});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   wait("first");
   wait("second");
   gate->used = gate->room - 1;
   swap_to(gate);
   EXPECT_EQ(inbox.texts(), Texts{"first allowed"});
   gate->used -= 1;
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
   engine->try_waiters(kStart);
   EXPECT_EQ(inbox.texts(), (Texts{"first allowed", "second allowed"}));
 }
 
 TEST_F(GateSwap, WhoWaitsAtAGateThatBecomesAnotherIsWokenByThat) {
   begin(gate);
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
   wait("w");
   const auto other = std::make_shared<Turnstile>(1);
   other->used = 1;
   swap_to(other);
   other->used = 0;
   // Not before whoever waits.
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
   engine->try_waiters(kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(GateSwap, WhereThereIsRoomForFewerTheOldestStay) {
   begin(gate);
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
   for (const std::string name : {"first", "second", "third"}) wait(name);
   swap_to(SlotsSpec{.limit = 1, .queue = 1});
   EXPECT_EQ(inbox.texts(), (Texts{"first allowed", "third overloaded"}));
-  EXPECT_EQ(engine->waiters(), 1u);
+  EXPECT_EQ(engine->usage().waiters, 1u);
 }
 
 TEST_F(GateSwap, AGateGetsBackWhatItGaveThoughTheMeterInItsPlaceIsReset) {
   begin(gate);
-  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
   ASSERT_EQ(gate->used, 1);
   swap_to(WindowSpec{9, 1h});
-  ASSERT_TRUE(engine->reset("turned", {}, kStart));
-  engine->cancel(held->hold, kStart);
+  ASSERT_TRUE(engine::reset(*engine, "turned", {}, kStart));
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(gate->used, 0);
 }
 
@@ -126,7 +126,7 @@ TEST_F(GateSwap, AMeterThatBecameAGateIsNoRowToConvertTo) {
                                   {.name = "turned", .meter = std::move(turned)}}};
   };
   engine = engine_of(rules(WindowSpec{9, 1h}));
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   for (std::size_t i = 1; i <= kRowsMax / 2; ++i) {
     const std::string client = std::to_string(i);
     const BucketSpec own{.amount = 1, .period = 1h, .burst = static_cast<std::int64_t>(i) + 1};
@@ -134,17 +134,17 @@ TEST_F(GateSwap, AMeterThatBecameAGateIsNoRowToConvertTo) {
   }
   ASSERT_TRUE(engine->swap(rules_of(rules(gate)), kStart));
   ASSERT_TRUE(engine->swap(rules_of(rules(gate)), kStart));
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   EXPECT_EQ(gate->used, 1);
 }
 
 TEST_F(GateSwap, AGateThatHasAnotherNameNowWakesWhoWaitsThereWhenAnOldHoldEnds) {
   gate->room = 1;
   begin(gate);
-  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1h}, kStart);
   ASSERT_TRUE(engine->swap(rules_of({.limits = {{.name = "renamed", .meter = gate}}}), kStart));
   wait("w");
-  engine->cancel(held->hold, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 

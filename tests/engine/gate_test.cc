@@ -34,7 +34,7 @@ struct GateTest : ::testing::Test {
 
 TEST_F(GateTest, IsChargedWithTheOtherLimits) {
   use({{.name = "window", .meter = WindowSpec{9, 1h}}});
-  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(2), kStart)->allowed());
   EXPECT_EQ(gate->used, 2);
   EXPECT_EQ(gate->last_charge, kStart);
   EXPECT_EQ(remaining(*engine, "window", {}, kStart), 7);
@@ -42,8 +42,8 @@ TEST_F(GateTest, IsChargedWithTheOtherLimits) {
 
 TEST_F(GateTest, TakesNothingFromOthersWhenItRefuses) {
   use({{.name = "window", .meter = WindowSpec{9, 1h}}});
-  ASSERT_TRUE(engine->decide(Ask().costing(2), kStart)->allowed());
-  const auto denied = engine->decide(Ask().costing(2), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf().costing(2), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf().costing(2), kStart);
   EXPECT_EQ(denied->verdict, Verdict::kDenied);
   EXPECT_EQ(denied->binding()->limit, "gate");
   EXPECT_EQ(denied->shortfall, 1);
@@ -53,8 +53,8 @@ TEST_F(GateTest, TakesNothingFromOthersWhenItRefuses) {
 
 TEST_F(GateTest, IsNotChargedWhenAnotherLimitRefuses) {
   use({{.name = "window", .meter = WindowSpec{1, 1h}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
   EXPECT_EQ(gate->used, 1);
 }
 
@@ -74,18 +74,18 @@ TEST_F(GateTest, IsNotChargedWhenTheTableIsFull) {
 
 TEST_F(GateTest, SaysNever) {
   use({});
-  EXPECT_EQ(engine->decide(Ask().costing(4), kStart)->verdict, Verdict::kNever);
+  EXPECT_EQ(engine->decide(RequestOf().costing(4), kStart)->verdict, Verdict::kNever);
 }
 
 TEST_F(GateTest, IsPeekedAtForNothing) {
   use({});
-  EXPECT_TRUE(engine->peek(Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->peek(RequestOf(), kStart)->allowed());
   EXPECT_EQ(gate->used, 0);
 }
 
 TEST_F(GateTest, ReportsWhatItHasLeftAndCanHold) {
   use({});
-  const auto decision = engine->decide(Ask(), kStart);
+  const auto decision = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(decision->outcome("gate")->remaining, 2);
   EXPECT_EQ(decision->outcome("gate")->capacity, 3);
 }
@@ -106,26 +106,27 @@ TEST_F(GateTest, HasQueuesThatDoNotHoldUpOneAnother) {
   use({});
   gate->queue = by_client;
   ASSERT_TRUE(engine->decide(client("acme").costing(2), kStart)->allowed());
-  const WaitOptions minute{.deadline = kStart + 1min};
-  ASSERT_NE(engine->wait(client("acme").costing(2), minute, kStart, inbox.as("a"))->ticket, 0u);
+  const Patience minute{.deadline = kStart + 1min};
+  ASSERT_NE(engine::wait(*engine, client("acme").costing(2), minute, kStart, inbox.as("a"))->ticket,
+            0u);
   EXPECT_FALSE(engine->decide(client("acme"), kStart)->allowed());  // behind the waiter
   EXPECT_TRUE(engine->decide(client("other"), kStart)->allowed());
   gate->used = 2;
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   EXPECT_TRUE(inbox.texts().empty());
 }
 
 TEST_F(GateTest, TriesTheOldestOfEveryQueueWhenAHoldEnds) {
   use({});
   gate->queue = by_client;
-  const auto held = engine->acquire(client("acme").costing(3), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, client("acme").costing(3), {.hold = 1min}, kStart);
   ASSERT_TRUE(held->allowed());
-  const WaitOptions minute{.deadline = kStart + 1min};
+  const Patience minute{.deadline = kStart + 1min};
   for (const char* name : {"a", "b", "b2"}) {
     const std::string who(name, 1);
-    ASSERT_NE(engine->wait(client(who), minute, kStart, inbox.as(name))->ticket, 0u);
+    ASSERT_NE(engine::wait(*engine, client(who), minute, kStart, inbox.as(name))->ticket, 0u);
   }
-  engine->cancel(held->hold, kStart + 1s);
+  engine::cancel(*engine, held->hold, kStart + 1s);
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "b2 allowed"}));
   EXPECT_TRUE(engine->decide(client("a"), kStart + 2s).ok());
   EXPECT_EQ(gate->used, 3);
@@ -133,14 +134,16 @@ TEST_F(GateTest, TriesTheOldestOfEveryQueueWhenAHoldEnds) {
 
 TEST_F(GateTest, IsToldOfARefusalOnceItIsTheLastWord) {
   use({});
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket, 0u);
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
+  ASSERT_NE(
+      engine::wait(*engine, RequestOf(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket,
+      0u);
   engine->try_waiters(kStart + 500ms);
   EXPECT_EQ(gate->refusals, 0);
   engine->advance(kStart + 1s);
   EXPECT_EQ(inbox.texts(), Texts{"w denied"});
   EXPECT_EQ(gate->refusals, 1);
-  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart + 1s)->allowed());
   EXPECT_EQ(gate->refusals, 2);
 }
 
@@ -149,15 +152,17 @@ TEST_F(GateTest, LimitsWhatAnUpToRequestIsGranted) {
   use({{.name = "window", .unit = "tokens", .meter = WindowSpec{9, 1h}}});
   spec.limits.back().unit = "tokens";
   engine = engine_of(spec);
-  EXPECT_EQ(engine->acquire(Ask().costing("tokens", 8), {.up_to = "tokens"}, kStart)->granted, 5);
+  EXPECT_EQ(engine::acquire(*engine, RequestOf().costing("tokens", 8), {.up_to = "tokens"}, kStart)
+                ->granted,
+            5);
   EXPECT_EQ(gate->used, 5);
   EXPECT_EQ(remaining(*engine, "window", {}, kStart), 4);
 }
 
 TEST_F(GateTest, CannotBeBookedAhead) {
   use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  EXPECT_FALSE(engine->acquire(Ask(), {.book_within = 1h}, kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  EXPECT_FALSE(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->allowed());
   EXPECT_EQ(gate->used, 1);
 }
 
@@ -210,30 +215,33 @@ struct BookableGateTest : ::testing::Test {
 };
 
 TEST_F(BookableGateTest, IsBookedWithABucketAtTheLaterStart) {
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 10s);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  EXPECT_EQ(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->earliest,
+            kStart + 10s);
   EXPECT_EQ(gate->charged_at, kStart + 10s);
   gate->open_at = kStart + 25s;
-  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 25s);
+  EXPECT_EQ(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->earliest,
+            kStart + 25s);
   EXPECT_EQ(gate->charged_at, kStart + 25s);
-  EXPECT_EQ(engine->acquire(Ask(), {.book_within = 1h}, kStart)->earliest, kStart + 35s);
+  EXPECT_EQ(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->earliest,
+            kStart + 35s);
 }
 
 TEST_F(BookableGateTest, IsNotBookedLaterThanAskedFor) {
   gate->open_at = kStart + 25s;
-  EXPECT_FALSE(engine->acquire(Ask(), {.book_within = 24s}, kStart)->allowed());
+  EXPECT_FALSE(engine::acquire(*engine, RequestOf(), {.book_within = 24s}, kStart)->allowed());
   EXPECT_EQ(gate->charges, 0u);
 }
 
 TEST_F(BookableGateTest, IsToldWhichChargeAHoldEndsAndHow) {
   spec.limits.erase(spec.limits.begin());
   engine = engine_of(spec);
-  const auto first = engine->acquire(Ask(), {.hold = 1min}, kStart);
-  const auto second = engine->acquire(Ask(), {.hold = 1min}, kStart);
-  ASSERT_TRUE(engine->acquire(Ask(), {.hold = 1min}, kStart)->allowed());
-  engine->cancel(second->hold, kStart);
+  const auto first = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
+  const auto second = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
+  ASSERT_TRUE(engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart)->allowed());
+  engine::cancel(*engine, second->hold, kStart);
   const Cost actual[] = {{kRequests, 5}};
-  ASSERT_TRUE(engine->settle(first->hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, first->hold, actual, kStart));
   EXPECT_EQ(gate->actual, 5);
   engine->advance(kStart + 1min);
   ASSERT_EQ(gate->ends.size(), 3u);
@@ -251,7 +259,7 @@ TEST_F(GateTest, IsNeverEnforcedInShadow) {
   use({});
   spec.limits.back().shadow = true;
   engine = engine_of(spec);
-  EXPECT_EQ(admitted(*engine, Ask(), kStart, 5), 5);
+  EXPECT_EQ(admitted(*engine, RequestOf(), kStart, 5), 5);
   EXPECT_EQ(gate->used, 3);
 }
 
@@ -259,8 +267,8 @@ TEST_F(GateTest, IsNeverEnforcedInShadow) {
 
 TEST_F(GateTest, GetsEverythingBackFromACancelledHold) {
   use({});
-  const auto held = engine->acquire(Ask().costing(2), {.hold = 1min}, kStart);
-  engine->cancel(held->hold, kStart + 1s);
+  const auto held = engine::acquire(*engine, RequestOf().costing(2), {.hold = 1min}, kStart);
+  engine::cancel(*engine, held->hold, kStart + 1s);
   EXPECT_EQ(gate->used, 0);
   ASSERT_EQ(gate->backs.size(), 1u);
   EXPECT_EQ(gate->backs[0].now, kStart + 1s);
@@ -270,23 +278,23 @@ TEST_F(GateTest, GetsEverythingBackFromACancelledHold) {
 
 TEST_F(GateTest, GetsTheDifferenceBackFromASettledHold) {
   use({});
-  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf().costing(3), {.hold = 1min}, kStart);
   const Cost actual[] = {{kRequests, 1}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart));
   EXPECT_EQ(gate->used, 1);
 }
 
 TEST_F(GateTest, TakesAnOverageFromASettledHold) {
   use({});
-  const auto held = engine->acquire(Ask().costing(1), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf().costing(1), {.hold = 1min}, kStart);
   const Cost actual[] = {{kRequests, 5}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart));
   EXPECT_EQ(gate->used, 5);
 }
 
 TEST_F(GateTest, IsToldThatTheWorkHasEndedWhenAHoldExpires) {
   use({});
-  ASSERT_TRUE(engine->acquire(Ask().costing(2), {.hold = 1min}, kStart)->allowed());
+  ASSERT_TRUE(engine::acquire(*engine, RequestOf().costing(2), {.hold = 1min}, kStart)->allowed());
   engine->advance(kStart + 1min);
   ASSERT_EQ(gate->backs.size(), 1u);
   EXPECT_EQ(gate->backs[0].amount, 0);
@@ -295,30 +303,34 @@ TEST_F(GateTest, IsToldThatTheWorkHasEndedWhenAHoldExpires) {
 
 TEST_F(GateTest, IsToldOfTheEndOfAHoldOnce) {
   use({});
-  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
-  engine->cancel(held->hold, kStart);
-  engine->cancel(held->hold, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
+  engine::cancel(*engine, held->hold, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   engine->advance(kStart + 1h);
   EXPECT_EQ(gate->backs.size(), 1u);
 }
 
 TEST_F(GateTest, KeepsItsSeatAcrossASwap) {
   use({});
-  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket != 0);
+  const auto held = engine::acquire(*engine, RequestOf().costing(3), {.hold = 1min}, kStart);
+  ASSERT_TRUE(
+      engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket !=
+      0);
   ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
-  engine->cancel(held->hold, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 // What holds it lets it keep its seat, and so its lock and its queue.
 TEST_F(GateTest, KeepsItsSeatThoughItLeavesTheRulesForAWhile) {
   use({});
-  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf().costing(3), {.hold = 1min}, kStart);
   ASSERT_TRUE(engine->swap(rules_of({.attributes = {"client"}}), kStart));
   ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket != 0);
-  engine->cancel(held->hold, kStart);
+  ASSERT_TRUE(
+      engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket !=
+      0);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
@@ -326,10 +338,12 @@ TEST_F(GateTest, KeepsItsSeatThoughItLeavesTheRulesForAWhile) {
 
 TEST_F(GateTest, WakesAWaiterWhenSomethingComesBack) {
   use({{.name = "window", .meter = WindowSpec{9, 1h}}});
-  const auto held = engine->acquire(Ask().costing(3), {.hold = 1min}, kStart);
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
+  const auto held = engine::acquire(*engine, RequestOf().costing(3), {.hold = 1min}, kStart);
+  ASSERT_NE(
+      engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket,
+      0u);
   EXPECT_TRUE(inbox.texts().empty());
-  engine->cancel(held->hold, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
   EXPECT_EQ(gate->used, 1);
 }
@@ -337,7 +351,9 @@ TEST_F(GateTest, WakesAWaiterWhenSomethingComesBack) {
 TEST_F(GateTest, WakesAWaiterWhenItOpens) {
   gate->open_from = [](Instant now) { return later_of(now, kStart + 5s); };
   use({});
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
+  ASSERT_NE(
+      engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket,
+      0u);
   EXPECT_EQ(engine->next_instant(), kStart + 5s);
   engine->advance(kStart + 5s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
@@ -345,37 +361,43 @@ TEST_F(GateTest, WakesAWaiterWhenItOpens) {
 
 TEST_F(GateTest, LetsNobodyOvertakeAWaiter) {
   use({});
-  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
-  ASSERT_NE(engine->wait(Ask().costing(3), {.deadline = kForever}, kStart, inbox.as("w"))->ticket,
-            0u);
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
-  engine->cancel(held->hold, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
+  ASSERT_NE(
+      engine::wait(*engine, RequestOf().costing(3), {.deadline = kForever}, kStart, inbox.as("w"))
+          ->ticket,
+      0u);
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(GateTest, HasAQueueOfItsOwnLength) {
   use({});
-  ASSERT_TRUE(engine->decide(Ask().costing(3), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(3), kStart)->allowed());
   for (const Verdict expected : {Verdict::kQueued, Verdict::kQueued, Verdict::kOverloaded}) {
-    EXPECT_EQ(engine->wait(Ask(), {.deadline = kForever}, kStart, nullptr)->decision.verdict,
+    EXPECT_EQ(engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, nullptr)
+                  ->decision.verdict,
               expected);
   }
 }
 
 TEST_F(GateTest, LetsNewcomersPassOnceAWaiterGaveUp) {
   use({});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto start = engine->wait(Ask().costing(3), {.deadline = kForever}, kStart, nullptr);
-  ASSERT_TRUE(engine->cancel_wait(start->ticket, kStart));
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto start =
+      engine::wait(*engine, RequestOf().costing(3), {.deadline = kForever}, kStart, nullptr);
+  ASSERT_TRUE(engine->give_up(start->ticket, kStart));
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 TEST_F(GateTest, QueuesTogetherWithKeyedLimits) {
   use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
-  const auto held = engine->acquire(Ask().costing(1), {}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf().costing(1), {}, kStart);
   gate->used = 3;  // somebody else, outside the engine
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket, 0u);
-  engine->cancel(held->hold, kStart);  // slot and one unit of the gate
+  ASSERT_NE(
+      engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart, inbox.as("w"))->ticket,
+      0u);
+  engine::cancel(*engine, held->hold, kStart);  // slot and one unit of the gate
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
   EXPECT_EQ(gate->used, 3);
 }
@@ -392,12 +414,12 @@ TEST_F(GateTest, GivesAnEarliestInstantAtWhichItIsStillOpen) {
   gate->room = 100;
   gate->open_from = first_ten_of_thirty;
   use({{.name = "bucket", .meter = BucketSpec{1, 15s}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  const auto denied = engine->decide(Ask(), kStart);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->earliest, kStart + 30s);  // the bucket at 15 s, the gate from 30 s on
   EXPECT_EQ(gate->last_check, kStart);        // nobody told it a later time before it was so
-  EXPECT_FALSE(engine->peek(Ask(), denied->earliest - 1ns)->allowed());
-  EXPECT_TRUE(engine->decide(Ask(), denied->earliest)->allowed());
+  EXPECT_FALSE(engine->peek(RequestOf(), denied->earliest - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), denied->earliest)->allowed());
 }
 
 TEST_F(GateTest, GivesTheEarliestInstantAtWhichTwoSuchGatesAreOpen) {
@@ -410,10 +432,10 @@ TEST_F(GateTest, GivesTheEarliestInstantAtWhichTwoSuchGatesAreOpen) {
   gate->open_from = first_ten_of_thirty;
   gate->room = 100;
   use({{.name = "other", .meter = other}});
-  const auto denied = engine->decide(Ask(), kStart);
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->verdict, Verdict::kDenied);
   EXPECT_EQ(denied->earliest, kStart + 30s);
-  EXPECT_TRUE(engine->decide(Ask(), kStart + 30s)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart + 30s)->allowed());
 }
 
 TEST_F(GateTest, DoesNotKnowWhenTwoGatesAgreeThatNeverDo) {
@@ -425,7 +447,7 @@ TEST_F(GateTest, DoesNotKnowWhenTwoGatesAgreeThatNeverDo) {
   gate->open_from = first_ten_of_thirty;
   gate->room = 100;
   use({{.name = "other", .meter = other}});
-  const auto denied = engine->decide(Ask(), kStart);
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->verdict, Verdict::kDenied);
   EXPECT_EQ(denied->earliest, kForever);
 }
@@ -435,14 +457,15 @@ TEST_F(GateTest, DoesNotKnowWhenTwoGatesAgreeThatNeverDo) {
 TEST_F(GateTest, IsLockedAsTheRulesInForceSayThoughACallbackHasSwappedThem) {
   gate->room = 100;
   use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kForever}, kStart, [&](const Result<Decision>&) {
-    spec.limits[0].meter = SlotsSpec{.limit = 5, .queue = 9, .hold = 1h};
-    ASSERT_TRUE(engine->swap(rules_of(spec), kStart + 1h));
-    ASSERT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
-  }));
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kForever}, kStart,
+                           [&](const Result<Decision>&) {
+                             spec.limits[0].meter = SlotsSpec{.limit = 5, .queue = 9, .hold = 1h};
+                             ASSERT_TRUE(engine->swap(rules_of(spec), kStart + 1h));
+                             ASSERT_TRUE(engine->decide(RequestOf(), kStart + 1h)->allowed());
+                           }));
   // Finds the first hold expired, and so runs the callback before it decides.
-  EXPECT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart + 1h)->allowed());
   EXPECT_EQ(gate->used, 4);
 }
 
@@ -450,10 +473,10 @@ TEST_F(GateTest, IsLockedAsTheRulesInForceSayThoughACallbackHasSwappedThem) {
 
 TEST_F(GateTest, HasNoKeysToInspectOrOverride) {
   use({});
-  EXPECT_EQ(engine->inspect("gate", {}, kStart).error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(engine::inspect(*engine, "gate", {}, kStart).error().code, ErrorCode::kBadArgument);
   EXPECT_EQ(engine->set_override("gate", {}, WindowSpec{1, 1h}, kStart).error().code,
             ErrorCode::kBadArgument);
-  EXPECT_EQ(engine->reset("gate", {}, kStart).error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(engine::reset(*engine, "gate", {}, kStart).error().code, ErrorCode::kBadArgument);
 }
 
 // Bucket and gate name no instant at which both fit, so who waits is tried when the one that
@@ -462,12 +485,14 @@ TEST_F(GateTest, AndAMeterThatAgreeOnNoInstantForgetNobodyWhoWaits) {
   gate->room = 1;
   gate->counts_in_flight = true;
   use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
-  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1h}, kStart);
   ASSERT_TRUE(held->allowed());
   gate->open_from = [](Instant now) { return later_of(now, kStart + 2s); };
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))->ticket, 0u);
+  ASSERT_NE(engine::wait(*engine, RequestOf(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))
+                ->ticket,
+            0u);
 
-  ASSERT_EQ(*engine->settle(held->hold, {}, kStart + 5s), HoldState::kSettled);
+  ASSERT_EQ(*engine::settle(*engine, held->hold, {}, kStart + 5s), HoldState::kSettled);
   while (engine->next_instant() <= kStart + 20s) engine->advance(engine->next_instant());
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
@@ -476,33 +501,38 @@ TEST_F(GateTest, IsWaitedForWhenItsPlaceIsFreedAfterTheMeterHasRefilled) {
   gate->room = 1;
   gate->counts_in_flight = true;
   use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
-  const auto held = engine->acquire(Ask(), {.hold = 1h}, kStart);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1h}, kStart);
   gate->open_from = [](Instant now) { return later_of(now, kStart + 2s); };
-  ASSERT_NE(engine->wait(Ask(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))->ticket, 0u);
+  ASSERT_NE(engine::wait(*engine, RequestOf(), {.deadline = kStart + 240h}, kStart, inbox.as("w"))
+                ->ticket,
+            0u);
 
   while (engine->next_instant() <= kStart + 20s) engine->advance(engine->next_instant());
   EXPECT_EQ(inbox.texts(), Texts{});
-  ASSERT_EQ(*engine->settle(held->hold, {}, kStart + 30s), HoldState::kSettled);
+  ASSERT_EQ(*engine::settle(*engine, held->hold, {}, kStart + 30s), HoldState::kSettled);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(GateTest, FailsAWaitAtOnceThatItOpensTooLateForWhateverBinds) {
   use({{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   gate->open_from = [](Instant now) { return later_of(now, kStart + 100s); };
-  const auto start = engine->wait(Ask(), {.deadline = kStart + 5s}, kStart, inbox.as("w"));
+  const auto start =
+      engine::wait(*engine, RequestOf(), {.deadline = kStart + 5s}, kStart, inbox.as("w"));
   EXPECT_EQ(start->ticket, 0u);
   EXPECT_EQ(start->decision.earliest, kStart + 100s);
-  EXPECT_NE(engine->wait(Ask(), {.deadline = kStart + 100s}, kStart, inbox.as("x"))->ticket, 0u);
+  EXPECT_NE(engine::wait(*engine, RequestOf(), {.deadline = kStart + 100s}, kStart, inbox.as("x"))
+                ->ticket,
+            0u);
 }
 
 TEST_F(GateTest, HasItsPlaceBackWhenAHoldExpiresThoughNobodyHasCalledSince) {
   gate->room = 1;
   gate->counts_in_flight = true;
   use({});
-  ASSERT_TRUE(engine->acquire(Ask(), {.hold = 1s}, kStart)->allowed());
-  EXPECT_FALSE(engine->decide(Ask(), kStart + 1s - 1ns)->allowed());
-  EXPECT_TRUE(engine->decide(Ask(), kStart + 1s)->allowed());
+  ASSERT_TRUE(engine::acquire(*engine, RequestOf(), {.hold = 1s}, kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart + 1s - 1ns)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart + 1s)->allowed());
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ RuleSetSpec per_client_and_env() {
           .units = {{"tokens"}}};
 }
 
-Ask ask(std::string_view who, std::string_view env, std::int64_t tokens) {
-  Ask request;
+RequestOf ask(std::string_view who, std::string_view env, std::int64_t tokens) {
+  RequestOf request;
   request.with("env", env).with("client", who).costing("tokens", tokens);
   return request;
 }
@@ -197,7 +197,7 @@ TEST(HeaviestKeys, AreOfPreparedRequestsToo) {
 
 TEST(HeaviestKeys, AreOfBatchesToo) {
   auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
-  Ask request = ask("acme", "prod", 5);
+  RequestOf request = ask("acme", "prod", 5);
   const std::vector<Request> requests(20, request);
   std::vector<Result<Decision>> answers(20, Result<Decision>(std::in_place));
   engine->decide(requests, kStart, answers);

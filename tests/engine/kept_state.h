@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/on_stack.h"
+#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/state.h"
 
@@ -20,15 +22,16 @@ namespace weir::engine {
 // Everything that changed since the last time.
 inline MeterChanges collected(Engine& engine, Instant now) {
   MeterChanges changes;
-  for (std::size_t i = 0; i < engine.shards(); ++i) engine.collect_changed(i, now, changes);
+  for (std::size_t i = 0; i < engine::Collector(engine).shards(); ++i)
+    engine::Collector(engine).changed(i, now, changes);
   return changes;
 }
 
 inline HoldChanges collected_holds(Engine& engine, Instant now) {
   HoldChanges changes;
-  while (engine.collect_holds(now, changes)) {
+  while (engine::Collector(engine).holds(now, changes)) {
   }
-  engine.collect_ended_holds(changes);
+  engine::Collector(engine).ended_holds(changes);
   return changes;
 }
 
@@ -38,9 +41,9 @@ class KeptState {
     keep(collected_holds(engine, now));
     keep(collected(engine, now));
     HoldChanges ended;
-    engine.collect_ended_holds(ended);
+    engine::Collector(engine).ended_holds(ended);
     for (const std::uint64_t number : ended.ended) holds_.erase(number);
-    for (const EraRecord& era : engine.eras()) drop_other_eras(era);
+    for (const EraRecord& era : engine::Collector(engine).eras()) drop_other_eras(era);
   }
 
   Result<RestoreReport> restore(Engine& engine, Instant now) {
@@ -54,7 +57,7 @@ class KeptState {
       meters.runs.insert(meters.runs.end(), kept.runs.begin(), kept.runs.end());
       meters.meters.push_back(record);
     }
-    Result<RestoreReport> report = engine.restore(meters, now);
+    Result<RestoreReport> report = engine::Collector(engine).restore(meters, now);
     if (!report) return report;
     HoldChanges holds;
     holds.next_number = next_number_;
@@ -69,7 +72,7 @@ class KeptState {
         holds.charges.push_back(charge.record);
       }
     }
-    Result<RestoreReport> held = engine.restore(holds, now);
+    Result<RestoreReport> held = engine::Collector(engine).restore(holds, now);
     if (held) *held += *report;
     return held;
   }

@@ -25,7 +25,9 @@
 #include "tests/engine/kept_state.h"
 #include "tests/engine/naive.h"
 #include "tests/engine/stream.h"
+#include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
+#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 
@@ -48,10 +50,10 @@ using naive::Random;
 constexpr std::uint64_t kStreams = 4000;
 constexpr std::uint64_t kStepsPerStream = 60;
 // A request that owns what its view points to.
-struct Ask {
+struct Question {
   std::vector<Attribute> attributes{};
   std::vector<Cost> costs{};
-  AcquireOptions options{};
+  Wants options{};
 
   Request request() const { return {attributes, costs}; }
   bool plain() const {
@@ -97,7 +99,7 @@ class Stream {
     std::uint64_t number;  // in the model
   };
   struct PreparedAsk {
-    Ask ask;
+    Question ask;
     Prepared prepared;
   };
 
@@ -194,14 +196,15 @@ class Stream {
     // Whether or not anybody calls the engine, expired is expired.
     if (random_.chance(40)) return;
     engine_->advance(now_);
-    check(engine_->holds() == model_->active_holds(),
-          fmt::format("{} active holds, expected {}", engine_->holds(), model_->active_holds()));
+    check(engine_->usage().holds == model_->active_holds(),
+          fmt::format("{} active holds, expected {}", engine_->usage().holds,
+                      model_->active_holds()));
   }
 
   // --- asking ---
 
-  Ask drawn_ask() {
-    Ask ask;
+  Question drawn_ask() {
+    Question ask;
     for (std::size_t i = 0; i < kAttributeNames.size(); ++i) {
       if (random_.chance(88)) {
         ask.attributes.push_back({kAttributeNames[i], random_.pick(kValues[i])});
@@ -221,13 +224,13 @@ class Stream {
     return random_.chance(85) ? random_.between(0, 6) : random_.between(0, 150);
   }
 
-  Result<Decision> ask_engine(const Ask& ask) {
+  Result<Decision> ask_engine(const Question& ask) {
     return ask.plain() ? engine_->decide(ask.request(), now_)
-                       : engine_->acquire(ask.request(), ask.options, now_);
+                       : engine::acquire(*engine_, ask.request(), ask.options, now_);
   }
 
   // Asks both, compares, and remembers what was promised and what is held.
-  Answer ask_both(const Ask& ask) {
+  Answer ask_both(const Question& ask) {
     const Answer expected = model_->acquire(ask.request(), ask.options, now_);
     const Result<Decision> actual = ask_engine(ask);
     trace_("{} ask {} hold {} up_to '{}' book {}: {}", describe(now_), describe(ask.request()),
@@ -247,14 +250,14 @@ class Stream {
     if (expected.hold != 0) holds_.push_back({actual->hold, expected.hold});
   }
 
-  void decide(const Ask& ask) {
+  void decide(const Question& ask) {
     const Answer answer = ask_both(ask);
     if (answer.verdict == Verdict::kDenied && random_.chance(40)) chase(ask, answer.earliest);
   }
 
   // What was promised must hold when nothing else happens: one nanosecond before
   // it the request is denied, and at the instant it is allowed.
-  void chase(Ask ask, Instant promised) {
+  void chase(Question ask, Instant promised) {
     if (promised.ns > kInstantNsMax) return;
     ask.options.book_within = 0ns;
     if (promised - 1ns > now_) {
@@ -266,7 +269,7 @@ class Stream {
   }
 
   void acquire() {
-    Ask ask = drawn_ask();
+    Question ask = drawn_ask();
     if (random_.chance(60)) ask.options.hold = Duration{random_.between(1, 20 * scale_.count())};
     if (random_.chance(40)) {
       ask.options.up_to = random_.pick({kUnits[0], kUnits[1], kUnits[2]});
@@ -282,17 +285,17 @@ class Stream {
   }
 
   void peek() {
-    const Ask ask = drawn_ask();
+    const Question ask = drawn_ask();
     const Answer expected = model_->peek(ask.request(), now_);
     trace_("{} peek {}: {}", describe(now_), describe(ask.request()), short_text(expected));
     compare(expected, engine_->peek(ask.request(), now_));
   }
 
   void batch() {
-    std::vector<Ask> asks;
+    std::vector<Question> asks;
     std::vector<Request> requests;
     for (std::int64_t n = random_.between(1, 20); n > 0; --n) asks.push_back(drawn_ask());
-    for (const Ask& ask : asks) requests.push_back(ask.request());
+    for (const Question& ask : asks) requests.push_back(ask.request());
     std::vector<Result<Decision>> answers(asks.size(), Result<Decision>{Error{}});
     engine_->decide(requests, now_, answers);
     trace_("{} batch of {}", describe(now_), asks.size());
@@ -305,7 +308,7 @@ class Stream {
 
   void prepared() {
     if (prepared_.size() < 3) {
-      Ask ask = drawn_ask();
+      Question ask = drawn_ask();
       auto made = engine_->prepare(ask.request());
       if (!made) throw Failed{"not prepared: " + made.error().message};
       prepared_.push_back({std::move(ask), std::move(*made)});
@@ -320,7 +323,7 @@ class Stream {
 
   // The same request until it is refused, then to the promised instant.
   void hammer() {
-    const Ask ask = drawn_ask();
+    const Question ask = drawn_ask();
     for (int n = 0; n < 15; ++n) {
       const Answer answer = ask_both(ask);
       if (answer.verdict == Verdict::kDenied) return chase(ask, answer.earliest);
@@ -328,7 +331,7 @@ class Stream {
   }
 
   void ask_badly() {
-    Ask ask = drawn_ask();
+    Question ask = drawn_ask();
     switch (random_.between(0, 2)) {
       case 0:
         ask.attributes.push_back({"colour", "red"});
@@ -368,7 +371,7 @@ class Stream {
     ended_.insert(kept.number);
     trace_("{} settle hold {} {}", describe(now_), kept.number, describe(Request{{}, actual}));
     const HoldState expected = model_->settle(kept.number, actual, now_);
-    const Result<HoldState> state = engine_->settle(kept.id, actual, now_);
+    const Result<HoldState> state = engine::settle(*engine_, kept.id, actual, now_);
     if (!state) throw Failed{"settle: " + state.error().message};
     compare(expected, *state);
   }
@@ -377,7 +380,7 @@ class Stream {
     ended_.insert(kept.number);
     trace_("{} cancel hold {}", describe(now_), kept.number);
     const HoldState expected = model_->cancel(kept.number, now_);
-    compare(expected, engine_->cancel(kept.id, now_));
+    compare(expected, engine::cancel(*engine_, kept.id, now_));
   }
 
   void renew() {
@@ -386,7 +389,7 @@ class Stream {
     const Duration ttl{random_.between(1, 20 * scale_.count())};
     trace_("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
     const HoldState expected = model_->renew(kept.number, ttl, now_);
-    const Result<HoldState> state = engine_->renew(kept.id, ttl, now_);
+    const Result<HoldState> state = engine::renew(*engine_, kept.id, ttl, now_);
     if (!state) throw Failed{"renew: " + state.error().message};
     compare(expected, *state);
   }
@@ -445,7 +448,7 @@ class Stream {
     if (!key || !nameable(*key)) return;
     trace_("{} reset {}", describe(now_), describe(*key));
     model_->reset(*key, now_);
-    succeed(engine_->reset(key->first, values(*key), now_));
+    succeed(engine::reset(*engine_, key->first, values(*key), now_));
   }
 
   void swap() {
@@ -474,7 +477,7 @@ class Stream {
   void inspect(const std::optional<Key>& key) {
     if (!key || !nameable(*key)) return;
     const Inspection expected = model_->inspect(*key, now_);
-    const Result<Inspection> actual = engine_->inspect(key->first, values(*key), now_);
+    const Result<Inspection> actual = engine::inspect(*engine_, key->first, values(*key), now_);
     if (!actual) throw Failed{"inspect: " + actual.error().message};
     const auto text = [](const Inspection& of) {
       return fmt::format("{} of {}{}", of.remaining, of.capacity,

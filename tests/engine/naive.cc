@@ -195,7 +195,7 @@ void Model::hold(const std::vector<Item>& items, const std::vector<Charge>& char
   holds_[answer.hold] = {HoldState::kActive, answer.hold_expires, charges};
 }
 
-Answer Model::acquire(const Request& request, const AcquireOptions& options, Instant now) {
+Answer Model::acquire(const Request& request, const Wants& options, Instant now) {
   std::vector<Item> asked = items(request, now);
   std::int64_t granted = 0;
   if (!options.up_to.empty()) {

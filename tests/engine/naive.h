@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/engine/naive_meter.h"
+#include "tests/support/on_stack.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
@@ -74,7 +75,7 @@ class Model {
   std::vector<Draw> draws(const Request& request) const;
 
   Answer decide(const Request& request, Instant now) { return acquire(request, {}, now); }
-  Answer acquire(const Request& request, const AcquireOptions& options, Instant now);
+  Answer acquire(const Request& request, const Wants& options, Instant now);
   Answer peek(const Request& request, Instant now);
 
   HoldState settle(std::uint64_t hold, std::span<const Cost> actual, Instant now);

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "weir/engine/ad_hoc.h"
+#include "weir/engine/collect.h"
 #include "weir/engine/driver.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
@@ -43,25 +45,19 @@ TEST(PublicFunctions, OfTheEngineDoNotThrow) {
   static_assert(is_quiet_with<Prepared&, Instant>(&Engine::decide));
   static_assert(is_quiet_with<std::span<const Request>, Instant, std::span<Result<Decision>>>(
       &Engine::decide));
-  static_assert(is_quiet(&Engine::acquire));
+  static_assert(is_quiet_with<const Ask&, Instant>(&Engine::decide));
   static_assert(is_quiet(&Engine::peek));
+  static_assert(is_quiet(&Engine::give_up));
+  static_assert(is_quiet(&Engine::set_store));
+  static_assert(is_quiet(&Engine::usage));
+  static_assert(noexcept(std::declval<AdHoc&>().key("")));
+  static_assert(noexcept(
+      std::declval<AdHoc&>().take(AdHocKey(), std::declval<meter::BucketShape&>(), 1, Instant())));
   static_assert(is_quiet(&Engine::prepare));
-  static_assert(is_quiet(&Engine::ad_hoc_key));
-  static_assert(is_quiet(&Engine::take_ad_hoc));
   static_assert(is_quiet(&Engine::settle));
   static_assert(is_quiet(&Engine::cancel));
   static_assert(is_quiet(&Engine::renew));
-  static_assert(is_quiet(&Engine::wait));
-  static_assert(is_quiet(&Engine::cancel_wait));
   static_assert(is_quiet(&Engine::ask));
-  static_assert(is_quiet(&Engine::ask_peek));
-  static_assert(is_quiet(&Engine::ask_settle));
-  static_assert(is_quiet(&Engine::ask_cancel));
-  static_assert(is_quiet(&Engine::ask_renew));
-  static_assert(is_quiet(&Engine::ask_inspect));
-  static_assert(is_quiet(&Engine::ask_reset));
-  static_assert(is_quiet(&Engine::abandon));
-  static_assert(is_quiet(&Engine::set_shared_store));
   static_assert(is_quiet(&Engine::try_waiters));
   static_assert(is_quiet(&Engine::next_instant));
   static_assert(is_quiet(&Engine::advance));
@@ -74,12 +70,15 @@ TEST(PublicFunctions, OfTheEngineDoNotThrow) {
   static_assert(is_quiet(&Engine::reset));
   static_assert(is_quiet(&Engine::heaviest));
   static_assert(is_quiet(&Engine::counts));
-  static_assert(is_quiet_with<const MeterChanges&, Instant>(&Engine::restore));
-  static_assert(is_quiet_with<const HoldChanges&, Instant>(&Engine::restore));
+  static_assert(
+      noexcept(std::declval<Collector&>().restore(std::declval<const MeterChanges&>(), Instant())));
+  static_assert(
+      noexcept(std::declval<Collector&>().restore(std::declval<const HoldChanges&>(), Instant())));
   static_assert(is_quiet(&Driver::create));
   static_assert(noexcept(std::declval<Driver&>().acquire(Request(), Duration())));
+  static_assert(noexcept(std::declval<Driver&>().give_up(1)));
   static_assert(noexcept(std::declval<Driver&>().acquire(Request(), Duration(), Duration(),
-                                                         std::declval<WaitCallback>())));
+                                                         std::declval<LateAnswer>())));
   static_assert(std::is_nothrow_move_constructible_v<Prepared>);
   static_assert(std::is_nothrow_destructible_v<Engine>);
 }

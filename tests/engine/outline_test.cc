@@ -29,7 +29,7 @@ TEST(Outline, IsTheSameForEveryKindHoweverManyThereAre) {
   auto engine = engine_of(many_kinds());
   for (int round = 1; round <= 3; ++round) {
     for (int kind = 0; kind < kKinds; ++kind) {
-      const auto answer = engine->decide(Ask({{attribute(kind), "x"}}), kStart);
+      const auto answer = engine->decide(RequestOf({{attribute(kind), "x"}}), kStart);
       ASSERT_TRUE(answer);
       ASSERT_EQ(answer->outcomes().size(), 1u);
       EXPECT_EQ(answer->outcomes()[0].limit, "limit-" + std::to_string(kind));
@@ -42,9 +42,9 @@ TEST(Outline, FindsTheValuesWhereverTheirNamesStand) {
   auto engine = engine_of(
       {.limits = {
            {.name = "pair", .per = {"client", "operation"}, .meter = WindowSpec{1000, 1h}}}});
-  ASSERT_TRUE(engine->decide(Ask({{"client", "a"}, {"operation", "b"}}), kStart)->allowed());
-  ASSERT_TRUE(engine->decide(Ask({{"operation", "b"}, {"client", "a"}}), kStart)->allowed());
-  ASSERT_TRUE(engine->decide(Ask({{"operation", "a"}, {"client", "b"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf({{"client", "a"}, {"operation", "b"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf({{"operation", "b"}, {"client", "a"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf({{"operation", "a"}, {"client", "b"}}), kStart)->allowed());
   EXPECT_EQ(remaining(*engine, "pair", {"a", "b"}, kStart), 998);
   EXPECT_EQ(remaining(*engine, "pair", {"b", "a"}, kStart), 999);
 }
@@ -57,7 +57,7 @@ TEST(Outline, TellsSimilarNamesApart) {
                             {.name = "ab", .per = {"ab"}, .meter = WindowSpec{1000, 1h}},
                             {.name = "aab", .per = {"aab"}, .meter = WindowSpec{1000, 1h}}}});
   for (const std::string_view name : {"attribute-1", "attribute-2", "ab", "aab"}) {
-    ASSERT_TRUE(engine->decide(Ask({{name, "x"}}), kStart)->allowed());
+    ASSERT_TRUE(engine->decide(RequestOf({{name, "x"}}), kStart)->allowed());
   }
   for (const std::string_view limit : {"one", "two", "ab", "aab"}) {
     EXPECT_EQ(remaining(*engine, limit, {"x"}, kStart), 999) << limit;
@@ -84,15 +84,17 @@ TEST(Outline, OfAMistakenRequestIsForgotten) {
   auto engine = engine_of(many_kinds());
   for (int round = 1; round <= 3; ++round) {
     for (int kind = 0; kind < kKinds; ++kind) {
-      const auto wrong = engine->decide(Ask({{attribute(kind), "x"}, {"unheard-of", "y"}}), kStart);
+      const auto wrong =
+          engine->decide(RequestOf({{attribute(kind), "x"}, {"unheard-of", "y"}}), kStart);
       ASSERT_FALSE(wrong);
       EXPECT_NE(wrong.error().message.find("'unheard-of'"), std::string::npos);
       const auto twice =
-          engine->decide(Ask({{attribute(kind), "x"}, {attribute(kind), "x"}}), kStart);
+          engine->decide(RequestOf({{attribute(kind), "x"}, {attribute(kind), "x"}}), kStart);
       ASSERT_FALSE(twice);
       EXPECT_NE(twice.error().message.find("twice"), std::string::npos);
-      ASSERT_EQ(engine->decide(Ask({{attribute(kind), "x"}}), kStart)->outcomes()[0].remaining,
-                1000 - round);
+      ASSERT_EQ(
+          engine->decide(RequestOf({{attribute(kind), "x"}}), kStart)->outcomes()[0].remaining,
+          1000 - round);
     }
   }
 }

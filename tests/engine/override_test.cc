@@ -74,28 +74,28 @@ TEST(Override, WorksForEveryKindOfMeter) {
 
 TEST(Override, RaisesABucketByWhatItAdds) {
   auto engine = engine_of({.limits = {{.name = "rate", .meter = BucketSpec{5, 1h}}}});
-  ASSERT_EQ(admitted(*engine, Ask(), kStart, 9), 5);
+  ASSERT_EQ(admitted(*engine, RequestOf(), kStart, 9), 5);
   ASSERT_TRUE(engine->set_override("rate", {}, BucketSpec{8, 1h}, kStart));
-  EXPECT_EQ(admitted(*engine, Ask(), kStart, 9), 3);
+  EXPECT_EQ(admitted(*engine, RequestOf(), kStart, 9), 3);
 }
 
 TEST(Override, CountsTimeThatRunsBackwardsAsNoTimePassed) {
   auto engine = engine_of({.limits = {{.name = "rate", .meter = BucketSpec{10, 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   ASSERT_TRUE(engine->set_override("rate", {}, BucketSpec{.amount = 1, .period = 1s, .burst = 10},
                                    kStart - 5s));
-  EXPECT_EQ(engine->peek(Ask(), kStart)->outcome("rate")->remaining, 9);
+  EXPECT_EQ(engine->peek(RequestOf(), kStart)->outcome("rate")->remaining, 9);
 }
 
 TEST(Override, IsSeenWhenItsKeyIsInspected) {
   auto engine = engine_of(window_of(1));
-  EXPECT_FALSE(engine->inspect("window", Key{"acme"}, kStart)->overridden);
+  EXPECT_FALSE(engine::inspect(*engine, "window", Key{"acme"}, kStart)->overridden);
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{3, 1h}, kStart));
-  EXPECT_TRUE(engine->inspect("window", Key{"acme"}, kStart)->overridden);
-  EXPECT_EQ(engine->inspect("window", Key{"acme"}, kStart)->capacity, 3);
+  EXPECT_TRUE(engine::inspect(*engine, "window", Key{"acme"}, kStart)->overridden);
+  EXPECT_EQ(engine::inspect(*engine, "window", Key{"acme"}, kStart)->capacity, 3);
   ASSERT_TRUE(engine->clear_override("window", Key{"acme"}, kStart));
-  EXPECT_FALSE(engine->inspect("window", Key{"acme"}, kStart)->overridden);
-  EXPECT_EQ(engine->inspect("window", Key{"acme"}, kStart)->capacity, 1);
+  EXPECT_FALSE(engine::inspect(*engine, "window", Key{"acme"}, kStart)->overridden);
+  EXPECT_EQ(engine::inspect(*engine, "window", Key{"acme"}, kStart)->capacity, 1);
 }
 
 TEST(Override, SaysInADecisionWhatItsKeyCanHold) {
@@ -229,7 +229,7 @@ TEST(Override, MayChangeItsParametersTenThousandTimes) {
     const Status status = engine->set_override("window", Key{"acme"}, WindowSpec{i, 1h}, kStart);
     ASSERT_TRUE(status) << i << ": " << status.error().message;
   }
-  EXPECT_EQ(engine->inspect("window", Key{"acme"}, kStart)->capacity, 10'000);
+  EXPECT_EQ(engine::inspect(*engine, "window", Key{"acme"}, kStart)->capacity, 10'000);
 }
 
 // --- reset and inspection
@@ -241,7 +241,7 @@ TEST(Reset, ForgetsWhatOneKeyHasUsed) {
     auto engine = engine_of({.limits = {{.name = "one", .per = {"client"}, .meter = meter}}});
     ASSERT_EQ(admitted(*engine, client("acme"), kStart, 2), 2);
     ASSERT_EQ(admitted(*engine, client("other"), kStart, 2), 2);
-    ASSERT_TRUE(engine->reset("one", Key{"acme"}, kStart));
+    ASSERT_TRUE(engine::reset(*engine, "one", Key{"acme"}, kStart));
     EXPECT_EQ(admitted(*engine, client("acme"), kStart, 5), 2) << meter.index();
     EXPECT_EQ(admitted(*engine, client("other"), kStart, 5), 0) << meter.index();
   }
@@ -251,33 +251,33 @@ TEST(Reset, KeepsAnOverride) {
   auto engine = engine_of(window_of(1));
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{3, 1h}, kStart));
   ASSERT_EQ(admitted(*engine, client("acme"), kStart, 5), 3);
-  ASSERT_TRUE(engine->reset("window", Key{"acme"}, kStart));
+  ASSERT_TRUE(engine::reset(*engine, "window", Key{"acme"}, kStart));
   EXPECT_EQ(admitted(*engine, client("acme"), kStart, 5), 3);
 }
 
 TEST(Reset, OfAKeyThatWasNeverSeenDoesNothing) {
   auto engine = engine_of(window_of(1));
-  EXPECT_TRUE(engine->reset("window", Key{"acme"}, kStart));
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_TRUE(engine::reset(*engine, "window", Key{"acme"}, kStart));
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(Reset, NeedsALimitThatExists) {
   auto engine = engine_of(window_of(1));
-  EXPECT_EQ(engine->reset("nobody", Key{}, kStart).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(engine::reset(*engine, "nobody", Key{}, kStart).error().code, ErrorCode::kNotFound);
 }
 
 TEST(Inspection, OfAKeyThatWasNeverSeenShowsAFreshMeter) {
   auto engine = engine_of(window_of(7));
-  const auto seen = engine->inspect("window", Key{"acme"}, kStart);
+  const auto seen = engine::inspect(*engine, "window", Key{"acme"}, kStart);
   EXPECT_EQ(seen->remaining, 7);
   EXPECT_EQ(seen->capacity, 7);
   EXPECT_EQ(seen->waiters, 0u);
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(Inspection, NeedsALimitThatExists) {
   auto engine = engine_of(window_of(7));
-  EXPECT_EQ(engine->inspect("nobody", Key{}, kStart).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(engine::inspect(*engine, "nobody", Key{}, kStart).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -25,68 +25,68 @@ bool applies(Engine& engine, const Request& request) {
 
 TEST(When, HoldsForAnEqualValueOnly) {
   auto engine = engine_of(one_with({{"op", {"put"}}}));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "putt"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "pu"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "put"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "putt"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "pu"}})));
 }
 
 TEST(When, HoldsForAnyOfItsValues) {
   auto engine = engine_of(one_with({{"op", {"put", "post"}}}));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "post"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "get"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "post"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "get"}})));
 }
 
 TEST(When, HoldsForAGlob) {
   auto engine = engine_of(one_with({{"op", {"p?t", "del*"}}}));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}})));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "delete"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "post"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "delete"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "post"}})));
 }
 
 TEST(When, NeedsAllOfItsConditions) {
   auto engine = engine_of(one_with({{"op", {"put"}}, {"client", {"a*"}}}));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", "put"}, {"client", "acme"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "put"}, {"client", "bob"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"op", "get"}, {"client", "acme"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", "put"}, {"client", "acme"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "put"}, {"client", "bob"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"op", "get"}, {"client", "acme"}})));
 }
 
 TEST(When, DoesNotHoldWithoutTheAttributeEvenForAStar) {
   auto engine = engine_of(one_with({{"op", {"*"}}}));
-  EXPECT_TRUE(applies(*engine, Ask({{"op", ""}})));
-  EXPECT_FALSE(applies(*engine, Ask()));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"op", ""}})));
+  EXPECT_FALSE(applies(*engine, RequestOf()));
 }
 
 TEST(Per, LeavesOutRequestsWithoutTheKeyAttribute) {
   auto engine =
       engine_of({.limits = {{.name = "one", .per = {"client"}, .meter = WindowSpec{1, 1s}}}});
   EXPECT_TRUE(applies(*engine, client("")));
-  EXPECT_FALSE(applies(*engine, Ask()));
+  EXPECT_FALSE(applies(*engine, RequestOf()));
 }
 
 TEST(Unit, LeavesOutRequestsThatCostNothingInIt) {
   auto engine =
       engine_of({.limits = {{.name = "one", .unit = "tokens", .meter = WindowSpec{1, 1s}}},
                  .units = {{"tokens"}}});
-  EXPECT_TRUE(applies(*engine, Ask().costing("tokens", 1)));
-  EXPECT_FALSE(applies(*engine, Ask()));
+  EXPECT_TRUE(applies(*engine, RequestOf().costing("tokens", 1)));
+  EXPECT_FALSE(applies(*engine, RequestOf()));
 }
 
 TEST(Unit, IsOneRequestUnlessARequestSaysOtherwise) {
   auto engine =
       engine_of({.limits = {{.name = "one", .meter = WindowSpec{10, 1s}}}, .units = {{"tokens"}}});
-  EXPECT_EQ(engine->decide(Ask().costing("tokens", 7), kStart)->outcome("one")->cost, 1);
-  EXPECT_EQ(engine->decide(Ask().costing(5), kStart)->outcome("one")->cost, 5);
-  EXPECT_EQ(engine->decide(Ask().costing(0), kStart)->outcome("one")->cost, 0);
+  EXPECT_EQ(engine->decide(RequestOf().costing("tokens", 7), kStart)->outcome("one")->cost, 1);
+  EXPECT_EQ(engine->decide(RequestOf().costing(5), kStart)->outcome("one")->cost, 5);
+  EXPECT_EQ(engine->decide(RequestOf().costing(0), kStart)->outcome("one")->cost, 0);
 }
 
 TEST(Unit, IsCountedInMillionthsWhereItIsAMicroUnit) {
   auto engine =
       engine_of({.limits = {{.name = "one", .unit = "pu", .meter = WindowSpec{1'000'000, 1s}}},
                  .units = {{"pu", UnitScale::kMicro}}});
-  ASSERT_TRUE(engine->decide(Ask().costing("pu", 640'000), kStart)->allowed());
-  EXPECT_FALSE(engine->decide(Ask().costing("pu", 360'001), kStart)->allowed());
-  EXPECT_TRUE(engine->decide(Ask().costing("pu", 360'000), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing("pu", 640'000), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf().costing("pu", 360'001), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf().costing("pu", 360'000), kStart)->allowed());
 }
 
 TEST(Exempt, LeavesOutRequestsThatMeetAllConditionsOfAGroup) {
@@ -94,11 +94,11 @@ TEST(Exempt, LeavesOutRequestsThatMeetAllConditionsOfAGroup) {
       {.limits = {{.name = "one",
                    .exempt = {{{"client", {"root"}}, {"op", {"get"}}}, {{"client", {"probe-*"}}}},
                    .meter = WindowSpec{1, 1s}}}});
-  EXPECT_FALSE(applies(*engine, Ask({{"client", "root"}, {"op", "get"}})));
-  EXPECT_FALSE(applies(*engine, Ask({{"client", "probe-7"}})));
-  EXPECT_TRUE(applies(*engine, Ask({{"client", "root"}, {"op", "put"}})));
-  EXPECT_TRUE(applies(*engine, Ask({{"client", "root"}})));
-  EXPECT_TRUE(applies(*engine, Ask()));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"client", "root"}, {"op", "get"}})));
+  EXPECT_FALSE(applies(*engine, RequestOf({{"client", "probe-7"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"client", "root"}, {"op", "put"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf({{"client", "root"}})));
+  EXPECT_TRUE(applies(*engine, RequestOf()));
 }
 
 RuleSetSpec weighed() {
@@ -109,30 +109,32 @@ RuleSetSpec weighed() {
 
 TEST(Weights, MultiplyTheCost) {
   auto engine = engine_of(weighed());
-  EXPECT_EQ(engine->decide(Ask({{"op", "put"}}).costing(2), kStart)->outcome("one")->cost, 10);
+  EXPECT_EQ(engine->decide(RequestOf({{"op", "put"}}).costing(2), kStart)->outcome("one")->cost,
+            10);
   EXPECT_EQ(remaining(*engine, "one", {}, kStart), 0);
 }
 
 TEST(Weights, AreOneForOtherValuesAndWithoutTheAttribute) {
   auto engine = engine_of(weighed());
-  EXPECT_EQ(engine->decide(Ask({{"op", "get"}}), kStart)->outcome("one")->cost, 1);
-  EXPECT_EQ(engine->decide(Ask(), kStart)->outcome("one")->cost, 1);
+  EXPECT_EQ(engine->decide(RequestOf({{"op", "get"}}), kStart)->outcome("one")->cost, 1);
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->outcome("one")->cost, 1);
 }
 
 TEST(Weights, OfZeroMakeARequestFree) {
   auto engine = engine_of(weighed());
-  ASSERT_TRUE(engine->decide(Ask().costing(10), kStart)->allowed());
-  EXPECT_TRUE(engine->decide(Ask({{"op", "ping"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(10), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf({{"op", "ping"}}), kStart)->allowed());
 }
 
 TEST(Weights, MakeARequestImpossibleThatIsHeavierThanTheLimit) {
   auto engine = engine_of(weighed());
-  EXPECT_EQ(engine->decide(Ask({{"op", "put"}}).costing(3), kStart)->verdict, Verdict::kNever);
+  EXPECT_EQ(engine->decide(RequestOf({{"op", "put"}}).costing(3), kStart)->verdict,
+            Verdict::kNever);
 }
 
 TEST(Engine, AdmitsARequestToWhichNoLimitApplies) {
   auto engine = engine_of(one_with({{"op", {"put"}}}));
-  const auto decision = engine->decide(Ask({{"op", "get"}}), kStart);
+  const auto decision = engine->decide(RequestOf({{"op", "get"}}), kStart);
   EXPECT_TRUE(decision->allowed());
   EXPECT_TRUE(decision->outcomes().empty());
   EXPECT_EQ(decision->earliest, kStart);
@@ -141,7 +143,7 @@ TEST(Engine, AdmitsARequestToWhichNoLimitApplies) {
 
 TEST(Engine, AdmitsEverythingWithoutLimits) {
   auto engine = engine_of({});
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 // --- parents
@@ -159,8 +161,8 @@ RuleSetSpec family() {
                       .meter = WindowSpec{2, 1min}}}};
 }
 
-Ask member(std::string_view team, std::string_view user) {
-  return Ask({{"team", team}, {"user", user}});
+RequestOf member(std::string_view team, std::string_view user) {
+  return RequestOf({{"team", team}, {"user", user}});
 }
 
 TEST(Parent, IsDrawnOnWithTheGrandparent) {
@@ -194,7 +196,7 @@ TEST(Parent, IsDrawnOnOnceByTwoChildrenOfOneRequest) {
   auto engine = engine_of({.limits = {{.name = "a", .parent = "top", .meter = WindowSpec{5, 1s}},
                                       {.name = "b", .parent = "top", .meter = WindowSpec{5, 1s}},
                                       {.name = "top", .meter = WindowSpec{5, 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   EXPECT_EQ(remaining(*engine, "top", {}, kStart), 4);
 }
 
@@ -205,7 +207,7 @@ TEST(Parent, IsNotDrawnOnByAChildThatDoesNotApply) {
                              .exempt = {{{"op", {"get"}}}},
                              .parent = "top",
                              .meter = WindowSpec{5, 1s}}}});
-  ASSERT_TRUE(engine->decide(Ask({{"op", "get"}}), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf({{"op", "get"}}), kStart)->allowed());
   EXPECT_EQ(remaining(*engine, "top", {}, kStart), 5);
 }
 
@@ -222,7 +224,7 @@ TEST(Parent, IsNotDrawnOnByAChildInShadowUnlessItIsTooItself) {
                                          .shadow = shadow,
                                          .meter = WindowSpec{1, 1s}}}});
     for (int i = 0; i < 3; ++i) {
-      const auto decision = engine->decide(Ask({{"op", "get"}}), kStart);
+      const auto decision = engine->decide(RequestOf({{"op", "get"}}), kStart);
       ASSERT_TRUE(decision->allowed());
       EXPECT_EQ(decision->outcome("top") != nullptr, shadow);
     }
@@ -244,7 +246,7 @@ TEST(Parent, IsReportedInTheOrderOfTheRules) {
                             {.name = "other", .meter = WindowSpec{5, 1s}},
                             {.name = "top", .meter = WindowSpec{5, 1s}}}});
   Texts order;
-  const auto decision = engine->decide(Ask(), kStart);
+  const auto decision = engine->decide(RequestOf(), kStart);
   for (const Outcome& row : decision->outcomes()) order.emplace_back(row.limit);
   EXPECT_EQ(order, (Texts{"child", "other", "top"}));
 }

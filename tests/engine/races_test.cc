@@ -32,20 +32,21 @@ void at_once(First&& first, Second&& second) {
 }
 
 std::int64_t used(Engine& engine, std::string_view limit) {
-  const auto seen = engine.inspect(limit, {}, kStart);
+  const auto seen = engine::inspect(engine, limit, {}, kStart);
   return seen->capacity - seen->remaining;
 }
 
 TEST(Race, OfTwoWhoEndOneHoldGivesItsChargeBackOnce) {
   auto engine = engine_of({.limits = {{.name = "one", .meter = WindowSpec{100'000, 1h}}}});
   std::int64_t spent = 10'000;
-  ASSERT_TRUE(engine->decide(Ask().costing(spent), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf().costing(spent), kStart)->allowed());
   for (int i = 0; i < 1'000; ++i) {
-    const HoldId hold = engine->acquire(Ask().costing(7), {.hold = 1h}, kStart)->hold;
+    const HoldId hold =
+        engine::acquire(*engine, RequestOf().costing(7), {.hold = 1h}, kStart)->hold;
     HoldState settled{};
     HoldState cancelled{};
-    at_once([&] { settled = *engine->settle(hold, {}, kStart); },
-            [&] { cancelled = engine->cancel(hold, kStart); });
+    at_once([&] { settled = *engine::settle(*engine, hold, {}, kStart); },
+            [&] { cancelled = engine::cancel(*engine, hold, kStart); });
     ASSERT_EQ(settled, cancelled);
     if (settled == HoldState::kSettled) spent += 7;
     ASSERT_EQ(used(*engine, "one"), spent) << i;
@@ -56,12 +57,13 @@ TEST(Race, OfTwoWhoEndOneHoldGivesItsChargeBackOnce) {
 TEST(Race, OfAResetAndTheEndOfAHoldTakesNothingFromWhoCameAfterTheReset) {
   auto engine = engine_of({.limits = {{.name = "one", .meter = BucketSpec{100, 1h}}}});
   for (int i = 0; i < 2'000; ++i) {
-    ASSERT_TRUE(engine->reset("one", {}, kStart));
-    const HoldId hold = engine->acquire(Ask().costing(5), {.hold = 1h}, kStart)->hold;
-    at_once([&] { engine->cancel(hold, kStart); },
+    ASSERT_TRUE(engine::reset(*engine, "one", {}, kStart));
+    const HoldId hold =
+        engine::acquire(*engine, RequestOf().costing(5), {.hold = 1h}, kStart)->hold;
+    at_once([&] { engine::cancel(*engine, hold, kStart); },
             [&] {
-              ASSERT_TRUE(engine->reset("one", {}, kStart));
-              ASSERT_TRUE(engine->decide(Ask().costing(5), kStart)->allowed());
+              ASSERT_TRUE(engine::reset(*engine, "one", {}, kStart));
+              ASSERT_TRUE(engine->decide(RequestOf().costing(5), kStart)->allowed());
             });
     ASSERT_EQ(used(*engine, "one"), 5) << i;
   }
@@ -76,21 +78,21 @@ TEST(Race, OfRequestsOverGatesAndMetersInAnyOrderEndsWithExactAccounts) {
                            .attributes = {"l", "r"}});
   constexpr int kRounds = 3'000;
   std::atomic<std::int64_t> held{0};
-  const auto work = [&](const Ask& ask) {
+  const auto work = [&](const RequestOf& ask) {
     for (int i = 0; i < kRounds; ++i) {
-      const auto decision = engine->acquire(ask, {.hold = 1h}, kStart);
+      const auto decision = engine::acquire(*engine, ask, {.hold = 1h}, kStart);
       ASSERT_TRUE(decision->allowed());
       if (i % 3 == 0) {
         held += 1;
       } else {
-        ASSERT_EQ(engine->cancel(decision->hold, kStart), HoldState::kCancelled);
+        ASSERT_EQ(engine::cancel(*engine, decision->hold, kStart), HoldState::kCancelled);
       }
     }
   };
-  std::thread both([&] { work(Ask({{"l", "y"}, {"r", "y"}})); });
-  std::thread again([&] { work(Ask({{"r", "y"}, {"l", "y"}})); });
-  std::thread only_left([&] { work(Ask({{"l", "y"}})); });
-  work(Ask({{"r", "y"}}));
+  std::thread both([&] { work(RequestOf({{"l", "y"}, {"r", "y"}})); });
+  std::thread again([&] { work(RequestOf({{"r", "y"}, {"l", "y"}})); });
+  std::thread only_left([&] { work(RequestOf({{"l", "y"}})); });
+  work(RequestOf({{"r", "y"}}));
   both.join();
   again.join();
   only_left.join();
@@ -111,7 +113,7 @@ TEST(Race, OfDenialsAndChangesOfTheirLimitAdmitsWhatTheMeterCounts) {
   std::vector<std::thread> askers;
   for (int i = 0; i < 3; ++i) {
     askers.emplace_back([&] {
-      const Ask ask = client("hot");
+      const RequestOf ask = client("hot");
       Prepared prepared = *engine->prepare(ask);
       while (!is_over) {
         admissions += engine->decide(ask, kStart)->allowed() ? 1 : 0;
@@ -152,7 +154,7 @@ TEST(Race, OfDecisionsAndNewRulesMixesNoTwoSets) {
   std::vector<std::thread> askers;
   for (int i = 0; i < 3; ++i) {
     askers.emplace_back([&] {
-      const Ask ask = client("acme");
+      const RequestOf ask = client("acme");
       while (!is_over) {
         const auto decision = engine->decide(ask, kStart);
         decisions += 1;
@@ -198,7 +200,7 @@ TEST(Race, OfNewKeysInAFullTableAdmitsEachKeyNoMoreThanThereIs) {
     EXPECT_LE(admitted, 2);
     known += admitted > 0 ? 1 : 0;
   }
-  EXPECT_EQ(engine->keys(), known);
+  EXPECT_EQ(engine->usage().keys, known);
 }
 
 TEST(Race, OfNewRulesAndAnInspectionShowsWhatWasUsed) {

@@ -244,7 +244,7 @@ TEST(Compile, AcceptsAsManyLimitsAsThereMayBeAndNoMore) {
 
 TEST(Compile, MakesRulesOfAllLimitsThatThereMayBe) {
   auto engine = engine_of(limits(kLimitsMax));
-  EXPECT_EQ(admitted(*engine, Ask({{"n", "1023"}}), kStart, 2), 1);
+  EXPECT_EQ(admitted(*engine, RequestOf({{"n", "1023"}}), kStart, 2), 1);
 }
 
 TEST(Compile, AcceptsAsManyAttributesAsThereMayBeAndNoMore) {
@@ -355,13 +355,13 @@ void expect_error(Engine& engine, const Request& request, const std::string& say
   EXPECT_THAT(answer.error().message, says_what_to_write());
   EXPECT_FALSE(engine.peek(request, kStart));
   EXPECT_FALSE(engine.prepare(request));
-  EXPECT_FALSE(engine.acquire(request, {.hold = 1s}, kStart));
-  EXPECT_FALSE(engine.wait(request, {.deadline = kForever}, kStart, nullptr));
+  EXPECT_FALSE(engine::acquire(engine, request, {.hold = 1s}, kStart));
+  EXPECT_FALSE(engine::wait(engine, request, {.deadline = kForever}, kStart, nullptr));
   std::vector<Result<Decision>> answers(1, Result<Decision>(std::in_place));
   engine.decide({&request, 1}, kStart, answers);
   EXPECT_FALSE(answers[0]);
-  EXPECT_EQ(engine.holds(), 0u);
-  EXPECT_EQ(engine.waiters(), 0u);
+  EXPECT_EQ(engine.usage().holds, 0u);
+  EXPECT_EQ(engine.usage().waiters, 0u);
 }
 
 // The same of costly(), where nothing must be charged.
@@ -379,15 +379,15 @@ TEST(BadRequest, NamesAnUnknownUnit) {
 }
 
 TEST(BadRequest, NamesAnUnknownAttribute) {
-  expect_bad(Ask({{"client", "acme"}, {"colour", "red"}}), "attribute 'colour'");
+  expect_bad(RequestOf({{"client", "acme"}, {"colour", "red"}}), "attribute 'colour'");
 }
 
 TEST(BadRequest, NamesAnAttributeGivenTwice) {
-  expect_bad(Ask({{"client", "acme"}, {"client", "acme"}}), "'client' is given twice");
+  expect_bad(RequestOf({{"client", "acme"}, {"client", "acme"}}), "'client' is given twice");
 }
 
 TEST(BadRequest, NamesACostGivenTwice) {
-  Ask ask({{"client", "acme"}});
+  RequestOf ask({{"client", "acme"}});
   ask.costing("tokens", 1).costing("tokens", 1);
   expect_bad(ask, "'tokens' is given twice");
 }
@@ -404,7 +404,7 @@ TEST(BadRequest, NamesACostTooLargeForExactArithmetic) {
 }
 
 TEST(BadRequest, NamesTheLimitWhoseWeightMakesACostTooLarge) {
-  Ask ask({{"client", "acme"}, {"op", "put"}});
+  RequestOf ask({{"client", "acme"}, {"op", "put"}});
   ask.costing("tokens", (std::int64_t{1} << 30) + 1);
   expect_bad(ask, "limit 'tokens': a cost of 1073741825 times a weight of 4294967296");
 }
@@ -413,7 +413,7 @@ TEST(BadRequest, IsNotOneThatCostsAllThatExactArithmeticCovers) {
   auto engine = engine_of(costly());
   EXPECT_EQ(engine->decide(client("acme").costing("tokens", kTermMax), kStart)->verdict,
             Verdict::kNever);
-  Ask ask({{"client", "acme"}, {"op", "put"}});
+  RequestOf ask({{"client", "acme"}, {"op", "put"}});
   ask.costing("tokens", std::int64_t{1} << 30);
   EXPECT_EQ(engine->decide(ask, kStart)->verdict, Verdict::kNever);
 }
@@ -436,8 +436,10 @@ TEST(BadRequest, NamesTheLimitItMeetsWhereOthersCountTheSameUnit) {
   };
   auto engine = engine_of(
       {.limits = {tokens_of("gets", "get"), tokens_of("puts", "put")}, .units = {{"tokens"}}});
-  expect_error(*engine, Ask({{"op", "put"}}).costing("tokens", -1), "limit 'puts': the cost in");
-  expect_error(*engine, Ask({{"op", "delete"}}).costing("tokens", -1), "request: the cost in");
+  expect_error(*engine, RequestOf({{"op", "put"}}).costing("tokens", -1),
+               "limit 'puts': the cost in");
+  expect_error(*engine, RequestOf({{"op", "delete"}}).costing("tokens", -1),
+               "request: the cost in");
 }
 
 RuleSetSpec on_every_request(std::size_t count) {
@@ -450,20 +452,20 @@ RuleSetSpec on_every_request(std::size_t count) {
 
 TEST(BadRequest, IsNotOneThatMeetsAsManyLimitsAsItMay) {
   auto engine = engine_of(on_every_request(kLimitsPerRequestMax));
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  EXPECT_EQ(engine->decide(Ask(), kStart)->verdict, Verdict::kDenied);
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->verdict, Verdict::kDenied);
 }
 
 TEST(BadRequest, NamesTheLimitThatIsOneTooMany) {
   auto engine = engine_of(on_every_request(kLimitsPerRequestMax + 1));
-  expect_error(*engine, Ask(), "limit 'limit-16': ");
-  EXPECT_EQ(engine->keys(), 0u);
+  expect_error(*engine, RequestOf(), "limit 'limit-16': ");
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(BadRequest, IsOneThatMeetsAHundredLimits) {
   auto engine = engine_of(on_every_request(100));
-  expect_error(*engine, Ask(), "limit 'limit-16': ");
-  EXPECT_EQ(engine->keys(), 0u);
+  expect_error(*engine, RequestOf(), "limit 'limit-16': ");
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(BadRequest, CountsParentsAmongTheLimitsItMeets) {
@@ -471,16 +473,18 @@ TEST(BadRequest, CountsParentsAmongTheLimitsItMeets) {
   spec.limits[15].parent = "top";
   spec.limits.push_back({.name = "top", .when = {{"op", {"x"}}}, .meter = WindowSpec{1, 1h}});
   auto engine = engine_of(spec);
-  EXPECT_FALSE(engine->decide(Ask(), kStart));
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart));
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(BadRequest, HoldsForNoNegativeTime) {
   auto engine = engine_of(costly());
-  EXPECT_FALSE(engine->acquire(client("acme"), {.hold = -1ns}, kStart));
-  EXPECT_FALSE(engine->acquire(client("acme"), {.hold = Duration{kTermMax / 2 + 1}}, kStart));
-  EXPECT_EQ(engine->keys(), 0u);
-  EXPECT_TRUE(engine->acquire(client("acme"), {.hold = Duration{kTermMax / 2}}, kStart)->allowed());
+  EXPECT_FALSE(engine::acquire(*engine, client("acme"), {.hold = -1ns}, kStart));
+  EXPECT_FALSE(
+      engine::acquire(*engine, client("acme"), {.hold = Duration{kTermMax / 2 + 1}}, kStart));
+  EXPECT_EQ(engine->usage().keys, 0u);
+  EXPECT_TRUE(engine::acquire(*engine, client("acme"), {.hold = Duration{kTermMax / 2}}, kStart)
+                  ->allowed());
 }
 
 }  // namespace

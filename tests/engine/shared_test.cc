@@ -2,6 +2,7 @@
 
 #include "weir/engine/shared.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,6 +17,8 @@
 
 namespace weir::engine {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Admits everything, or denies everything until an instant.
 struct Yes final : SharedStore {
@@ -69,8 +72,8 @@ RuleSetSpec shared_window(std::int64_t limit, std::optional<SharedSpec> shared) 
 // What ask() answers, which this store does at once.
 Result<Decision> asked(Engine& engine, const Request& request, Instant deadline = kStart) {
   std::optional<Result<Decision>> answer;
-  engine.ask(request, {}, kStart, deadline,
-             [&](const Result<Decision>& said) { answer.emplace(said); });
+  engine::ask(engine, {.request = request, .wait_until = deadline}, kStart,
+              [&](const Result<Decision>& said) { answer.emplace(said); });
   EXPECT_TRUE(answer.has_value());
   return *answer;
 }
@@ -78,7 +81,7 @@ Result<Decision> asked(Engine& engine, const Request& request, Instant deadline 
 struct SharedTest : ::testing::Test {
   void use(const RuleSetSpec& spec) {
     engine = engine_of(spec);
-    engine->set_shared_store(&store);
+    engine->set_store(&store);
   }
 
   Yes store;
@@ -88,7 +91,7 @@ struct SharedTest : ::testing::Test {
 TEST_F(SharedTest, LimitThatIsSharedNoMoreIsDecidedHereAlsoForPreparedRequests) {
   use(shared_window(10, SharedSpec{}));
   auto prepared = engine->prepare(client("acme"));
-  ASSERT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kElsewhere);
+  ASSERT_THAT(engine->decide(*prepared, kStart).error().message, HasSubstr("Engine::ask()"));
   ASSERT_TRUE(engine->swap(rules_of(shared_window(0, std::nullopt)), kStart));
   EXPECT_EQ(engine->decide(*prepared, kStart)->verdict, Verdict::kNever);
 }
@@ -116,8 +119,9 @@ TEST_F(SharedTest, LimitBesideSlotsHoldsThemForAsLongAsTheKeyOfItsOwnSays) {
 TEST_F(SharedTest, CostOfNothingStandsBehindNobodyWhoWaits) {
   use(shared_window(10, SharedSpec{}));
   store.until = kStart + 1min;
-  engine->ask(client("acme"), {}, kStart, kStart + 1h, [](const Result<Decision>&) {});
-  ASSERT_EQ(engine->waiters(), 1u);
+  engine::ask(*engine, {.request = client("acme"), .wait_until = kStart + 1h}, kStart,
+              [](const Result<Decision>&) {});
+  ASSERT_EQ(engine->usage().waiters, 1u);
   EXPECT_TRUE(asked(*engine, client("acme").costing(0))->allowed());
   store.until = kStart;
   EXPECT_FALSE(asked(*engine, client("acme"))->allowed());

@@ -101,9 +101,9 @@ TEST(State, KeepsALogOfManyRuns) {
 TEST(State, KeepsADebt) {
   const RuleSetSpec rules = limit_of(BucketSpec{1, 1s, 10});
   Lasting lasting(rules);
-  const auto held = lasting->acquire(client("a"), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*lasting, client("a"), {.hold = 1min}, kStart);
   const Cost actual[] = {{kRequests, 100}};
-  ASSERT_EQ(*lasting->settle(held->hold, actual, kStart), HoldState::kSettled);
+  ASSERT_EQ(*engine::settle(*lasting, held->hold, actual, kStart), HoldState::kSettled);
   lasting.restart(rules, kStart + 1s);
   EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart + 1s), 10 - 100 + 1);
 }
@@ -112,13 +112,14 @@ TEST(State, KeepsAdHocBuckets) {
   Lasting lasting(window_of(5));
   const meter::BucketShape shape = *meter::make_bucket(1, 1s, 3);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(
-        lasting->take_ad_hoc(lasting->ad_hoc_key("user"), shape, 1, kStart)->step.allowed());
+    ASSERT_TRUE(engine::AdHoc(*lasting)
+                    .take(engine::AdHoc(*lasting).key("user"), shape, 1, kStart)
+                    ->step.allowed());
   }
   lasting.restart(window_of(5), kStart + 500ms);
-  const AdHocKey key = lasting->ad_hoc_key("user");
-  EXPECT_FALSE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s - 1ns)->step.allowed());
-  EXPECT_TRUE(lasting->take_ad_hoc(key, shape, 1, kStart + 1s)->step.allowed());
+  const AdHocKey key = engine::AdHoc(*lasting).key("user");
+  EXPECT_FALSE(engine::AdHoc(*lasting).take(key, shape, 1, kStart + 1s - 1ns)->step.allowed());
+  EXPECT_TRUE(engine::AdHoc(*lasting).take(key, shape, 1, kStart + 1s)->step.allowed());
 }
 
 TEST(State, ComesBackIntoATableOfTheSameSize) {
@@ -126,10 +127,10 @@ TEST(State, ComesBackIntoATableOfTheSameSize) {
   for (int i = 0; i < 10'000; ++i) {
     ASSERT_TRUE(lasting->decide(client(std::to_string(i)), kStart)->allowed());
   }
-  const std::size_t bytes = lasting->table_bytes();
+  const std::size_t bytes = lasting->usage().table_bytes;
   lasting.restart(window_of(5), kStart);
-  EXPECT_EQ(lasting->keys(), 10'000u);
-  EXPECT_EQ(lasting->table_bytes(), bytes);
+  EXPECT_EQ(lasting->usage().keys, 10'000u);
+  EXPECT_EQ(lasting->usage().table_bytes, bytes);
 }
 
 TEST(State, LeavesOutWhatIsBackInItsInitialState) {
@@ -139,7 +140,7 @@ TEST(State, LeavesOutWhatIsBackInItsInitialState) {
   lasting.kept.collect(*lasting, kStart);
   const RestoreReport report = lasting.come_back(rules, kStart + 1s);
   EXPECT_EQ(report.initial, 1u);
-  EXPECT_EQ(lasting->keys(), 0u);
+  EXPECT_EQ(lasting->usage().keys, 0u);
 }
 
 // --- what has changed
@@ -155,12 +156,12 @@ TEST(State, IsCollectedOnce) {
 
 TEST(State, IsCollectedAgainAfterEveryKindOfChange) {
   auto engine = engine_of(window_of(5), kDurable);
-  const auto held = engine->acquire(client("a"), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, client("a"), {.hold = 1min}, kStart);
   const auto changes = [&] { return collected(*engine, kStart).meters.size(); };
   EXPECT_EQ(changes(), 1u) << "charged";
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   EXPECT_EQ(changes(), 1u) << "charged again";
-  ASSERT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+  ASSERT_EQ(engine::cancel(*engine, held->hold, kStart), HoldState::kCancelled);
   EXPECT_EQ(changes(), 1u) << "given back";
   ASSERT_TRUE(engine->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "overridden";
@@ -168,11 +169,11 @@ TEST(State, IsCollectedAgainAfterEveryKindOfChange) {
   EXPECT_EQ(changes(), 1u) << "charged with an override";
   ASSERT_TRUE(engine->clear_override("window", Key{"a"}, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "no longer overridden";
-  ASSERT_TRUE(engine->reset("window", Key{"a"}, kStart).ok());
+  ASSERT_TRUE(engine::reset(*engine, "window", Key{"a"}, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "reset";
   ASSERT_TRUE(engine->swap(rules_of(window_of(7)), kStart).ok());
   EXPECT_EQ(changes(), 0u) << "a swap touches no meter";
-  ASSERT_TRUE(engine->inspect("window", Key{"a"}, kStart).ok());
+  ASSERT_TRUE(engine::inspect(*engine, "window", Key{"a"}, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "converted";
   EXPECT_EQ(changes(), 0u);
 }
@@ -194,8 +195,8 @@ TEST(State, IsCollectedAgainIfItCouldNotBeStored) {
     prints.push_back(record.print);
   }
   const HoldChanges holds = collected_holds(*engine, kStart);
-  engine->mark_changed(prints);
-  engine->mark_changed(holds);
+  engine::Collector(*engine).mark_changed(prints);
+  engine::Collector(*engine).mark_changed(holds);
   EXPECT_EQ(collected(*engine, kStart).meters.size(), 6u);
   EXPECT_EQ(collected_holds(*engine, kStart).active.size(), 1u);
 }
@@ -210,14 +211,15 @@ TEST(State, ThatCannotBeStoredDoesNotFillTheTable) {
         engine_of({.limits = {{.name = "w", .per = {"client"}, .meter = WindowSpec{5, every}}}},
                   {.keys_max = 256, .when_full = when_full, .owner = 7, .durable = true});
     ASSERT_TRUE(engine->decide(client("first"), kStart)->allowed());
-    engine->mark_changed(std::vector<Print>{collected(*engine, kStart).meters.at(0).print});
+    engine::Collector(*engine).mark_changed(
+        std::vector<Print>{collected(*engine, kStart).meters.at(0).print});
     for (int i = 0; i < 20'000; ++i) {
       const Instant now = kStart + i * 1ms;
       const auto answer = engine->decide(client(std::to_string(i)), now);
       ASSERT_TRUE(answer) << i << ": " << answer.error().message;
       ASSERT_TRUE(answer->allowed()) << i;
     }
-    EXPECT_LE(engine->keys(), kMetersMost);
+    EXPECT_LE(engine->usage().keys, kMetersMost);
     const Instant end = kStart + 20s;
     EXPECT_LE(collected(*engine, end).meters.size(), 2 * kMetersMost) << "what is forgotten too";
   }
@@ -225,28 +227,30 @@ TEST(State, ThatCannotBeStoredDoesNotFillTheTable) {
 
 TEST(State, OfAMeterIsKeptAgainOnceAStoreWorks) {
   auto engine = engine_of(window_of(5), kDurable);
-  engine->mark_changed(std::vector<Print>{});
+  engine::Collector(*engine).mark_changed(std::vector<Print>{});
   collected(*engine, kStart);
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   for (int i = 0; i < 4096; ++i) engine->advance(kStart + 2h);
-  EXPECT_EQ(engine->keys(), 1u) << "it has not been collected yet";
+  EXPECT_EQ(engine->usage().keys, 1u) << "it has not been collected yet";
 }
 
 TEST(State, OfAHoldThatCouldNeverBeStoredEndsWithoutATrace) {
   auto engine = engine_of(window_of(100), kDurable);
-  const auto hold = [&] { return engine->acquire(client("a"), {.hold = 1h}, kStart)->hold; };
+  const auto hold = [&] {
+    return engine::acquire(*engine, client("a"), {.hold = 1h}, kStart)->hold;
+  };
   const HoldId stored = hold();
   collected_holds(*engine, kStart);
   const HoldId ended_after = hold();
   const HoldId ended_meanwhile = hold();
   const HoldChanges first = collected_holds(*engine, kStart);
-  ASSERT_TRUE(engine->settle(ended_meanwhile, {}, kStart));
-  ASSERT_TRUE(engine->settle(stored, {}, kStart));
+  ASSERT_TRUE(engine::settle(*engine, ended_meanwhile, {}, kStart));
+  ASSERT_TRUE(engine::settle(*engine, stored, {}, kStart));
   const HoldChanges last = collected_holds(*engine, kStart);
   ASSERT_EQ(last.ended.size(), 2u) << "a store may have both";
-  engine->mark_changed(last);
-  engine->mark_changed(first);
-  ASSERT_TRUE(engine->settle(ended_after, {}, kStart));
+  engine::Collector(*engine).mark_changed(last);
+  engine::Collector(*engine).mark_changed(first);
+  ASSERT_TRUE(engine::settle(*engine, ended_after, {}, kStart));
   const HoldChanges again = collected_holds(*engine, kStart);
   EXPECT_EQ(again.ended, std::vector<std::uint64_t>{stored.number});
   EXPECT_TRUE(again.active.empty());
@@ -257,8 +261,8 @@ TEST(State, OfAMeterDroppedBeforeItWasStoredIsThatItIsForgotten) {
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   const Print print = collected(*engine, kStart).meters.at(0).print;
   for (int i = 0; i < 4096; ++i) engine->advance(kStart + 2h);
-  ASSERT_EQ(engine->keys(), 0u);
-  engine->mark_changed(std::vector<Print>{print});
+  ASSERT_EQ(engine->usage().keys, 0u);
+  engine::Collector(*engine).mark_changed(std::vector<Print>{print});
   const MeterChanges again = collected(*engine, kStart + 2h);
   ASSERT_EQ(again.meters.size(), 1u);
   EXPECT_EQ(again.meters[0].row, kForgotten);
@@ -280,7 +284,8 @@ TEST(State, IsCollectedWholeWithoutWhatNobodyWouldMiss) {
   auto engine = engine_of(window_of(5), kDurable);
   const auto whole = [&](Instant now) {
     MeterChanges changes;
-    for (std::size_t i = 0; i < engine->shards(); ++i) engine->collect_whole(i, now, changes);
+    for (std::size_t i = 0; i < engine::Collector(*engine).shards(); ++i)
+      engine::Collector(*engine).whole(i, now, changes);
     return changes.meters.size();
   };
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
@@ -289,7 +294,7 @@ TEST(State, IsCollectedWholeWithoutWhatNobodyWouldMiss) {
   EXPECT_EQ(whole(kStart), 3u) << "changed or not";
   EXPECT_EQ(whole(kStart), 3u);
   EXPECT_EQ(collected(*engine, kStart).meters.size(), 0u) << "what was collected counts as stored";
-  ASSERT_TRUE(engine->reset("window", Key{"a"}, kStart).ok());
+  ASSERT_TRUE(engine::reset(*engine, "window", Key{"a"}, kStart).ok());
   EXPECT_EQ(whole(kStart), 3u) << "it changed: if this is not stored, it has to be again";
   EXPECT_EQ(whole(kStart), 2u);
   EXPECT_EQ(whole(kStart + 1h), 1u) << "an override stays";
@@ -298,24 +303,24 @@ TEST(State, IsCollectedWholeWithoutWhatNobodyWouldMiss) {
 // --- forgetting
 
 void sweep(Engine& engine, Instant now) {
-  for (std::size_t i = 0; i < engine.shards(); ++i) engine.advance(now);
+  for (std::size_t i = 0; i < engine::Collector(engine).shards(); ++i) engine.advance(now);
 }
 
 TEST(DurableTable, KeepsAChangedMeterUntilItIsCollected) {
   auto engine = engine_of(window_of(5), kDurable);
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   sweep(*engine, kStart + 2h);
-  EXPECT_EQ(engine->keys(), 1u);
+  EXPECT_EQ(engine->usage().keys, 1u);
   EXPECT_EQ(collected(*engine, kStart + 2h).meters.size(), 1u);
   sweep(*engine, kStart + 2h);
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(DurableTable, IsNeededForThat) {
   auto engine = engine_of(window_of(5));
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   sweep(*engine, kStart + 2h);
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 TEST(DurableTable, EvictsOnlyWhatWasCollectedAndSaysSo) {
@@ -328,12 +333,12 @@ TEST(DurableTable, EvictsOnlyWhatWasCollectedAndSaysSo) {
   };
   for (int i = 0; i < 5000; ++i) charge("a" + std::to_string(i));
   EXPECT_GT(refused, 0) << "nothing may be evicted";
-  const std::size_t full = lasting->keys();
+  const std::size_t full = lasting->usage().keys;
   lasting.kept.collect(*lasting, kStart);
   EXPECT_EQ(lasting.kept.meters(), full);
   for (int i = 0; i < 5000; ++i) charge("b" + std::to_string(i));
   lasting.kept.collect(*lasting, kStart);
-  EXPECT_EQ(lasting.kept.meters(), lasting->keys()) << "the evicted ones are forgotten";
+  EXPECT_EQ(lasting.kept.meters(), lasting->usage().keys) << "the evicted ones are forgotten";
 }
 
 // --- overrides
@@ -342,7 +347,7 @@ TEST(State, KeepsAnOverrideOfAKeyThatWasNeverCharged) {
   Lasting lasting(window_of(5));
   ASSERT_TRUE(lasting->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
   lasting.restart(window_of(5), kStart + 3h);
-  const auto found = lasting->inspect("window", Key{"a"}, kStart + 3h);
+  const auto found = engine::inspect(*lasting, "window", Key{"a"}, kStart + 3h);
   EXPECT_TRUE(found->overridden);
   EXPECT_EQ(found->remaining, 9);
   EXPECT_TRUE(lasting->clear_override("window", Key{"a"}, kStart + 3h).ok());
@@ -355,7 +360,7 @@ TEST(State, KeepsThatAnOverrideWasCleared) {
   lasting.restart(window_of(5), kStart);
   ASSERT_TRUE(lasting->clear_override("window", Key{"a"}, kStart).ok());
   lasting.restart(window_of(5), kStart);
-  EXPECT_FALSE(lasting->inspect("window", Key{"a"}, kStart)->overridden);
+  EXPECT_FALSE(engine::inspect(*lasting, "window", Key{"a"}, kStart)->overridden);
   EXPECT_EQ(lasting->clear_override("window", Key{"a"}, kStart).error().code, ErrorCode::kNotFound);
 }
 
@@ -373,7 +378,7 @@ TEST(State, EndsAnOverrideWhoseLimitHasAnotherKindOfMeterNow) {
   ASSERT_TRUE(lasting->set_override("limit", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
   ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 2);
   lasting.restart(limit_of(BucketSpec{1, 1h, 6}), kStart);
-  const auto found = lasting->inspect("limit", Key{"a"}, kStart);
+  const auto found = engine::inspect(*lasting, "limit", Key{"a"}, kStart);
   EXPECT_FALSE(found->overridden);
   EXPECT_EQ(found->remaining, 4);
 }
@@ -414,7 +419,7 @@ TEST(State, OfALimitThatIsGoneIsSkippedAndCounted) {
   const RestoreReport report = lasting.restart(limit_of(BucketSpec{10, 1h}), kStart);
   EXPECT_EQ(report.skipped, 1u);
   EXPECT_EQ(report.meters, 0u);
-  EXPECT_EQ(lasting->keys(), 0u);
+  EXPECT_EQ(lasting->usage().keys, 0u);
 }
 
 TEST(State, OfALimitThatWasGoneDoesNotComeBackWithIt) {
@@ -448,7 +453,7 @@ TEST(State, IsNotCarriedBetweenSlotsAndSpending) {
   lasting.restart(limit_of(WindowSpec{5, 1h}), kStart);
   EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 5);
   ASSERT_EQ(admitted(*lasting, client("a"), kStart, 2), 2);
-  EXPECT_EQ(lasting->cancel(held->hold, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*lasting, held->hold, kStart), HoldState::kCancelled);
   EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 3) << "the slot credits no window";
 }
 
@@ -494,29 +499,29 @@ RuleSetSpec held_rules() {
 
 TEST(StoredHold, CanBeSettled) {
   Lasting lasting(held_rules());
-  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);
   lasting.restart(held_rules(), kStart + 1s);
-  EXPECT_EQ(lasting->holds(), 1u);
+  EXPECT_EQ(lasting->usage().holds, 1u);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 1);
   const Cost actual[] = {{"tokens", 10}};
-  EXPECT_EQ(*lasting->settle(held->hold, actual, kStart + 1s), HoldState::kSettled);
+  EXPECT_EQ(*engine::settle(*lasting, held->hold, actual, kStart + 1s), HoldState::kSettled);
   EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1s), 90);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 2);
 }
 
 TEST(StoredHold, CanBeCancelledOnce) {
   Lasting lasting(held_rules());
-  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);
   lasting.restart(held_rules(), kStart + 1s);
-  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
-  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*lasting, held->hold, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*lasting, held->hold, kStart + 1s), HoldState::kCancelled);
   EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1s), 100);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 2);
 }
 
 TEST(StoredHold, ExpiresAtItsTimeAndGivesItsSlotsBack) {
   Lasting lasting(held_rules());
-  ASSERT_TRUE(lasting->decide(Ask().costing("tokens", 30), kStart)->hold);
+  ASSERT_TRUE(lasting->decide(RequestOf().costing("tokens", 30), kStart)->hold);
   lasting.restart(held_rules(), kStart + 1s);
   EXPECT_EQ(lasting->next_instant(), kStart + 1min);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1min - 1ns), 1);
@@ -525,43 +530,45 @@ TEST(StoredHold, ExpiresAtItsTimeAndGivesItsSlotsBack) {
 
 TEST(StoredHold, ThatExpiredMeanwhileGivesOnlyItsSlotsBack) {
   Lasting lasting(held_rules());
-  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);
   lasting.kept.collect(*lasting, kStart);
   const RestoreReport report = lasting.come_back(held_rules(), kStart + 1min);
   EXPECT_EQ(report.expired, 1u);
-  EXPECT_EQ(lasting->holds(), 0u);
+  EXPECT_EQ(lasting->usage().holds, 0u);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1min), 2);
   EXPECT_EQ(remaining(*lasting, "tokens", {}, kStart + 1min), 70);
-  EXPECT_EQ(lasting->cancel(held->hold, kStart + 1min), HoldState::kGone);
+  EXPECT_EQ(engine::cancel(*lasting, held->hold, kStart + 1min), HoldState::kGone);
 }
 
 TEST(StoredHold, LastsAsLongAsItWasRenewed) {
   Lasting lasting(held_rules());
-  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);
   lasting.kept.collect(*lasting, kStart);
-  ASSERT_EQ(*lasting->renew(held->hold, 1h, kStart), HoldState::kActive);
+  ASSERT_EQ(*engine::renew(*lasting, held->hold, 1h, kStart), HoldState::kActive);
   lasting.restart(held_rules(), kStart + 30min);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 30min), 1);
-  EXPECT_EQ(*lasting->renew(held->hold, 1h, kStart + 30min), HoldState::kActive);
+  EXPECT_EQ(*engine::renew(*lasting, held->hold, 1h, kStart + 30min), HoldState::kActive);
 }
 
 TEST(StoredHold, ThatHasEndedDoesNotComeBack) {
   Lasting lasting(held_rules());
-  const auto held = lasting->decide(Ask().costing("tokens", 30), kStart);
+  const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);
   lasting.kept.collect(*lasting, kStart);
   EXPECT_EQ(lasting.kept.holds(), 1u);
-  ASSERT_EQ(lasting->cancel(held->hold, kStart), HoldState::kCancelled);
+  ASSERT_EQ(engine::cancel(*lasting, held->hold, kStart), HoldState::kCancelled);
   lasting.restart(held_rules(), kStart);
   EXPECT_EQ(lasting.kept.holds(), 0u);
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart), 2);
-  EXPECT_EQ(lasting->cancel(held->hold, kStart), HoldState::kGone);
+  EXPECT_EQ(engine::cancel(*lasting, held->hold, kStart), HoldState::kGone);
 }
 
 TEST(StoredHold, ThatBeganAndEndedUnseenLeavesNoTrace) {
   Lasting lasting(held_rules());
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(lasting->cancel(lasting->decide(Ask().costing("tokens", 1), kStart)->hold, kStart),
-              HoldState::kCancelled);
+    ASSERT_EQ(
+        engine::cancel(*lasting, lasting->decide(RequestOf().costing("tokens", 1), kStart)->hold,
+                       kStart),
+        HoldState::kCancelled);
   }
   const HoldChanges changes = collected_holds(*lasting, kStart);
   EXPECT_EQ(changes.active.size(), 0u);
@@ -572,10 +579,11 @@ TEST(StoredHold, NumbersAreNeverGivenOutTwice) {
   Lasting lasting(held_rules());
   std::set<std::uint64_t> numbers;
   for (int i = 0; i < 20; ++i) {
-    const auto held = lasting->acquire(Ask().costing("tokens", 1), {.hold = 1h}, kStart);
+    const auto held =
+        engine::acquire(*lasting, RequestOf().costing("tokens", 1), {.hold = 1h}, kStart);
     EXPECT_TRUE(numbers.insert(held->hold.number).second);
     EXPECT_EQ(held->hold.owner, 7u);
-    lasting->cancel(held->hold, kStart);
+    engine::cancel(*lasting, held->hold, kStart);
     lasting.restart(held_rules(), kStart);
   }
 }
@@ -584,7 +592,7 @@ TEST(StoredHold, HasRoomForAsManyAsTheBound) {
   const RuleSetSpec rules = limit_of(WindowSpec{100, 1h});
   Lasting lasting(rules);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(lasting->acquire(client("a"), {.hold = 1h}, kStart)->hold);
+    ASSERT_TRUE(engine::acquire(*lasting, client("a"), {.hold = 1h}, kStart)->hold);
   }
   lasting.kept.collect(*lasting, kStart);
   EngineOptions options = kDurable;
@@ -598,12 +606,12 @@ TEST(StoredHold, HasRoomForAsManyAsTheBound) {
 TEST(StoredHold, IsCollectedInParts) {
   auto engine = engine_of(limit_of(WindowSpec{10'000, 1h}), kDurable);
   for (std::size_t i = 0; i < kHoldsPerCollection + 1; ++i) {
-    ASSERT_TRUE(engine->acquire(client("a"), {.hold = 1h}, kStart)->hold);
+    ASSERT_TRUE(engine::acquire(*engine, client("a"), {.hold = 1h}, kStart)->hold);
   }
   HoldChanges changes;
-  EXPECT_TRUE(engine->collect_holds(kStart, changes));
+  EXPECT_TRUE(engine::Collector(*engine).holds(kStart, changes));
   EXPECT_EQ(changes.active.size(), kHoldsPerCollection);
-  EXPECT_FALSE(engine->collect_holds(kStart, changes));
+  EXPECT_FALSE(engine::Collector(*engine).holds(kStart, changes));
   EXPECT_EQ(changes.active.size(), kHoldsPerCollection + 1);
 }
 
@@ -643,7 +651,7 @@ TEST(State, ThatNoMeterCanHaveIsRefused) {
                               .words = words,
                               .run_count = static_cast<std::uint16_t>(runs.size())});
     changes.runs = std::move(runs);
-    return error_of(engine->restore(changes, kStart));
+    return error_of(engine::Collector(*engine).restore(changes, kStart));
   };
   const ShapeRecord bucket{MeterKind::kBucket, {1, 1000, 5, 0}};
   const ShapeRecord window{MeterKind::kWindow, {5, 1000, 0, 0}};

@@ -20,9 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/on_stack.h"
 #include "tests/support/print.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
+#include "weir/engine/ad_hoc.h"
+#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 
 namespace weir::engine {
@@ -50,26 +53,26 @@ inline std::unique_ptr<Engine> engine_of(const RuleSetSpec& spec, EngineOptions 
   return std::move(*engine);
 }
 
-// A request and everything it points to: `Ask({{"client", "acme"}}).costing("tokens", 5)`.
-class Ask {
+// A request and everything it points to: `RequestOf({{"client", "acme"}}).costing("tokens", 5)`.
+class RequestOf {
  public:
   using Text = std::pair<std::string_view, std::string_view>;
 
-  Ask() = default;
-  explicit Ask(std::initializer_list<Text> attributes) {
+  RequestOf() = default;
+  explicit RequestOf(std::initializer_list<Text> attributes) {
     for (const auto& [name, value] : attributes) with(name, value);
   }
-  Ask(Ask&&) = default;  // views stay good: a deque moves without its elements moving
+  RequestOf(RequestOf&&) = default;  // views stay good: a deque moves without its elements moving
 
-  Ask& with(std::string_view name, std::string_view value) {
+  RequestOf& with(std::string_view name, std::string_view value) {
     attributes_.push_back({texts_.emplace_back(name), texts_.emplace_back(value)});
     return *this;
   }
-  Ask& costing(std::string_view unit, std::int64_t amount) {
+  RequestOf& costing(std::string_view unit, std::int64_t amount) {
     costs_.push_back({texts_.emplace_back(unit), amount});
     return *this;
   }
-  Ask& costing(std::int64_t requests) { return costing(kRequests, requests); }
+  RequestOf& costing(std::int64_t requests) { return costing(kRequests, requests); }
 
   operator Request() const { return {attributes_, costs_}; }
 
@@ -79,7 +82,7 @@ class Ask {
   std::vector<Cost> costs_;
 };
 
-inline Ask client(std::string_view name) { return Ask({{"client", name}}); }
+inline RequestOf client(std::string_view name) { return RequestOf({{"client", name}}); }
 
 // A limit of every kind, each with a key of its own; `tight` has room for 2
 // requests and the others for 10.
@@ -114,13 +117,13 @@ inline int admitted(Engine& engine, const Request& request, Instant now, int tri
 using Key = std::vector<std::string_view>;
 
 inline std::int64_t remaining(Engine& engine, std::string_view limit, const Key& key, Instant now) {
-  return engine.inspect(limit, key, now)->remaining;
+  return engine::inspect(engine, limit, key, now)->remaining;
 }
 
 // Collects the answers of waiters, in the order in which they come: "first allowed".
 class Inbox {
  public:
-  WaitCallback as(std::string name) {
+  LateAnswer as(std::string name) {
     return [this, name](const Result<Decision>& answer) {
       texts_.push_back(name + " " +
                        (answer ? std::string(to_string(answer->verdict)) : answer.error().message));

@@ -58,7 +58,7 @@ TEST_P(SwapOfOneKind, IsSeenWhenAKeyIsInspectedBeforeItIsAskedAgain) {
   auto engine = engine_of(one(GetParam().narrow));
   ASSERT_EQ(admitted(*engine, client("acme"), kStart, 3), 3);
   swap_to(*engine, one(GetParam().wide));
-  const auto seen = engine->inspect("one", Key{"acme"}, kStart);
+  const auto seen = engine::inspect(*engine, "one", Key{"acme"}, kStart);
   EXPECT_EQ(seen->capacity, 7);
   EXPECT_EQ(seen->remaining, 4);
 }
@@ -197,7 +197,7 @@ TEST(Swap, OfAllLimitsForOthersOfEveryShapeWorksAgainAndAgain) {
     }
     swap_to(*engine, spec);
   }
-  EXPECT_EQ(admitted(*engine, Ask({{"n", "1000"}}), kStart, 30), 20);
+  EXPECT_EQ(admitted(*engine, RequestOf({{"n", "1000"}}), kStart, 30), 20);
 }
 
 // --- many swaps
@@ -244,7 +244,8 @@ TEST(Swap, MayRemoveALimitAndBringItBackTenThousandTimes) {
 struct HoldAcrossSwap : ::testing::Test {
   // The hold is charged 4 of 10.
   HoldId hold(Engine& engine) {
-    const auto decision = engine.acquire(client("acme").costing(4), {.hold = 1min}, kStart);
+    const auto decision =
+        engine::acquire(engine, client("acme").costing(4), {.hold = 1min}, kStart);
     EXPECT_TRUE(decision->allowed());
     return decision->hold;
   }
@@ -262,7 +263,7 @@ TEST_F(HoldAcrossSwap, CreditsTheLimitThatSurvivesInAnotherShape) {
     const HoldId id = hold(*engine);
     swap_to(*engine, one(to));
     const std::int64_t before = engine->peek(client("acme"), kStart)->outcome("one")->remaining;
-    EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+    EXPECT_EQ(engine::cancel(*engine, id, kStart), HoldState::kCancelled);
     const std::int64_t after = engine->peek(client("acme"), kStart)->outcome("one")->remaining;
     EXPECT_EQ(after - before, 4) << "kind " << from.index();
   }
@@ -272,7 +273,7 @@ TEST_F(HoldAcrossSwap, CreditsTheLimitThatSurvivesBeforeAnybodyHasAskedIt) {
   auto engine = engine_of(one(WindowSpec{10, 1h}));
   const HoldId id = hold(*engine);
   swap_to(*engine, one(WindowSpec{20, 1h}));
-  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*engine, id, kStart), HoldState::kCancelled);
   EXPECT_EQ(engine->peek(client("acme"), kStart)->outcome("one")->remaining, 20);
 }
 
@@ -280,8 +281,8 @@ TEST_F(HoldAcrossSwap, CreditsNothingWhenTheLimitIsGone) {
   auto engine = engine_of(one(WindowSpec{10, 1h}));
   const HoldId id = hold(*engine);
   swap_to(*engine, {});
-  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
-  EXPECT_EQ(engine->holds(), 0u);
+  EXPECT_EQ(engine::cancel(*engine, id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine->usage().holds, 0u);
 }
 
 TEST_F(HoldAcrossSwap, CreditsNothingToALimitThatWentAndCameBack) {
@@ -292,7 +293,7 @@ TEST_F(HoldAcrossSwap, CreditsNothingToALimitThatWentAndCameBack) {
     swap_to(*engine, {});
     swap_to(*engine, one(meter));
     ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
-    EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+    EXPECT_EQ(engine::cancel(*engine, id, kStart), HoldState::kCancelled);
     EXPECT_EQ(left(*engine), 0) << "kind " << meter.index();
   }
 }
@@ -303,7 +304,7 @@ TEST_F(HoldAcrossSwap, CreditsNothingToSlotsThatWereAnotherKindWhenItWasCharged)
   const HoldId id = hold(*engine);
   swap_to(*engine, one(SlotsSpec{.limit = 10}));
   ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
-  ASSERT_TRUE(engine->settle(id, {}, kStart));
+  ASSERT_TRUE(engine::settle(*engine, id, {}, kStart));
   EXPECT_EQ(left(*engine), 0);
 }
 
@@ -312,7 +313,7 @@ TEST_F(HoldAcrossSwap, CreditsNothingToARateThatWasSlotsWhenItWasCharged) {
   const HoldId id = hold(*engine);
   swap_to(*engine, one(BucketSpec{10, 1h}));
   ASSERT_TRUE(engine->decide(client("acme").costing(10), kStart)->allowed());
-  EXPECT_EQ(engine->cancel(id, kStart), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*engine, id, kStart), HoldState::kCancelled);
   EXPECT_EQ(left(*engine), 0);
 }
 
@@ -326,11 +327,11 @@ TEST_F(HoldAcrossSwap, CanBeSettledInAUnitThatTheNewRulesNoLongerKnow) {
   spec.units.clear();
   swap_to(*engine, spec);
   const Cost actual[] = {{"tokens", 3}};
-  const auto settled = engine->settle(held->hold, actual, kStart);
+  const auto settled = engine::settle(*engine, held->hold, actual, kStart);
   ASSERT_TRUE(settled) << settled.error().message;
   EXPECT_EQ(*settled, HoldState::kSettled);
   EXPECT_EQ(left(*engine), 1);
-  const auto again = engine->settle(held->hold, actual, kStart);
+  const auto again = engine::settle(*engine, held->hold, actual, kStart);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, HoldState::kSettled);
 }
@@ -349,7 +350,7 @@ TEST(Swap, ThatBringsALimitBackLeavesNothingToLookAt) {
     } else if (look == "peek") {
       EXPECT_FALSE(engine->peek(client("acme"), kStart)->allowed());
     } else {
-      ASSERT_TRUE(engine->reset("one", Key{"acme"}, kStart));
+      ASSERT_TRUE(engine::reset(*engine, "one", Key{"acme"}, kStart));
     }
     EXPECT_FALSE(engine->decide(client("acme"), kStart + 5s)->allowed());
     EXPECT_TRUE(engine->decide(client("acme"), kStart + 6s)->allowed());
@@ -366,16 +367,16 @@ TEST(Swap, ThatBringsALimitBackChargesItThoughAShadowFindsNoRoom) {
   RuleSetSpec with_back = rules;
   with_back.limits.push_back(back);
   auto engine = engine_of(with_back, {.keys_max = 256});
-  ASSERT_EQ(admitted(*engine, Ask({{"back", "x"}}), kStart, 2), 1);
+  ASSERT_EQ(admitted(*engine, RequestOf({{"back", "x"}}), kStart, 2), 1);
   int refused = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const Ask ask({{"filler", std::to_string(i)}});
+    const RequestOf ask({{"filler", std::to_string(i)}});
     refused += engine->decide(ask, kStart) ? 0 : 1;
   }
   ASSERT_GT(refused, 5'000);  // every shard is full
   swap_to(*engine, rules);
   swap_to(*engine, with_back);
-  EXPECT_EQ(admitted(*engine, Ask({{"client", "new"}, {"back", "x"}}), kStart, 3), 1);
+  EXPECT_EQ(admitted(*engine, RequestOf({{"client", "new"}, {"back", "x"}}), kStart, 3), 1);
 }
 
 // One row is left when two are needed: the first of them must not have been taken.
@@ -386,7 +387,7 @@ TEST(Swap, ThatFailsForWantOfRowsChangesNothing) {
                                   {.name = "kind", .meter = std::move(kind)}}};
   };
   auto engine = engine_of(rules(SlotsSpec{.limit = 2}));
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   std::int64_t taken = 0;
   const auto set_next = [&] {
     const std::string client = std::to_string(taken + 1);

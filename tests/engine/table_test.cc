@@ -394,10 +394,10 @@ TEST(InventedKeys, AreRefusedBeyondTheBound) {
   for (std::size_t i = 0; i < kInvented; ++i) {
     kept += engine->decide(client(std::to_string(i)), kStart).ok() ? 1 : 0;
   }
-  EXPECT_EQ(engine->keys(), kept);
+  EXPECT_EQ(engine->usage().keys, kept);
   EXPECT_GE(kept, kKeysMax);
   EXPECT_LE(kept, kKeysBound);
-  EXPECT_LE(engine->table_bytes(), 128 * kKeysMax);
+  EXPECT_LE(engine->usage().table_bytes, 128 * kKeysMax);
 }
 
 TEST(InventedKeys, EvictOneAnotherBeyondTheBound) {
@@ -406,8 +406,8 @@ TEST(InventedKeys, EvictOneAnotherBeyondTheBound) {
   for (std::size_t i = 0; i < kInvented; ++i) {
     ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
   }
-  EXPECT_LE(engine->keys(), kKeysBound);
-  EXPECT_LE(engine->table_bytes(), 128 * kKeysMax);
+  EXPECT_LE(engine->usage().keys, kKeysBound);
+  EXPECT_LE(engine->usage().table_bytes, 128 * kKeysMax);
 }
 
 TEST(InventedKeys, MakeWayForOneAnotherAsTheyRefill) {
@@ -417,7 +417,7 @@ TEST(InventedKeys, MakeWayForOneAnotherAsTheyRefill) {
     const auto answer = engine->decide(client(std::to_string(i)), now);
     ASSERT_TRUE(answer) << i << ": " << answer.error().message;
   }
-  EXPECT_LE(engine->keys(), kKeysBound);
+  EXPECT_LE(engine->usage().keys, kKeysBound);
 }
 
 TEST(InventedKeys, AreSweptWhileTheEngineIsOnlyAdvanced) {
@@ -425,11 +425,11 @@ TEST(InventedKeys, AreSweptWhileTheEngineIsOnlyAdvanced) {
   for (int i = 0; i < 10'000; ++i) {
     ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart)->allowed());
   }
-  EXPECT_EQ(engine->keys(), 10'000u);
+  EXPECT_EQ(engine->usage().keys, 10'000u);
   for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 1ms - 1ns);
-  EXPECT_EQ(engine->keys(), 10'000u);
+  EXPECT_EQ(engine->usage().keys, 10'000u);
   for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 1ms);
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 }  // namespace

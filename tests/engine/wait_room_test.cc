@@ -17,7 +17,7 @@ constexpr Print kOtherDoor{2, 1 << 16};
 struct WaitRoomTest : ::testing::Test {
   Waiter& arrive(Instant deadline = kForever) {
     auto waiter = std::make_unique<Waiter>(Request{});
-    waiter->options.deadline = deadline;
+    waiter->deadline = deadline;
     return room.add(std::move(waiter));
   }
   Waiter& arrive_at(Print print, std::int64_t cost) {
@@ -26,7 +26,8 @@ struct WaitRoomTest : ::testing::Test {
     return waiter;
   }
 
-  WaitRoom room;
+  std::atomic<std::uint64_t> next_ticket{1};
+  WaitRoom room{next_ticket};
 };
 
 TEST_F(WaitRoomTest, GivesEverybodyAHigherTicketThanThoseBefore) {

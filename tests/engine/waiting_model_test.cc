@@ -32,7 +32,9 @@
 
 #include "tests/engine/naive.h"
 #include "tests/engine/stream.h"
+#include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
+#include "weir/engine/decision_sink.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 
@@ -60,7 +62,7 @@ enum class Phase { kWaiting, kAnswered, kCancelled };
 struct Asker {
   std::vector<Attribute> attributes{};
   std::vector<Cost> costs{};
-  WaitOptions options{};
+  Patience options{};
   std::set<Key> keys{};        // of the enforced limits it meets
   std::optional<Key> place{};  // the gate that bound it first
   std::uint64_t ticket = 0;
@@ -71,6 +73,16 @@ struct Asker {
     return std::any_of(keys.begin(), keys.end(),
                        [&](const Key& key) { return other.keys.contains(key); });
   }
+};
+
+// Keeps what the engine records of a request that begins to wait: which limit binds it.
+struct LastQueued final : DecisionSink {
+  void record(const Ask&, Instant, const Decision& decision) noexcept override {
+    if (decision.verdict == Verdict::kQueued) last = decision;
+  }
+  void record_ad_hoc(const AdHocAsk&, Instant, bool) noexcept override {}
+
+  Decision last;
 };
 
 class WaitingStream {
@@ -147,6 +159,7 @@ class WaitingStream {
     EngineOptions options{.keys_max = 1 << 14, .log_runs_max = 1 << 22};
     std::mt19937_64 secret{seed_};
     options.secret = Secret{secret(), secret(), secret(), secret()};
+    options.sink = &queued_;
     auto engine = Engine::create(compiled(), options);
     check(engine.ok(), "the engine was not created");
     engine_ = std::move(*engine);
@@ -242,11 +255,12 @@ class WaitingStream {
            describe(asker.options.deadline), asker.options.hold.count());
     const bool alone = waiting() == 1;
     const Answer expected = model_->peek(request, now_);
-    const Result<WaitStart> start =
-        engine_->wait(request, asker.options, now_,
-                      [this, id](const Result<Decision>& answer) { called_back(id, answer); });
+    const Result<Begun> start =
+        engine::wait(*engine_, request, asker.options, now_,
+                     [this, id](const Result<Decision>& answer) { called_back(id, answer); });
     if (!start.ok()) throw Failed{"wait: " + start.error().message};
-    const Decision& decision = start->decision;
+    const bool is_queued = start->decision.verdict == Verdict::kQueued;
+    const Decision decision = is_queued ? queued_.last : start->decision;
     trace_("    {} binding '{}' earliest {}", to_string(decision.verdict),
            decision.binding() == nullptr ? "" : decision.binding()->limit,
            describe(decision.earliest));
@@ -285,7 +299,7 @@ class WaitingStream {
     trace_("{} decide {} {}", describe(now_), id, describe(asker.request()));
     const Answer expected = model_->peek(asker.request(), now_);
     const Result<Decision> decision =
-        engine_->acquire(asker.request(), {.hold = asker.options.hold}, now_);
+        engine::acquire(*engine_, asker.request(), {.hold = asker.options.hold}, now_);
     if (!decision.ok()) throw Failed{"decide: " + decision.error().message};
     if (alone) check(expected.verdict == decision->verdict, "nobody waits, and yet it differs");
     if (decision->allowed()) admitted(id, *decision);
@@ -323,7 +337,7 @@ class WaitingStream {
            waits ? "waiting" : "not waiting");
     if (waits) asker.phase = Phase::kCancelled;
     const std::uint64_t ticket = asker.ticket == 0 ? last_ticket_ + 1000 : asker.ticket;
-    const bool cancelled = engine_->cancel_wait(ticket, now_);
+    const bool cancelled = engine_->give_up(ticket, now_);
     check(!cancelled || waits, "only who waits can give up");
     if (!waits || cancelled) return;
     check(depth_ > 0, "it waits but cannot give up");
@@ -338,13 +352,13 @@ class WaitingStream {
     if (random_.chance(50)) {
       trace_("{} cancel hold {}", describe(now_), kept.number);
       const HoldState expected = model_->cancel(kept.number, now_);
-      check(engine_->cancel(kept.id, now_) == expected, "the hold stands otherwise");
+      check(engine::cancel(*engine_, kept.id, now_) == expected, "the hold stands otherwise");
       return;
     }
     const Cost actual[] = {{kRequests, random_.between(0, 4)}};
     trace_("{} settle hold {} with {}", describe(now_), kept.number, actual[0].amount);
     const HoldState expected = model_->settle(kept.number, actual, now_);
-    const Result<HoldState> state = engine_->settle(kept.id, actual, now_);
+    const Result<HoldState> state = engine::settle(*engine_, kept.id, actual, now_);
     check(state.ok() && *state == expected, "the hold stands otherwise");
   }
 
@@ -354,7 +368,7 @@ class WaitingStream {
     const Duration ttl{random_.between(1, 10 * scale_.count())};
     trace_("{} renew hold {} for {}", describe(now_), kept.number, ttl.count());
     const HoldState expected = model_->renew(kept.number, ttl, now_);
-    const Result<HoldState> state = engine_->renew(kept.id, ttl, now_);
+    const Result<HoldState> state = engine::renew(*engine_, kept.id, ttl, now_);
     check(state.ok() && *state == expected, "the hold stands otherwise");
   }
 
@@ -386,7 +400,7 @@ class WaitingStream {
     const std::vector<std::string_view> values{key.second.begin(), key.second.end()};
     trace_("{} reset {}", describe(now_), describe(key));
     model_->reset(key, now_);
-    const Status status = engine_->reset(key.first, values, now_);
+    const Status status = engine::reset(*engine_, key.first, values, now_);
     if (!status.ok()) throw Failed{"reset: " + status.error().message};
   }
 
@@ -471,8 +485,6 @@ class WaitingStream {
       case Verdict::kNever:
         return check(model_->peek(asker.request(), now_).verdict == Verdict::kNever,
                      fmt::format("waiter {} is told never, but it can be", id));
-      case Verdict::kElsewhere:
-        return check(false, fmt::format("waiter {} is sent elsewhere, but nothing is shared", id));
       case Verdict::kOverloaded:
         return check(small_queues_, "no queue is full");
       case Verdict::kQueued:
@@ -521,8 +533,8 @@ class WaitingStream {
   // No wake-up was lost: who fits and is behind nobody has been answered.
   void check_nobody_is_forgotten() {
     if (failed_inside_) throw *failed_inside_;
-    check(engine_->waiters() == waiting(),
-          fmt::format("{} wait, expected {}", engine_->waiters(), waiting()));
+    check(engine_->usage().waiters == waiting(),
+          fmt::format("{} wait, expected {}", engine_->usage().waiters, waiting()));
     for (const auto& [id, asker] : askers_) {
       if (asker.phase != Phase::kWaiting || is_behind(asker, id)) continue;
       const Answer fits = model_->peek(asker.request(), now_);
@@ -573,6 +585,7 @@ class WaitingStream {
   Instant now_{};
   RuleSetSpec rules_;
   std::unique_ptr<naive::Model> model_;
+  LastQueued queued_;
   std::unique_ptr<Engine> engine_;
   std::map<std::uint64_t, Asker> askers_;  // by the order of coming
   std::uint64_t next_id_ = 1;

@@ -17,8 +17,8 @@ namespace {
 
 TEST_F(Waiting, ServesTheFirstComeFirst) {
   use(slots(1));
-  HoldId hold = take(Ask());
-  for (const std::string name : {"a", "b", "c"}) wait(Ask(), name);
+  HoldId hold = take(RequestOf());
+  for (const std::string name : {"a", "b", "c"}) wait(RequestOf(), name);
   for (int i = 0; i < 3; ++i) {
     release(hold);
     hold = inbox.last().hold;
@@ -28,10 +28,10 @@ TEST_F(Waiting, ServesTheFirstComeFirst) {
 
 TEST_F(Waiting, LetsASmallRequestWaitBehindALargeOne) {
   use(slots(2));
-  const HoldId first = take(Ask());
-  const HoldId second = take(Ask());
-  wait(Ask().costing(2), "large");
-  wait(Ask(), "small");
+  const HoldId first = take(RequestOf());
+  const HoldId second = take(RequestOf());
+  wait(RequestOf().costing(2), "large");
+  wait(RequestOf(), "small");
   release(first);
   EXPECT_TRUE(inbox.texts().empty());
   release(second);
@@ -40,28 +40,28 @@ TEST_F(Waiting, LetsASmallRequestWaitBehindALargeOne) {
 
 TEST_F(Waiting, AdmitsAsManyAsOneReleaseMakesRoomFor) {
   use(slots(3));
-  const HoldId all = take(Ask().costing(3));
-  for (const std::string name : {"a", "b", "c", "d"}) wait(Ask(), name);
+  const HoldId all = take(RequestOf().costing(3));
+  for (const std::string name : {"a", "b", "c", "d"}) wait(RequestOf(), name);
   release(all);
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "c allowed"}));
 }
 
 TEST_F(Waiting, IsNotOvertakenByANewcomer) {
   use(slots(2));
-  const HoldId first = take(Ask());
-  take(Ask());
-  wait(Ask().costing(2), "w");
+  const HoldId first = take(RequestOf());
+  take(RequestOf());
+  wait(RequestOf().costing(2), "w");
   release(first);  // one is free, but the waiter wants two
-  EXPECT_EQ(engine->decide(Ask(), kStart)->verdict, Verdict::kDenied);
-  EXPECT_EQ(engine->peek(Ask(), kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(engine->peek(RequestOf(), kStart)->verdict, Verdict::kDenied);
 }
 
 TEST_F(Waiting, IsNotOvertakenByABatchOrAPreparedRequest) {
   use(slots(2));
-  auto prepared = engine->prepare(Ask());
-  const HoldId first = take(Ask());
-  take(Ask());
-  wait(Ask().costing(2), "w");
+  auto prepared = engine->prepare(RequestOf());
+  const HoldId first = take(RequestOf());
+  take(RequestOf());
+  wait(RequestOf().costing(2), "w");
   release(first);
   EXPECT_FALSE(engine->decide(*prepared, kStart)->allowed());
   const std::vector<Request> requests(1);
@@ -72,25 +72,25 @@ TEST_F(Waiting, IsNotOvertakenByABatchOrAPreparedRequest) {
 
 TEST_F(Waiting, IsNotOvertakenByABooking) {
   use(bucket(2));
-  take(Ask().costing(2));
-  wait(Ask().costing(2), "w");
-  EXPECT_FALSE(engine->acquire(Ask(), {.book_within = 1h}, kStart)->allowed());
+  take(RequestOf().costing(2));
+  wait(RequestOf().costing(2), "w");
+  EXPECT_FALSE(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->allowed());
 }
 
 TEST_F(Waiting, TellsANewcomerBehindSlotsThatItDoesNotKnowWhen) {
   use(slots(2));
-  const HoldId first = take(Ask());
-  take(Ask());
-  wait(Ask().costing(2), "w");
+  const HoldId first = take(RequestOf());
+  take(RequestOf());
+  wait(RequestOf().costing(2), "w");
   release(first);
-  EXPECT_EQ(engine->decide(Ask(), kStart)->earliest, kForever);
+  EXPECT_EQ(engine->decide(RequestOf(), kStart)->earliest, kForever);
 }
 
 TEST_F(Waiting, TellsANewcomerWhenItFitsAfterThoseAhead) {
   use(bucket(1, 10s));
-  take(Ask());
-  wait(Ask(), "w");
-  const auto denied = engine->decide(Ask(), kStart);
+  take(RequestOf());
+  wait(RequestOf(), "w");
+  const auto denied = engine->decide(RequestOf(), kStart);
   EXPECT_EQ(denied->earliest, kStart + 20s);
   EXPECT_EQ(denied->binding()->limit, "bucket");
 }
@@ -115,8 +115,8 @@ RuleSetSpec rooms(const std::vector<std::string>& names, std::int64_t limit = 1)
   return spec;
 }
 
-Ask in(std::initializer_list<std::string_view> names) {
-  Ask ask;
+RequestOf in(std::initializer_list<std::string_view> names) {
+  RequestOf ask;
   for (const std::string_view name : names) ask.with(name, "yes");
   return ask;
 }
@@ -174,7 +174,7 @@ TEST_F(Waiting, ServesEverybodyWhateverTheSetsAndEqualSetsInOrder) {
     const std::string_view names[] = {"a", "b", "c", "d"};
     const auto arrive = [&] {
       Guest& guest = guests.emplace_back(Guest{random() % 15 + 1, {}});
-      Ask ask;
+      RequestOf ask;
       for (std::size_t i = 0; i < 4; ++i) {
         if ((guest.set >> i & 1) != 0) ask.with(names[i], "yes");
       }
@@ -183,7 +183,7 @@ TEST_F(Waiting, ServesEverybodyWhateverTheSetsAndEqualSetsInOrder) {
         guest.hold = decision.hold;
         guest.admitted = admissions++;
       };
-      const auto start = engine->wait(ask, {.deadline = kFarOff}, kStart,
+      const auto start = engine::wait(*engine, ask, {.deadline = kFarOff}, kStart,
                                       [admit](const Result<Decision>& d) { admit(*d); });
       if (start->ticket == 0) admit(start->decision);
     };
@@ -207,7 +207,7 @@ TEST_F(Waiting, ServesEverybodyWhateverTheSetsAndEqualSetsInOrder) {
     }
     while (leave()) {
     }
-    EXPECT_EQ(engine->waiters(), 0u) << "seed " << seed;
+    EXPECT_EQ(engine->usage().waiters, 0u) << "seed " << seed;
     std::map<std::uint64_t, int> last_of_set;
     for (const Guest& guest : guests) {
       ASSERT_GE(guest.admitted, 0) << "seed " << seed;

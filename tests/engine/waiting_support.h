@@ -20,9 +20,10 @@ struct Waiting : ::testing::Test {
   void use(const RuleSetSpec& spec, EngineOptions options = {}) {
     engine = engine_of(spec, std::move(options));
   }
-  WaitStart wait(const Request& request, std::string name, Instant now = kStart,
-                 Instant deadline = kFarOff) {
-    auto start = engine->wait(request, {.deadline = deadline}, now, inbox.as(std::move(name)));
+  Begun wait(const Request& request, std::string name, Instant now = kStart,
+             Instant deadline = kFarOff) {
+    auto start =
+        engine::wait(*engine, request, {.deadline = deadline}, now, inbox.as(std::move(name)));
     EXPECT_TRUE(start) << (start ? "" : start.error().message);
     return *start;
   }
@@ -32,7 +33,7 @@ struct Waiting : ::testing::Test {
     return decision->hold;
   }
   void release(HoldId hold, Instant now = kStart) {
-    ASSERT_EQ(*engine->settle(hold, {}, now), HoldState::kSettled);
+    ASSERT_EQ(*engine::settle(*engine, hold, {}, now), HoldState::kSettled);
   }
   // Calls the engine whenever it wants to be called, up to `until`.
   void run_until(Instant until) {

@@ -17,7 +17,7 @@ namespace {
 
 TEST_F(Waiting, AdmitsAtOnceWhereThereIsRoom) {
   use(slots(1));
-  const WaitStart start = wait(Ask(), "w");
+  const Begun start = wait(RequestOf(), "w");
   EXPECT_TRUE(start.decision.allowed());
   EXPECT_EQ(start.ticket, 0u);
   EXPECT_TRUE(inbox.texts().empty());
@@ -25,34 +25,34 @@ TEST_F(Waiting, AdmitsAtOnceWhereThereIsRoom) {
 
 TEST_F(Waiting, QueuesWhereThereIsNone) {
   use(slots(1));
-  take(Ask());
-  const WaitStart start = wait(Ask(), "w");
+  take(RequestOf());
+  const Begun start = wait(RequestOf(), "w");
   EXPECT_EQ(start.decision.verdict, Verdict::kQueued);
   EXPECT_NE(start.ticket, 0u);
-  EXPECT_EQ(engine->waiters(), 1u);
-  EXPECT_EQ(engine->inspect("slots", {}, kStart)->waiters, 1u);
+  EXPECT_EQ(engine->usage().waiters, 1u);
+  EXPECT_EQ(engine::inspect(*engine, "slots", {}, kStart)->waiters, 1u);
 }
 
 TEST_F(Waiting, IsRefusedAtOnceForMoreThanThereCanEverBe) {
   use(slots(2));
-  const WaitStart start = wait(Ask().costing(3), "w");
+  const Begun start = wait(RequestOf().costing(3), "w");
   EXPECT_EQ(start.decision.verdict, Verdict::kNever);
   EXPECT_EQ(start.ticket, 0u);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(Waiting, ChargesNothingWhileItQueues) {
   use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9}},
                   {.name = "window", .meter = WindowSpec{9, 1h}}}});
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   EXPECT_EQ(remaining(*engine, "window", {}, kStart), 8);
 }
 
 TEST_F(Waiting, AnswersWithAHoldThatEndsLikeAnyOther) {
   use(slots(1));
-  const HoldId first = take(Ask());
-  wait(Ask(), "w");
+  const HoldId first = take(RequestOf());
+  wait(RequestOf(), "w");
   release(first);
   ASSERT_EQ(inbox.texts(), Texts{"w allowed"});
   ASSERT_TRUE(inbox.last().hold);
@@ -64,18 +64,18 @@ TEST_F(Waiting, AnswersWithAHoldThatEndsLikeAnyOther) {
 
 TEST_F(Waiting, FailsAtOnceWhenTheDeadlineCannotBeMet) {
   use(bucket(1, 10s));
-  take(Ask());
-  const WaitStart start = wait(Ask(), "w", kStart, kStart + 10s - 1ns);
+  take(RequestOf());
+  const Begun start = wait(RequestOf(), "w", kStart, kStart + 10s - 1ns);
   EXPECT_EQ(start.ticket, 0u);
   EXPECT_EQ(start.decision.verdict, Verdict::kDenied);
   EXPECT_EQ(start.decision.earliest, kStart + 10s);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(Waiting, WaitsWhenTheDeadlineCanJustBeMet) {
   use(bucket(1, 10s));
-  take(Ask());
-  EXPECT_NE(wait(Ask(), "w", kStart, kStart + 10s).ticket, 0u);
+  take(RequestOf());
+  EXPECT_NE(wait(RequestOf(), "w", kStart, kStart + 10s).ticket, 0u);
   run_until(kStart + 10s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
@@ -92,15 +92,15 @@ class WaitingBehind : public Waiting, public ::testing::WithParamInterface<Ahead
 
 TEST_P(WaitingBehind, FailsAtOnceWithTheInstantItWouldHaveTakenAfterThoseAhead) {
   use({.limits = {{.name = "one", .meter = GetParam().meter}}});
-  take(Ask().costing(2));
-  wait(Ask().costing(2), "a");
-  wait(Ask().costing(2), "b");
+  take(RequestOf().costing(2));
+  wait(RequestOf().costing(2), "a");
+  wait(RequestOf().costing(2), "b");
   const Instant would_take = kStart + GetParam().would_take;
-  const WaitStart late = wait(Ask().costing(2), "late", kStart, would_take - 1ns);
+  const Begun late = wait(RequestOf().costing(2), "late", kStart, would_take - 1ns);
   EXPECT_EQ(late.ticket, 0u);
   EXPECT_EQ(late.decision.verdict, Verdict::kDenied);
   EXPECT_EQ(late.decision.earliest, would_take);
-  EXPECT_NE(wait(Ask().costing(2), "in time", kStart, would_take).ticket, 0u);
+  EXPECT_NE(wait(RequestOf().costing(2), "in time", kStart, would_take).ticket, 0u);
   run_until(would_take);
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "in time allowed"}));
 }
@@ -115,37 +115,37 @@ INSTANTIATE_TEST_SUITE_P(Meters, WaitingBehind,
 
 TEST_F(Waiting, CountsNobodyAheadThatHasLeft) {
   use(bucket(1, 10s));
-  take(Ask());
-  const WaitStart ahead = wait(Ask(), "ahead");
-  EXPECT_EQ(wait(Ask(), "w", kStart, kStart + 10s).ticket, 0u);
-  EXPECT_TRUE(engine->cancel_wait(ahead.ticket, kStart));
-  EXPECT_NE(wait(Ask(), "w", kStart, kStart + 10s).ticket, 0u);
+  take(RequestOf());
+  const Begun ahead = wait(RequestOf(), "ahead");
+  EXPECT_EQ(wait(RequestOf(), "w", kStart, kStart + 10s).ticket, 0u);
+  EXPECT_TRUE(engine->give_up(ahead.ticket, kStart));
+  EXPECT_NE(wait(RequestOf(), "w", kStart, kStart + 10s).ticket, 0u);
 }
 
 TEST_F(Waiting, IsDeniedAtItsDeadline) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w", kStart, kStart + 5s);
+  take(RequestOf());
+  wait(RequestOf(), "w", kStart, kStart + 5s);
   EXPECT_EQ(engine->next_instant(), kStart + 5s);
   engine->advance(kStart + 5s - 1ns);
   EXPECT_TRUE(inbox.texts().empty());
   engine->advance(kStart + 5s);
   EXPECT_EQ(inbox.texts(), Texts{"w denied"});
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(Waiting, IsAdmittedExactlyAtItsDeadlineIfItFitsThen) {
   use(bucket(1, 10s));
-  take(Ask());
-  wait(Ask(), "w", kStart, kStart + 10s);
+  take(RequestOf());
+  wait(RequestOf(), "w", kStart, kStart + 10s);
   engine->advance(kStart + 10s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, IsDeniedAndChargedNothingWhenItsTurnComesTooLate) {
   use(bucket(1, 10s));
-  take(Ask());
-  wait(Ask(), "w", kStart, kStart + 15s);
+  take(RequestOf());
+  wait(RequestOf(), "w", kStart, kStart + 15s);
   engine->advance(kStart + 15s + 1ns);
   EXPECT_EQ(inbox.texts(), Texts{"w denied"});
   EXPECT_EQ(remaining(*engine, "bucket", {}, kStart + 16s), 1);
@@ -153,29 +153,29 @@ TEST_F(Waiting, IsDeniedAndChargedNothingWhenItsTurnComesTooLate) {
 
 TEST_F(Waiting, FreesItsPlaceAtItsDeadline) {
   use(slots(1, 1));
-  take(Ask());
-  wait(Ask(), "w", kStart, kStart + 5s);
+  take(RequestOf());
+  wait(RequestOf(), "w", kStart, kStart + 5s);
   engine->advance(kStart + 5s);
-  EXPECT_EQ(wait(Ask(), "next", kStart + 5s).decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(RequestOf(), "next", kStart + 5s).decision.verdict, Verdict::kQueued);
 }
 
 // --- bounds of the queue
 
 TEST_F(Waiting, IsOverloadedBeyondTheQueueOfSlots) {
   use(slots(1, 2));
-  take(Ask());
-  EXPECT_EQ(wait(Ask(), "a").decision.verdict, Verdict::kQueued);
-  EXPECT_EQ(wait(Ask(), "b").decision.verdict, Verdict::kQueued);
-  const WaitStart beyond = wait(Ask(), "c");
+  take(RequestOf());
+  EXPECT_EQ(wait(RequestOf(), "a").decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(RequestOf(), "b").decision.verdict, Verdict::kQueued);
+  const Begun beyond = wait(RequestOf(), "c");
   EXPECT_EQ(beyond.decision.verdict, Verdict::kOverloaded);
   EXPECT_EQ(beyond.ticket, 0u);
-  EXPECT_EQ(engine->waiters(), 2u);
+  EXPECT_EQ(engine->usage().waiters, 2u);
 }
 
 TEST_F(Waiting, IsOverloadedWhereSlotsHaveNoQueue) {
   use(slots(1, 0));
-  take(Ask());
-  EXPECT_EQ(wait(Ask(), "w").decision.verdict, Verdict::kOverloaded);
+  take(RequestOf());
+  EXPECT_EQ(wait(RequestOf(), "w").decision.verdict, Verdict::kOverloaded);
 }
 
 // It waited at the first before the younger one came, and needs both.
@@ -190,18 +190,18 @@ TEST_F(Waiting, IsNotTurnedAwayFromAQueueThatAYoungerOneHasFilled) {
   const HoldId both = take(client("old"));
   wait(client("old"), "old");  // at the first, which binds before the second
   wait(client("young"), "young");
-  ASSERT_EQ(engine->waiters(), 2u);
+  ASSERT_EQ(engine->usage().waiters, 2u);
   release(both);
   EXPECT_EQ(inbox.texts(), (Texts{"old allowed"}));
-  EXPECT_EQ(engine->waiters(), 1u);
+  EXPECT_EQ(engine->usage().waiters, 1u);
 }
 
 TEST_F(Waiting, IsOverloadedBeyondQueueMax) {
   use({.limits = {{.name = "bucket", .queue_max = 2, .meter = BucketSpec{1, 10s}}}});
-  take(Ask());
-  EXPECT_EQ(wait(Ask(), "a").decision.verdict, Verdict::kQueued);
-  EXPECT_EQ(wait(Ask(), "b").decision.verdict, Verdict::kQueued);
-  EXPECT_EQ(wait(Ask(), "c").decision.verdict, Verdict::kOverloaded);
+  take(RequestOf());
+  EXPECT_EQ(wait(RequestOf(), "a").decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(RequestOf(), "b").decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(RequestOf(), "c").decision.verdict, Verdict::kOverloaded);
 }
 
 TEST_F(Waiting, CountsTheQueueOfEachKey) {
@@ -221,94 +221,95 @@ TEST_F(Waiting, IsOverloadedBeyondAsManyAsTheEngineKeeps) {
   EXPECT_EQ(wait(client("a"), "a").decision.verdict, Verdict::kQueued);
   EXPECT_EQ(wait(client("b"), "b").decision.verdict, Verdict::kQueued);
   EXPECT_EQ(wait(client("c"), "c").decision.verdict, Verdict::kOverloaded);
-  EXPECT_EQ(engine->waiters(), 2u);
+  EXPECT_EQ(engine->usage().waiters, 2u);
 }
 
 TEST_F(Waiting, HasRoomAgainOnceSomebodyLeaves) {
   use(slots(1, 1));
-  take(Ask());
-  const WaitStart first = wait(Ask(), "a");
-  ASSERT_EQ(wait(Ask(), "b").decision.verdict, Verdict::kOverloaded);
-  ASSERT_TRUE(engine->cancel_wait(first.ticket, kStart));
-  EXPECT_EQ(wait(Ask(), "c").decision.verdict, Verdict::kQueued);
+  take(RequestOf());
+  const Begun first = wait(RequestOf(), "a");
+  ASSERT_EQ(wait(RequestOf(), "b").decision.verdict, Verdict::kOverloaded);
+  ASSERT_TRUE(engine->give_up(first.ticket, kStart));
+  EXPECT_EQ(wait(RequestOf(), "c").decision.verdict, Verdict::kQueued);
 }
 
 TEST_F(Waiting, HasTheQueueThatAnOverrideGivesItsKey) {
   use(slots(1, 0));
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 1, .queue = 1}, kStart));
-  take(Ask());
-  EXPECT_EQ(wait(Ask(), "a").decision.verdict, Verdict::kQueued);
-  EXPECT_EQ(wait(Ask(), "b").decision.verdict, Verdict::kOverloaded);
+  take(RequestOf());
+  EXPECT_EQ(wait(RequestOf(), "a").decision.verdict, Verdict::kQueued);
+  EXPECT_EQ(wait(RequestOf(), "b").decision.verdict, Verdict::kOverloaded);
 }
 
 TEST_F(Waiting, HasNoLongerQueueAfterAReset) {
   use(slots(1, 1));
-  take(Ask());
-  wait(Ask(), "a");
-  ASSERT_TRUE(engine->reset("slots", {}, kStart));
-  wait(Ask(), "b");
-  wait(Ask(), "c");
-  EXPECT_EQ(engine->inspect("slots", {}, kStart)->waiters, 1u);
+  take(RequestOf());
+  wait(RequestOf(), "a");
+  ASSERT_TRUE(engine::reset(*engine, "slots", {}, kStart));
+  wait(RequestOf(), "b");
+  wait(RequestOf(), "c");
+  EXPECT_EQ(engine::inspect(*engine, "slots", {}, kStart)->waiters, 1u);
 }
 
 // --- giving up
 
 TEST_F(Waiting, IsNotAnsweredAfterItGaveUp) {
   use(slots(1));
-  const HoldId hold = take(Ask());
-  const WaitStart start = wait(Ask(), "w");
-  EXPECT_TRUE(engine->cancel_wait(start.ticket, kStart));
+  const HoldId hold = take(RequestOf());
+  const Begun start = wait(RequestOf(), "w");
+  EXPECT_TRUE(engine->give_up(start.ticket, kStart));
   release(hold);
   EXPECT_TRUE(inbox.texts().empty());
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 1);
 }
 
 TEST_F(Waiting, CannotGiveUpTwiceOrOnceAnswered) {
   use(slots(1));
-  const HoldId hold = take(Ask());
-  const WaitStart gave_up = wait(Ask(), "a");
-  const WaitStart answered = wait(Ask(), "b");
-  ASSERT_TRUE(engine->cancel_wait(gave_up.ticket, kStart));
-  EXPECT_FALSE(engine->cancel_wait(gave_up.ticket, kStart));
+  const HoldId hold = take(RequestOf());
+  const Begun gave_up = wait(RequestOf(), "a");
+  const Begun answered = wait(RequestOf(), "b");
+  ASSERT_TRUE(engine->give_up(gave_up.ticket, kStart));
+  EXPECT_FALSE(engine->give_up(gave_up.ticket, kStart));
   release(hold);
-  EXPECT_FALSE(engine->cancel_wait(answered.ticket, kStart));
-  EXPECT_FALSE(engine->cancel_wait(0, kStart));
+  EXPECT_FALSE(engine->give_up(answered.ticket, kStart));
+  EXPECT_FALSE(engine->give_up(0, kStart));
 }
 
 TEST_F(Waiting, LetsNewcomersPassOnceEverybodyGaveUp) {
   use(slots(2));
-  take(Ask());
-  const WaitStart start = wait(Ask().costing(2), "w");
-  ASSERT_FALSE(engine->decide(Ask(), kStart)->allowed());
-  ASSERT_TRUE(engine->cancel_wait(start.ticket, kStart));
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  take(RequestOf());
+  const Begun start = wait(RequestOf().costing(2), "w");
+  ASSERT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
+  ASSERT_TRUE(engine->give_up(start.ticket, kStart));
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 TEST_F(Waiting, IsNotSweptAwayFromUnderAWaiter) {
   use(bucket(1, 10s));
-  take(Ask());
-  const WaitStart start = wait(Ask(), "w", kStart, kStart + 1h);
+  take(RequestOf());
+  const Begun start = wait(RequestOf(), "w", kStart, kStart + 1h);
   // Nobody calls at kStart + 10s; the bucket is full when the sweep comes by.
   for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 9s);
-  EXPECT_EQ(engine->inspect("bucket", {}, kStart + 9s)->waiters, 1u);
-  EXPECT_TRUE(engine->cancel_wait(start.ticket, kStart + 20s));
+  EXPECT_EQ(engine::inspect(*engine, "bucket", {}, kStart + 9s)->waiters, 1u);
+  EXPECT_TRUE(engine->give_up(start.ticket, kStart + 20s));
   for (std::size_t i = 0; i < kShardsMax; ++i) engine->advance(kStart + 20s);
-  EXPECT_EQ(engine->keys(), 0u);
+  EXPECT_EQ(engine->usage().keys, 0u);
 }
 
 // --- callbacks
 
 TEST_F(Waiting, MayCallTheEngineFromItsCallback) {
   use(slots(1));
-  const HoldId hold = take(Ask());
+  const HoldId hold = take(RequestOf());
   int admissions = 0;
   std::function<void(const Result<Decision>&)> pass_on = [&](const Result<Decision>& answer) {
     admissions += 1;
-    ASSERT_EQ(*engine->settle(answer->hold, {}, kStart), HoldState::kSettled);
+    ASSERT_EQ(*engine::settle(*engine, answer->hold, {}, kStart), HoldState::kSettled);
   };
   for (int i = 0; i < 10; ++i) {
-    ASSERT_NE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, pass_on)->ticket, 0u);
+    ASSERT_NE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart, pass_on)->ticket,
+              0u);
   }
   release(hold);
   EXPECT_EQ(admissions, 10);
@@ -319,17 +320,18 @@ TEST_F(Waiting, MayCallTheEngineFromItsCallback) {
 TEST_F(Waiting, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
   constexpr int kWaiters = 50'000;
   use(slots(1, kWaiters));
-  const HoldId hold = take(Ask());
+  const HoldId hold = take(RequestOf());
   int admissions = 0;
   int depth = 0;
   const auto pass_on = [&](const Result<Decision>& answer) {
     depth += 1;
     admissions += answer->allowed() && depth == 1 ? 1 : 0;
-    ASSERT_EQ(*engine->settle(answer->hold, {}, kStart), HoldState::kSettled);
+    ASSERT_EQ(*engine::settle(*engine, answer->hold, {}, kStart), HoldState::kSettled);
     depth -= 1;
   };
   for (int i = 0; i < kWaiters; ++i) {
-    ASSERT_NE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, pass_on)->ticket, 0u);
+    ASSERT_NE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart, pass_on)->ticket,
+              0u);
   }
   release(hold);
   EXPECT_EQ(admissions, kWaiters);
@@ -338,15 +340,16 @@ TEST_F(Waiting, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
 
 TEST_F(Waiting, MayWaitAgainFromItsCallback) {
   use(bucket(1, 10s));
-  take(Ask());
+  take(RequestOf());
   std::vector<Instant> admissions;
   std::function<void(const Result<Decision>&)> again = [&](const Result<Decision>& answer) {
     admissions.push_back(answer->earliest);
     if (admissions.size() < 3) {
-      ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, answer->earliest, again));
+      ASSERT_TRUE(
+          engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, answer->earliest, again));
     }
   };
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, again));
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart, again));
   run_until(kStart + 1h);
   EXPECT_EQ(admissions, (std::vector{kStart + 10s, kStart + 20s, kStart + 30s}));
 }
@@ -355,21 +358,23 @@ TEST_F(Waiting, MayWaitAgainFromItsCallback) {
 // whoever gets the slot; the rules may be others when it goes on.
 TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfADecision) {
   use(slots(1));
-  take(Ask());
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, [&](const Result<Decision>&) {
-    ASSERT_TRUE(engine->swap(rules_of(slots(5)), kStart + 1h));
-    ASSERT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
-  }));
-  EXPECT_TRUE(engine->decide(Ask(), kStart + 1h)->allowed());
+  take(RequestOf());
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart,
+                           [&](const Result<Decision>&) {
+                             ASSERT_TRUE(engine->swap(rules_of(slots(5)), kStart + 1h));
+                             ASSERT_TRUE(engine->decide(RequestOf(), kStart + 1h)->allowed());
+                           }));
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart + 1h)->allowed());
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1h), 2);
 }
 
 TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfABatch) {
   use(slots(1));
-  take(Ask());
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, [&](const Result<Decision>&) {
-    ASSERT_TRUE(engine->swap(rules_of(slots(5)), kStart + 1h));
-  }));
+  take(RequestOf());
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart,
+                           [&](const Result<Decision>&) {
+                             ASSERT_TRUE(engine->swap(rules_of(slots(5)), kStart + 1h));
+                           }));
   const std::vector<Request> requests(8);
   std::vector<Result<Decision>> answers(8, Result<Decision>(std::in_place));
   engine->decide(requests, kStart + 1h, answers);
@@ -380,20 +385,20 @@ TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfABatch) {
 
 TEST_F(Waiting, NeedsNoCallback) {
   use(slots(1));
-  const HoldId hold = take(Ask());
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, nullptr));
+  const HoldId hold = take(RequestOf());
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart, nullptr));
   release(hold);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 0);
 }
 
 // Where somebody waits, what takes nothing has nobody to wait for.
 TEST_F(Waiting, IsNothingThatACostOfNothingStandsBehind) {
   use(bucket(1));
-  ASSERT_TRUE(engine->decide(Ask(), kStart)->allowed());
-  wait(Ask(), "w");
-  EXPECT_TRUE(engine->decide(Ask().costing(0), kStart)->allowed());
-  EXPECT_FALSE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  wait(RequestOf(), "w");
+  EXPECT_TRUE(engine->decide(RequestOf().costing(0), kStart)->allowed());
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 RuleSetSpec requests_and_tokens() {
@@ -407,7 +412,7 @@ TEST_F(Waiting, IsNotTooLongForThoseAheadWhereItTakesNothing) {
   take(client("big").costing("tokens", 100));
   take(client("small").costing("tokens", 0));
   wait(client("other").costing("tokens", 100), "big");  // 100 s
-  const WaitStart small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
+  const Begun small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
   EXPECT_EQ(small.decision.verdict, Verdict::kQueued);
   run_until(kStart + 1s);
   EXPECT_EQ(inbox.texts(), Texts{"small allowed"});
@@ -415,11 +420,12 @@ TEST_F(Waiting, IsNotTooLongForThoseAheadWhereItTakesNothing) {
 
 TEST_F(Waiting, IsNotTooLongForADebtWhereItTakesNothing) {
   use(requests_and_tokens());
-  const auto held = engine->acquire(client("big").costing("tokens", 100), {.hold = 1h}, kStart);
+  const auto held =
+      engine::acquire(*engine, client("big").costing("tokens", 100), {.hold = 1h}, kStart);
   const Cost actual[] = {{"tokens", 200}};
-  ASSERT_EQ(*engine->settle(held->hold, actual, kStart), HoldState::kSettled);
+  ASSERT_EQ(*engine::settle(*engine, held->hold, actual, kStart), HoldState::kSettled);
   take(client("small").costing("tokens", 0));
-  const WaitStart small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
+  const Begun small = wait(client("small").costing("tokens", 0), "small", kStart, kStart + 10s);
   EXPECT_EQ(small.decision.verdict, Verdict::kQueued);
 }
 
@@ -435,7 +441,7 @@ TEST_F(Waiting, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
   const HoldId both = take(client("old"));
   wait(client("old"), "old");
   wait(client("young"), "young");
-  ASSERT_EQ(engine->waiters(), 2u);
+  ASSERT_EQ(engine->usage().waiters, 2u);
   ASSERT_TRUE(engine->swap(rules_of({.limits = {second}, .attributes = {"client"}}), kStart));
   EXPECT_EQ(inbox.texts(), Texts{});
   release(both);
@@ -444,15 +450,16 @@ TEST_F(Waiting, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
 
 TEST_F(Waiting, MayEndAnotherEngineInItsCallback) {
   use(slots(1));
-  const HoldId held = take(Ask());
+  const HoldId held = take(RequestOf());
   auto other = engine_of(slots(1));
-  const HoldId held_there = other->decide(Ask(), kStart)->hold;
-  ASSERT_TRUE(other->wait(Ask(), {.deadline = kFarOff}, kStart, inbox.as("there")));
-  ASSERT_TRUE(engine->wait(Ask(), {.deadline = kFarOff}, kStart, [&](const Result<Decision>&) {
-    other->cancel(held_there, kStart);
-    EXPECT_EQ(inbox.texts(), Texts{"there allowed"});
-    other.reset();
-  }));
+  const HoldId held_there = other->decide(RequestOf(), kStart)->hold;
+  ASSERT_TRUE(engine::wait(*other, RequestOf(), {.deadline = kFarOff}, kStart, inbox.as("there")));
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart,
+                           [&](const Result<Decision>&) {
+                             engine::cancel(*other, held_there, kStart);
+                             EXPECT_EQ(inbox.texts(), Texts{"there allowed"});
+                             other.reset();
+                           }));
   release(held);
   EXPECT_EQ(other, nullptr);
 }

@@ -17,8 +17,8 @@ namespace {
 
 TEST_F(Waiting, WakesWhenAHoldIsSettled) {
   use(slots(1));
-  const HoldId hold = take(Ask());
-  wait(Ask(), "w");
+  const HoldId hold = take(RequestOf());
+  wait(RequestOf(), "w");
   release(hold, kStart + 5s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
   EXPECT_EQ(inbox.last().earliest, kStart + 5s);
@@ -26,35 +26,35 @@ TEST_F(Waiting, WakesWhenAHoldIsSettled) {
 
 TEST_F(Waiting, WakesWhenAHoldIsCancelled) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1h}}}});
-  const auto held = engine->acquire(Ask(), {.hold = 1min}, kStart);
-  wait(Ask(), "w");
-  ASSERT_EQ(engine->cancel(held->hold, kStart), HoldState::kCancelled);
+  const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
+  wait(RequestOf(), "w");
+  ASSERT_EQ(engine::cancel(*engine, held->hold, kStart), HoldState::kCancelled);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenLessWasUsedThanCharged) {
   use(bucket(10, 1h));
-  const auto held = engine->acquire(Ask().costing(10), {.hold = 1h}, kStart);
-  wait(Ask().costing(4), "w");
+  const auto held = engine::acquire(*engine, RequestOf().costing(10), {.hold = 1h}, kStart);
+  wait(RequestOf().costing(4), "w");
   const Cost actual[] = {{kRequests, 6}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WaitsLessWhenSomethingCameBackThoughNotEnough) {
   use(bucket(10, 1h));
-  const auto held = engine->acquire(Ask().costing(10), {.hold = 1h}, kStart);
-  wait(Ask().costing(4), "w");
+  const auto held = engine::acquire(*engine, RequestOf().costing(10), {.hold = 1h}, kStart);
+  wait(RequestOf().costing(4), "w");
   const Cost actual[] = {{kRequests, 7}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart));
   EXPECT_TRUE(inbox.texts().empty());
   EXPECT_EQ(engine->next_instant(), kStart + 6min);  // one more than the three that are there
 }
 
 TEST_F(Waiting, WakesWhenAHoldExpires) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   EXPECT_EQ(engine->next_instant(), kStart + 1h);
   engine->advance(kStart + 1h - 1ns);
   EXPECT_TRUE(inbox.texts().empty());
@@ -64,16 +64,16 @@ TEST_F(Waiting, WakesWhenAHoldExpires) {
 
 TEST_F(Waiting, WakesWhenAHoldExpiresThoughOnlyAnotherRequestSaysSo) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w");
-  EXPECT_FALSE(engine->decide(Ask(), kStart + 1h)->allowed());
+  take(RequestOf());
+  wait(RequestOf(), "w");
+  EXPECT_FALSE(engine->decide(RequestOf(), kStart + 1h)->allowed());
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenABucketHasRefilledAndNotBefore) {
   use(bucket(1, 10s));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   EXPECT_EQ(engine->next_instant(), kStart + 10s);
   engine->advance(kStart + 10s - 1ns);
   EXPECT_TRUE(inbox.texts().empty());
@@ -83,8 +83,8 @@ TEST_F(Waiting, WakesWhenABucketHasRefilledAndNotBefore) {
 
 TEST_F(Waiting, WakesAtATick) {
   use({.limits = {{.name = "ticker", .meter = TickerSpec{1, 10s}}}});
-  take(Ask(), kStart + 3s);
-  wait(Ask(), "w", kStart + 3s);
+  take(RequestOf(), kStart + 3s);
+  wait(RequestOf(), "w", kStart + 3s);
   run_until(kStart + 10s - 1ns);
   EXPECT_TRUE(inbox.texts().empty());
   run_until(kStart + 10s);
@@ -93,8 +93,8 @@ TEST_F(Waiting, WakesAtATick) {
 
 TEST_F(Waiting, WakesAtAWindowBoundary) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1min}}}});
-  take(Ask(), kStart + 59s);
-  wait(Ask(), "w", kStart + 59s);
+  take(RequestOf(), kStart + 59s);
+  wait(RequestOf(), "w", kStart + 59s);
   EXPECT_EQ(engine->next_instant(), kStart + 60s);
   engine->advance(kStart + 60s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
@@ -102,9 +102,9 @@ TEST_F(Waiting, WakesAtAWindowBoundary) {
 
 TEST_F(Waiting, WakesWhenALogForgets) {
   use({.limits = {{.name = "log", .meter = LogSpec{2, 10s}}}});
-  take(Ask(), kStart);
-  take(Ask(), kStart + 4s);
-  wait(Ask(), "w", kStart + 5s);
+  take(RequestOf(), kStart);
+  take(RequestOf(), kStart + 4s);
+  wait(RequestOf(), "w", kStart + 5s);
   EXPECT_EQ(engine->next_instant(), kStart + 10s);
   engine->advance(kStart + 10s);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
@@ -112,8 +112,8 @@ TEST_F(Waiting, WakesWhenALogForgets) {
 
 TEST_F(Waiting, WakesInOrderAsABucketRefills) {
   use(bucket(1, 10s));
-  take(Ask());
-  for (const std::string name : {"a", "b", "c"}) wait(Ask(), name);
+  take(RequestOf());
+  for (const std::string name : {"a", "b", "c"}) wait(RequestOf(), name);
   run_until(kStart + 20s);
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed"}));
   run_until(kStart + 30s);
@@ -122,16 +122,16 @@ TEST_F(Waiting, WakesInOrderAsABucketRefills) {
 
 TEST_F(Waiting, WakesWhenASwapRaisesTheLimit) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   ASSERT_TRUE(engine->swap(rules_of(slots(2)), kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenASwapRemovesTheLimit) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   ASSERT_TRUE(engine->swap(rules_of({}), kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
@@ -154,11 +154,11 @@ TEST_F(Waiting, LeavesItsPlaceWhereASwapExemptsIt) {
 
 TEST_F(Waiting, IsToldNeverWhenASwapLowersTheLimitBelowItsCost) {
   use(slots(3));
-  take(Ask());
-  wait(Ask().costing(3), "w");
+  take(RequestOf());
+  wait(RequestOf().costing(3), "w");
   ASSERT_TRUE(engine->swap(rules_of(slots(2)), kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w never"});
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(Waiting, IsToldOfAnErrorWhenASwapDropsAnAttributeItCarries) {
@@ -169,13 +169,13 @@ TEST_F(Waiting, IsToldOfAnErrorWhenASwapDropsAnAttributeItCarries) {
   ASSERT_TRUE(engine->swap(rules_of({}), kStart));
   ASSERT_EQ(inbox.texts().size(), 1u);
   EXPECT_NE(inbox.texts()[0].find("attribute 'client'"), std::string::npos);
-  EXPECT_EQ(engine->waiters(), 0u);
+  EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
 TEST_F(Waiting, WakesWhenAnOverrideRaisesTheLimit) {
   use(slots(1));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 2, .queue = 9}, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
@@ -183,42 +183,42 @@ TEST_F(Waiting, WakesWhenAnOverrideRaisesTheLimit) {
 TEST_F(Waiting, WakesWhenALowOverrideIsCleared) {
   use(slots(2));
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 1, .queue = 9}, kStart));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   ASSERT_TRUE(engine->clear_override("slots", {}, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenItsKeyIsReset) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1h}}}});
-  take(Ask());
-  wait(Ask(), "w");
-  ASSERT_TRUE(engine->reset("window", {}, kStart));
+  take(RequestOf());
+  wait(RequestOf(), "w");
+  ASSERT_TRUE(engine::reset(*engine, "window", {}, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenSomebodyAheadGivesUp) {
   use(slots(2));
-  take(Ask());
-  const WaitStart ahead = wait(Ask().costing(2), "ahead");
-  wait(Ask(), "w");
-  EXPECT_TRUE(engine->cancel_wait(ahead.ticket, kStart));
+  take(RequestOf());
+  const Begun ahead = wait(RequestOf().costing(2), "ahead");
+  wait(RequestOf(), "w");
+  EXPECT_TRUE(engine->give_up(ahead.ticket, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
 TEST_F(Waiting, WakesWhenSomebodyAheadRunsOutOfTime) {
   use(slots(2));
-  take(Ask());
-  wait(Ask().costing(2), "ahead", kStart, kStart + 5s);
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf().costing(2), "ahead", kStart, kStart + 5s);
+  wait(RequestOf(), "w");
   run_until(kStart + 5s);
   EXPECT_EQ(inbox.texts(), (Texts{"ahead denied", "w allowed"}));
 }
 
 TEST_F(Waiting, WakesWhenTheClockIsSetFarAhead) {
   use(bucket(1, 10s));
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   engine->advance(kStart + 1h);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
@@ -229,8 +229,8 @@ TEST_F(Waiting, TellsTheHookWhenItWantsToBeCalledEarlier) {
   std::vector<Instant> told;
   use(bucket(1, 10s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   EXPECT_EQ(told, std::vector<Instant>{kStart + 10s});
 }
 
@@ -238,7 +238,7 @@ TEST_F(Waiting, TellsTheHookOfAHoldThatExpires) {
   std::vector<Instant> told;
   use(slots(1));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
-  take(Ask());
+  take(RequestOf());
   EXPECT_EQ(told, std::vector<Instant>{kStart + 1h});
 }
 
@@ -247,8 +247,8 @@ TEST_F(Waiting, ForgetsTheHookWhenThereIsNone) {
   use(bucket(1, 10s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
   engine->set_wakeup(nullptr);
-  take(Ask());
-  wait(Ask(), "w");
+  take(RequestOf());
+  wait(RequestOf(), "w");
   EXPECT_TRUE(told.empty());
 }
 
@@ -259,8 +259,8 @@ TEST_F(Waiting, TellsTheHookWhenAReleaseBringsAWaiterNearer) {
   use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}},
                   {.name = "bucket", .meter = BucketSpec{1, 10s}}}});
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
-  const HoldId hold = take(Ask());
-  wait(Ask(), "w");
+  const HoldId hold = take(RequestOf());
+  wait(RequestOf(), "w");
   release(hold);
   ASSERT_EQ(engine->next_instant(), kStart + 10s);
   ASSERT_FALSE(told.empty());
@@ -271,10 +271,10 @@ TEST_F(Waiting, TellsTheHookWhenSomebodyMovesUp) {
   std::vector<Instant> told;
   use(bucket(2, 20s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
-  take(Ask().costing(2));
-  const WaitStart ahead = wait(Ask().costing(2), "ahead");
-  wait(Ask(), "w");
-  EXPECT_TRUE(engine->cancel_wait(ahead.ticket, kStart));
+  take(RequestOf().costing(2));
+  const Begun ahead = wait(RequestOf().costing(2), "ahead");
+  wait(RequestOf(), "w");
+  EXPECT_TRUE(engine->give_up(ahead.ticket, kStart));
   ASSERT_EQ(engine->next_instant(), kStart + 10s);
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.back(), kStart + 10s);

@@ -36,7 +36,7 @@ TEST_F(Bounds, Waiting) {
   ASSERT_TRUE(someone_waits());
   EXPECT_THAT(second.ask_until("WEIR.ACQUIRE worker=w WAIT 60s\r\n", "overloaded\r\n"),
               HasSubstr("overloaded"));
-  EXPECT_EQ(server->engine().waiters(), 1u);
+  EXPECT_EQ(server->engine().usage().waiters, 1u);
 }
 
 TEST_F(Bounds, Holds) {
@@ -72,7 +72,7 @@ TEST_F(Bounds, Keys) {
   // Few enough that twelve of them in one shard would be seen once in a hundred million runs.
   EXPECT_EQ(refused(0, 200), 0u);
   EXPECT_GE(refused(200, 4000), 4000 - kMost);
-  EXPECT_LE(server->engine().keys(), kMost);
+  EXPECT_LE(server->engine().usage().keys, kMost);
   EXPECT_EQ(refused(0, 200), 0u) << "those that are there stay";
 }
 

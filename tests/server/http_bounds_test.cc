@@ -98,7 +98,7 @@ TEST_F(HttpBounds, IdleIsNotWhoeverWaitsOrStreams) {
   HttpClient streaming(address());
   streaming.send(get("/v1/events"));
   EXPECT_THAT(streaming.receive_until("id: 4\n"), HasSubstr("id: 4\n"));
-  EXPECT_EQ(server->engine().waiters(), 1u);
+  EXPECT_EQ(server->engine().usage().waiters, 1u);
 }
 
 TEST_F(HttpBounds, SlowRequests) {

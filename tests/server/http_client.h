@@ -77,7 +77,7 @@ struct HttpTest : ServerTest {
     return body.substr(begin, body.find('"', begin) - begin);
   }
   bool someone_waits() {
-    return eventually([&] { return server->engine().waiters() == 1; });
+    return eventually([&] { return server->engine().usage().waiters == 1; });
   }
 
   static constexpr std::string_view kAcme = R"({"attributes":{"client":"acme"}})";

@@ -208,7 +208,7 @@ TEST_F(HttpTest, GivesUpThePlaceOfAClientThatLeaves) {
     waiting.send(post("/v1/acquire", kPatient));
     ASSERT_TRUE(someone_waits());
   }
-  EXPECT_TRUE(eventually([&] { return server->engine().waiters() == 0; }));
+  EXPECT_TRUE(eventually([&] { return server->engine().usage().waiters == 0; }));
 }
 
 TEST_F(HttpTest, AnswersWaitersAndWhatFollowsThemBeforeItStops) {

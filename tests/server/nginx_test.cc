@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/server/http_client.h"
+#include "tests/support/on_stack.h"
 
 namespace weir::server {
 namespace {
@@ -113,7 +114,7 @@ TEST_F(Nginx, IsNotFooledByWhatClientsSend) {
     EXPECT_EQ(answer.status, 200) << "these are keys of their own";
   }
   const std::vector<std::string_view> free = {"free"};
-  EXPECT_EQ(server->engine().inspect("per-key", free, clock.now())->remaining, 5);
+  EXPECT_EQ(engine::inspect(server->engine(), "per-key", free, clock.now())->remaining, 5);
 }
 
 }  // namespace

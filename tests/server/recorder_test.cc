@@ -43,9 +43,9 @@ struct RecorderTest : ::testing::Test {
   }
   static void record(Recorder& recorder, std::string_view client, int times = 1) {
     const engine::Attribute who[] = {{"client", client}};
-    const engine::Request request{who, {}};
-    const Result<Decision> answer{Decision()};
-    for (int i = 0; i < times; ++i) recorder.record({&request, 1}, {}, kNow, {&answer, 1});
+    for (int i = 0; i < times; ++i) {
+      recorder.record({.request = {.attributes = who}}, kNow, Decision());
+    }
   }
 
   TemporaryDirectory dir;
@@ -68,15 +68,6 @@ TEST_F(RecorderTest, WritesByItself) {
   auto recorder = open();
   record(*recorder, "acme");
   EXPECT_TRUE(eventually([&] { return recorder->stats().recorded == 1; }));
-  EXPECT_EQ(read(path()).size(), 1u);
-}
-
-TEST_F(RecorderTest, LeavesOutWhatWasNotDecided) {
-  auto recorder = open();
-  const engine::Request requests[2];
-  const Result<Decision> answers[] = {Decision(), bad_argument("no")};
-  recorder->record(requests, {}, kNow, answers);
-  ASSERT_TRUE(recorder->close());
   EXPECT_EQ(read(path()).size(), 1u);
 }
 

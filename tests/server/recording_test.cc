@@ -43,7 +43,13 @@ TEST(Recording, ReadsBackWhatWasWritten) {
       {"client", "acme"}, {"odd = name%", every_byte}, {"empty", ""}};
   const engine::Cost costs[] = {{"tokens", 1200}, {"none", 0}};
   std::string out;
-  append_decision(out, {attributes, costs}, {1s, 2s, 3s, "tokens"}, kRecorded, denied());
+  append_decision(out,
+                  {.request = {attributes, costs},
+                   .hold = 1s,
+                   .up_to = "tokens",
+                   .book_within = 3s,
+                   .wait_until = kRecorded + 2s},
+                  kRecorded, denied());
 
   const Read got = read(out);
   ASSERT_TRUE(got.status) << got.status.error().message;
@@ -70,7 +76,7 @@ TEST(Recording, WritesTheLinesOfItsReferencePage) {
   decision.shortfall = 1;
   decision.earliest = kRecorded + 500ms;
   std::string out;
-  append_decision(out, {who, {}}, {}, kRecorded, decision);
+  append_decision(out, {.request = {.attributes = who}}, kRecorded, decision);
   append_ad_hoc(out, {"user123", 2'000'000'000, 16, 1}, kRecorded, true);
   append_dropped(out, kRecorded + 1s, 250);
   EXPECT_EQ(out,

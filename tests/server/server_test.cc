@@ -72,7 +72,7 @@ TEST_F(ServerTest, LetsOneConnectionWaitAndAnswersTheOthers) {
   const std::string taken = first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   const std::string hold = hold_in(taken);
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\nPING\r\n");
-  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   EXPECT_EQ(third.ask(kPing, kPong.size()), kPong);
   EXPECT_EQ(second.receive(1, 50), "");
   EXPECT_EQ(third.ask("WEIR.SETTLE " + hold + "\r\n", 10), "+settled\r\n");
@@ -88,9 +88,9 @@ TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
   {
     Client second(address());
     second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
-    ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+    ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   }
-  EXPECT_TRUE(eventually([&] { return server->engine().waiters() == 0; }));
+  EXPECT_TRUE(eventually([&] { return server->engine().usage().waiters == 0; }));
 }
 
 TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
@@ -99,7 +99,7 @@ TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
   first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   Client second(address());
   second.send("WEIR.ACQUIRE worker=w WAIT 20s\r\n");
-  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   EXPECT_TRUE(server->stop(kPatience).ok());
   EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));
   EXPECT_FALSE(Client(address()).is_connected());
@@ -142,7 +142,7 @@ TEST_F(ServerTest, AnswersWaitersBehindEachOtherBeforeItStops) {
   Client second(address());
   const std::string wait = "WEIR.ACQUIRE worker=w WAIT 20s\r\n";
   second.send(wait + wait + wait + "PING\r\n");
-  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   EXPECT_TRUE(server->stop(30s).ok());
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(second.receive_until("\r\n").starts_with("-UNAVAILABLE the server is stopping"));

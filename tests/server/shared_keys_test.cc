@@ -153,7 +153,7 @@ TEST_F(SharedKeys, MayBeWaitedForWhenTheServerStops) {
   Client first(server->addresses()[0]);
   Client second(server->addresses()[0]);
   for (Client* client : {&first, &second}) client->send("WEIR.ACQUIRE WAIT 1h\r\n");
-  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 2; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 2; }));
   EXPECT_THAT(http(get("/v1/meters?limit=one")).body, HasSubstr(R"("waiters":2)"));
   EXPECT_TRUE(server->stop(Duration{0}));
 }

@@ -207,7 +207,7 @@ limits:
   redis.pause();
   client.send(kAskOfAcme);
   // The local limit is held while Redis is asked.
-  ASSERT_TRUE(eventually([&] { return server->engine().holds() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().holds == 1; }));
   EXPECT_TRUE(server->stop(Duration{0}));
   redis.resume();
 }

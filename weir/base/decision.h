@@ -23,7 +23,6 @@ enum class Verdict : std::uint8_t {
   kNever,       // costs more than a limit can ever hold; waiting will not help
   kOverloaded,  // wanted to wait, but the queue is full
   kQueued,      // waiting; the answer will come through the callback
-  kElsewhere,   // not decided: a limit is kept outside this process, see Engine::ask()
 };
 
 constexpr std::string_view to_string(Verdict verdict) noexcept {
@@ -38,8 +37,6 @@ constexpr std::string_view to_string(Verdict verdict) noexcept {
       return "overloaded";
     case Verdict::kQueued:
       return "queued";
-    case Verdict::kElsewhere:
-      return "elsewhere";
   }
   return "unknown";
 }

@@ -1,33 +1,24 @@
 // DecisionSink: is told what was asked and what was decided.
 //
-// Protocols tell it of each batch they have decided, so that decisions can be recorded
-// and replayed. No sink costs one comparison a batch.
+// The engine tells it of every Engine::ask(), and of every bucket whose parameters came with
+// the call, so that decisions can be recorded and replayed. decide() and peek() are not told.
+// Without a sink that costs one comparison.
 //
 // Thread safety: called from any thread, often from several at once. Must not block.
 
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "weir/base/decision.h"
-#include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/request.h"
+#include "weir/engine/ask.h"
 
 namespace weir::engine {
 
-// What was asked for beside the costs; zero and empty where it was not.
-struct AskedOptions {
-  Duration hold{};
-  Duration wait{};
-  Duration book_within{};
-  std::string_view up_to{};
-};
-
 // A bucket whose parameters came with the call.
-struct AdHocAsked {
+struct AdHocAsk {
   std::string_view key;
   std::int64_t token_ns = 0;  // a token comes back every so often
   std::int64_t burst = 0;
@@ -38,11 +29,11 @@ class DecisionSink {
  public:
   virtual ~DecisionSink() = default;
 
-  // As many answers as requests. An answer that is an error decided nothing. A request
-  // that waits is told once, when it begins to: its verdict is kQueued.
-  virtual void record(std::span<const Request> requests, const AskedOptions& options, Instant now,
-                      std::span<const Result<Decision>> answers) noexcept = 0;
-  virtual void record_ad_hoc(const AdHocAsked& asked, Instant now, bool allowed) noexcept = 0;
+  // An ask of `now` and its decision. An error decides nothing, so it is not told, and
+  // neither is a peek. A request that waits in memory is told once, when it begins to:
+  // its verdict is kQueued.
+  virtual void record(const Ask& ask, Instant now, const Decision& decision) noexcept = 0;
+  virtual void record_ad_hoc(const AdHocAsk& ask, Instant now, bool allowed) noexcept = 0;
 };
 
 }  // namespace weir::engine

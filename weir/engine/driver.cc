@@ -32,23 +32,34 @@ Result<Decision> Driver::acquire(const Request& request, Duration patience,
   std::mutex answer_lock;
   std::condition_variable answered;
   std::optional<Result<Decision>> answer;
-  Result<WaitStart> start = acquire(request, patience, hold, [&](const Result<Decision>& decision) {
+  acquire(request, patience, hold, [&](const Result<Decision>& decision) {
     const std::scoped_lock lock(answer_lock);
     answer = decision;
     answered.notify_one();
   });
-  if (!start) return std::move(start).error();
-  if (start->ticket == 0) return start->decision;
   std::unique_lock lock(answer_lock);
   answered.wait(lock, [&] { return answer.has_value(); });
   return *std::move(answer);
 }
 
-Result<WaitStart> Driver::acquire(const Request& request, Duration patience, Duration hold,
-                                  WaitCallback callback) noexcept {
+std::uint64_t Driver::acquire(const Request& request, Duration patience, Duration hold,
+                              LateAnswer answered) noexcept {
+  struct One final : Answers {
+    explicit One(LateAnswer& to) : answered(to) {}
+    void now(std::size_t, const Result<Decision>& answer) override { answered(answer); }
+    LateAnswer later(std::size_t, std::uint64_t number) override {
+      ticket = number;
+      return std::move(answered);
+    }
+
+    LateAnswer& answered;
+    std::uint64_t ticket = 0;
+  };
+  One one(answered);
   const Instant now = clock_.now();
-  return engine_.wait(request, {.deadline = now + patience, .hold = hold}, now,
-                      std::move(callback));
+  const Ask ask{.request = request, .hold = hold, .wait_until = now + patience};
+  engine_.ask({&ask, 1}, now, one);
+  return one.ticket;
 }
 
 }  // namespace weir::engine

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "weir/base/alarm_thread.h"
@@ -26,12 +27,14 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Waits up to `patience` for an admission. Never answers kQueued.
+  // Waits up to `patience` for an admission.
   Result<Decision> acquire(const Request& request, Duration patience, Duration hold = {}) noexcept;
 
-  // As Engine::wait, with the driver's clock.
-  Result<WaitStart> acquire(const Request& request, Duration patience, Duration hold,
-                            WaitCallback callback) noexcept;
+  // The same without blocking: `answered` is called once, perhaps before this returns. The ticket
+  // is for give_up(); 0: it has been answered.
+  std::uint64_t acquire(const Request& request, Duration patience, Duration hold,
+                        LateAnswer answered) noexcept;
+  bool give_up(std::uint64_t ticket) noexcept { return engine_.give_up(ticket, clock_.now()); }
 
  private:
   Driver(Engine& engine, Clock& clock) noexcept;

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "weir/base/decision.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/plan.h"
 #include "weir/engine/state.h"
 
@@ -50,27 +51,6 @@ struct HoldCharge {
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
 
 constexpr std::size_t kSpareRoomsMax = 1024;  // for long lists of charges, when their holds end
-
-enum class HoldState : std::uint8_t {
-  kActive,
-  kSettled,
-  kCancelled,
-  kGone,  // expired, or never existed
-};
-
-constexpr std::string_view to_string(HoldState state) noexcept {
-  switch (state) {
-    case HoldState::kActive:
-      return "active";
-    case HoldState::kSettled:
-      return "settled";
-    case HoldState::kCancelled:
-      return "cancelled";
-    case HoldState::kGone:
-      return "gone";
-  }
-  return "unknown";
-}
 
 class Holds {
  public:

@@ -8,10 +8,7 @@
 //                             └─ refused: nothing is asked of the store
 //
 // A limit with a lease may be decided here, from what the store has drawn ahead of it
-// (SharedStore::decide_leased): then it is not elsewhere.
-//
-// decide() and the other calls that answer at once say Verdict::kElsewhere where a shared
-// limit applies; then Engine::ask() is to be called, which answers through a callback.
+// (SharedStore::decide_leased): then the store is not asked.
 //
 // Thread safety: a store is called from any thread, and calls back from any.
 
@@ -29,7 +26,7 @@
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/holds.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
 #include "weir/engine/print.h"
@@ -85,9 +82,7 @@ struct SharedLevel {
 };
 
 using LevelCallback = std::function<void(Result<SharedLevel>)>;
-using StatusCallback = std::function<void(Status)>;
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;
-using HoldCallback = std::function<void(Result<HoldState>)>;
 
 class SharedStore {
  public:

@@ -38,6 +38,7 @@
 #include "weir/base/time.h"
 #include "weir/engine/log_blocks.h"
 #include "weir/engine/meter.h"
+#include "weir/engine/options.h"
 #include "weir/engine/print.h"
 #include "weir/engine/rows.h"
 
@@ -137,11 +138,6 @@ struct alignas(64) Shard {
   void lock_slowly() noexcept;
 };
 static_assert(sizeof(Shard) == 64);
-
-enum class WhenFull : std::uint8_t {
-  kRefuse,  // a new key is refused
-  kEvict,   // the meter nearest to its initial state makes room
-};
 
 // Whether what the table holds is to outlive the process.
 enum class Durable : bool { kNo, kYes };

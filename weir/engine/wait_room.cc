@@ -7,7 +7,7 @@ namespace weir::engine {
 
 Waiter& WaitRoom::add(std::unique_ptr<Waiter> waiter) {
   Waiter& added = *waiter;
-  added.ticket = next_ticket_++;
+  if (added.ticket == 0) added.ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
   timers_.emplace(timer(added), added.ticket);
   waiters_.emplace(added.ticket, std::move(waiter));
   size_.store(waiters_.size(), std::memory_order_relaxed);

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "weir/base/integer.h"
-#include "weir/engine/engine.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/owned_request.h"
 #include "weir/engine/plan.h"
 
@@ -33,12 +33,13 @@ namespace weir::engine {
 struct Waiter {
   explicit Waiter(const Request& asked) : request(asked) {}
 
-  std::uint64_t ticket = 0;
+  std::uint64_t ticket = 0;  // 0: the room gives it one
   OwnedRequest request;
   std::shared_ptr<const Active> active;
   Plan plan;
-  WaitOptions options;
-  WaitCallback callback;
+  Duration hold{};
+  Instant deadline = kForever;
+  LateAnswer late;
   Instant try_at = kForever;
   struct Held {
     Print print;  // of the limit and key
@@ -49,8 +50,20 @@ struct Waiter {
   boost::container::small_vector<Held, 4> places;
 };
 
+struct Asking;  // elsewhere.h
+
+// A waiter that has left the room: with its answer, or for the store.
+struct Served {
+  std::unique_ptr<Waiter> waiter;
+  Result<Decision> answer;
+  std::shared_ptr<Asking> moved;
+};
+
 class WaitRoom {
  public:
+  // `next_ticket`: of this room and others, which share one order.
+  explicit WaitRoom(std::atomic<std::uint64_t>& next_ticket) : next_ticket_(next_ticket) {}
+
   std::mutex lock;
 
   Waiter& add(std::unique_ptr<Waiter> waiter);
@@ -88,13 +101,11 @@ class WaitRoom {
   struct PrintHash {
     std::size_t operator()(Print print) const noexcept { return print.low; }
   };
-  static Instant timer(const Waiter& waiter) {
-    return earlier_of(waiter.try_at, waiter.options.deadline);
-  }
+  static Instant timer(const Waiter& waiter) { return earlier_of(waiter.try_at, waiter.deadline); }
   void forget_queue(Print print, Print place);
   void publish_next();
 
-  std::uint64_t next_ticket_ = 1;
+  std::atomic<std::uint64_t>& next_ticket_;
   std::map<std::uint64_t, std::unique_ptr<Waiter>> waiters_;
   struct Sum {
     std::size_t count = 0;

@@ -47,9 +47,9 @@ void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
     const auto found = waiting.find(connection);
     if (found != waiting.end()) {
       found->second->on_answer(late);
-    } else {
+    } else if (late.discard) {
       // A client that has left has no use for what it was given.
-      api.discard(late, clock.now());
+      late.discard(clock.now());
     }
   });
 }
@@ -134,7 +134,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   });
   if (!answered) {
     is_waiting_ = true;
-    ticket_ = answer.ticket;
+    give_up_ = std::move(answer.give_up);
     waiting_route_ = answer.route;
     desk_.waiting.emplace(id_, this);
     // One that comes while the server stops has nothing to wait for.
@@ -203,12 +203,12 @@ void HttpConnection::on_answer(const Answer& answer) {
 void HttpConnection::end_wait() {
   desk_.waiting.erase(id_);
   is_waiting_ = false;
-  ticket_ = 0;
+  give_up_ = nullptr;
 }
 
 // False: its answer is on its way.
 bool HttpConnection::give_up() {
-  if (!desk_.api.give_up(ticket_, clock_.now())) return false;
+  if (!give_up_ || !give_up_(clock_.now())) return false;
   end_wait();
   return true;
 }
@@ -273,7 +273,7 @@ void HttpConnection::on_closed() {
   if (is_stream_) desk_.streams.close();
   if (!is_waiting_) return;
   desk_.waiting.erase(id_);
-  desk_.api.give_up(ticket_, clock_.now());
+  if (give_up_) give_up_(clock_.now());
 }
 
 }  // namespace weir::server

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -112,8 +113,8 @@ class HttpConnection final : public SocketConnection {
   HttpDesk& desk_;
   wire::http::RequestReader reader_;
   const std::uint64_t id_;
-  std::size_t needed_ = 0;    // bytes of a request that is arriving; 0: unknown
-  std::uint64_t ticket_ = 0;  // of the request that waits
+  std::size_t needed_ = 0;                    // bytes of a request that is arriving; 0: unknown
+  std::function<bool(Instant now)> give_up_;  // of the request that waits
   std::size_t waiting_route_ = 0;
   std::uint64_t events_ = 0;
   Instant next_event_at_{};

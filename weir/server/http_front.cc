@@ -27,10 +27,9 @@ wire::http::HeaderStyle style_of(config::HeaderStyle style) {
 
 HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
                      const Tokens& tokens, Clock& clock, const ConnectionBounds& bounds,
-                     const std::vector<std::unique_ptr<Loop>>& loops, engine::DecisionSink* sink)
+                     const std::vector<std::unique_ptr<Loop>>& loops)
     : host_(server, clock),
-      api_(engine, host_,
-           {.headers = style_of(config.headers), .batch_max = config.bounds.batch, .sink = sink}),
+      api_(engine, host_, {.headers = style_of(config.headers), .batch_max = config.bounds.batch}),
       request_bounds_{
           .header_bytes = config.bounds.header_bytes,
           .body_bytes = std::min(config.bounds.request_bytes, wire::http::kBodyBytesMax)},

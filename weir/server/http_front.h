@@ -45,7 +45,7 @@ class HttpFront {
  public:
   HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
             const Tokens& tokens, Clock& clock, const ConnectionBounds& bounds,
-            const std::vector<std::unique_ptr<Loop>>& loops, engine::DecisionSink* sink);
+            const std::vector<std::unique_ptr<Loop>>& loops);
 
   HttpDesk& desk(const Loop& loop) noexcept;
   const std::vector<std::unique_ptr<HttpDesk>>& desks() const noexcept { return desks_; }

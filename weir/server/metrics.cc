@@ -276,13 +276,13 @@ void write_engine(MetricsText& out, const engine::Engine& engine) {
   out.value("outcome", "allowed", counts.ad_hoc_allowed);
   out.value("outcome", "denied", counts.ad_hoc_denied);
   out.begin("weir_waiting");
-  out.value(engine.waiters());
+  out.value(engine.usage().waiters);
   out.begin("weir_holds");
-  out.value(engine.holds());
+  out.value(engine.usage().holds);
   out.begin("weir_keys");
-  out.value(engine.keys());
+  out.value(engine.usage().keys);
   out.begin("weir_table_bytes");
-  out.value(engine.table_bytes());
+  out.value(engine.usage().table_bytes);
 }
 
 }  // namespace weir::server

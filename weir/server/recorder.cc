@@ -95,17 +95,18 @@ Status Recorder::open_file() {
 }
 
 template <typename Append>
-void Recorder::append(std::uint64_t count, Append&& append_lines) noexcept {
+void Recorder::append(Append&& append_line) noexcept {
   Lane& lane = lanes_[lane_of_this_thread()];
   bool is_full = false;
   {
     const std::scoped_lock lock(lane.lock);
     if (lane.lines.size() >= kLaneBytesMax) {
-      lane.dropped += count;
+      lane.dropped += 1;
       return;
     }
     const std::size_t before = lane.lines.size();
-    lane.count += append_lines(lane.lines);
+    append_line(lane.lines);
+    lane.count += 1;
     is_full = before < kLaneBytesFull && lane.lines.size() >= kLaneBytesFull;
   }
   if (!is_full) return;
@@ -116,26 +117,12 @@ void Recorder::append(std::uint64_t count, Append&& append_lines) noexcept {
   wake_.notify_one();
 }
 
-void Recorder::record(std::span<const engine::Request> requests,
-                      const engine::AskedOptions& options, Instant now,
-                      std::span<const Result<Decision>> answers) noexcept {
-  append(requests.size(), [&](std::string& lines) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      // What is decided elsewhere is told when it has been.
-      if (!answers[i] || answers[i]->verdict == Verdict::kElsewhere) continue;
-      append_decision(lines, requests[i], options, now, *answers[i]);
-      count += 1;
-    }
-    return count;
-  });
+void Recorder::record(const engine::Ask& ask, Instant now, const Decision& decision) noexcept {
+  append([&](std::string& lines) { append_decision(lines, ask, now, decision); });
 }
 
-void Recorder::record_ad_hoc(const engine::AdHocAsked& asked, Instant now, bool allowed) noexcept {
-  append(1, [&](std::string& lines) {
-    append_ad_hoc(lines, asked, now, allowed);
-    return std::uint64_t{1};
-  });
+void Recorder::record_ad_hoc(const engine::AdHocAsk& ask, Instant now, bool allowed) noexcept {
+  append([&](std::string& lines) { append_ad_hoc(lines, ask, now, allowed); });
 }
 
 void Recorder::run() {

@@ -44,9 +44,8 @@ class Recorder final : public engine::DecisionSink {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  void record(std::span<const engine::Request> requests, const engine::AskedOptions& options,
-              Instant now, std::span<const Result<Decision>> answers) noexcept override;
-  void record_ad_hoc(const engine::AdHocAsked& asked, Instant now, bool allowed) noexcept override;
+  void record(const engine::Ask& ask, Instant now, const Decision& decision) noexcept override;
+  void record_ad_hoc(const engine::AdHocAsk& ask, Instant now, bool allowed) noexcept override;
 
   // Opens the file's name again, for whoever has moved the file away. What was decided
   // before still goes to the old one.
@@ -73,7 +72,7 @@ class Recorder final : public engine::DecisionSink {
 
   Recorder(std::string path, Clock& clock) : path_(std::move(path)), clock_(clock) {}
   template <typename Append>
-  void append(std::uint64_t count, Append&& append_lines) noexcept;
+  void append(Append&& append_line) noexcept;
   void run();
   void write_lanes();
   void write_lines(const std::string& lines, std::uint64_t count);

@@ -190,8 +190,8 @@ Error bad_line(std::size_t number, std::string_view found, std::string_view expe
 
 }  // namespace
 
-void append_decision(std::string& out, const engine::Request& request,
-                     const engine::AskedOptions& options, Instant now, const Decision& decision) {
+void append_decision(std::string& out, const engine::Ask& ask, Instant now,
+                     const Decision& decision) {
   out += "d ";
   append_number(out, now.ns);
   out += ' ';
@@ -200,34 +200,34 @@ void append_decision(std::string& out, const engine::Request& request,
   append_field(out, " s=", decision.shortfall);
   append_field(out, " e=", decision.earliest.ns);
   append_field(out, " g=", decision.granted);
-  for (const engine::Attribute& attribute : request.attributes) {
+  for (const engine::Attribute& attribute : ask.request.attributes) {
     out += " a:";
     append_escaped(out, attribute.name);
     out += '=';
     append_escaped(out, attribute.value);
   }
-  for (const engine::Cost& cost : request.costs) {
+  for (const engine::Cost& cost : ask.request.costs) {
     out += " c:";
     append_escaped(out, cost.unit);
     out += '=';
     append_number(out, cost.amount);
   }
-  append_field(out, " h=", options.hold.count());
-  append_field(out, " w=", options.wait.count());
-  append_field(out, " b=", options.book_within.count());
-  append_field(out, " u=", options.up_to);
+  append_field(out, " h=", ask.hold.count());
+  append_field(out, " w=", std::max(ask.wait_until - now, Duration{0}).count());
+  append_field(out, " b=", ask.book_within.count());
+  append_field(out, " u=", ask.up_to);
   out += '\n';
 }
 
-void append_ad_hoc(std::string& out, const engine::AdHocAsked& asked, Instant now, bool allowed) {
+void append_ad_hoc(std::string& out, const engine::AdHocAsk& ask, Instant now, bool allowed) {
   out += "t ";
   append_number(out, now.ns);
   out += ' ';
   out += to_string(allowed ? Verdict::kAllowed : Verdict::kDenied);
-  append_field(out, " k=", asked.key);
-  append_field(out, " n=", asked.token_ns);
-  append_field(out, " b=", asked.burst);
-  append_field(out, " q=", asked.quantity);
+  append_field(out, " k=", ask.key);
+  append_field(out, " n=", ask.token_ns);
+  append_field(out, " b=", ask.burst);
+  append_field(out, " q=", ask.quantity);
   out += '\n';
 }
 

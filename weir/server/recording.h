@@ -31,9 +31,9 @@ constexpr std::string_view kRecordingHeader = "weir-recording 1\n";
 constexpr std::size_t kRecordLineBytesMax = std::size_t{1} << 20;  // longer ones are not read
 constexpr std::size_t kRecordWordsMax = 256;                       // of one line
 
-void append_decision(std::string& out, const engine::Request& request,
-                     const engine::AskedOptions& options, Instant now, const Decision& decision);
-void append_ad_hoc(std::string& out, const engine::AdHocAsked& asked, Instant now, bool allowed);
+void append_decision(std::string& out, const engine::Ask& ask, Instant now,
+                     const Decision& decision);
+void append_ad_hoc(std::string& out, const engine::AdHocAsk& ask, Instant now, bool allowed);
 void append_dropped(std::string& out, Instant now, std::uint64_t count);
 
 // One line, read back.

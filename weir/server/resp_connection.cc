@@ -16,12 +16,7 @@ RespConnection::RespConnection(Loop& loop, Socket socket, const wire::resp::Serv
                                std::function<void()> on_close)
     : SocketConnection(loop, loop.resp_traffic, std::move(socket), bounds, clock,
                        std::move(on_close)),
-      session_(
-          service, id,
-          [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
-            return start_wait(request, options, now);
-          },
-          [this] { return deliver(); }, [this] { return job_waiter(); }) {}
+      session_(service, id, [this] { return deliver(); }) {}
 
 void RespConnection::on_input(std::string_view bytes, Instant now) {
   if (session_.is_waiting() || !unsent_.empty()) {
@@ -60,7 +55,7 @@ void RespConnection::run(std::string_view bytes, Instant now) {
   needs_more_ = !session_.is_waiting() && !session_.is_full(loop_.output);
   send(now);
   // One that comes while the server stops has nothing to wait for.
-  if (is_draining_ && session_.job_ticket() != 0) stop_waiting();
+  if (is_draining_ && session_.is_waiting()) stop_waiting();
 }
 
 void RespConnection::on_sent(Instant now) {
@@ -72,103 +67,38 @@ void RespConnection::on_sent(Instant now) {
   wait_readable();
 }
 
-Result<engine::WaitStart> RespConnection::start_wait(const engine::Request& request,
-                                                     const engine::WaitOptions& options,
-                                                     Instant now) {
-  engine::Engine& engine = *session_.service().engine;
-  Result<engine::WaitStart> start = engine.wait(
-      request, options, now,
-      [weak = weak_from_this(), &loop = loop_, &engine,
-       &clock = clock_](const Result<Decision>& answer) {
-        // From whichever thread made room. A client that has left has no use for a
-        // hold.
-        loop.post([weak, answer, &engine, &clock, pending = system::sampling::pending()] {
-          system::sampling::keep_pending(pending);
-          const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
-          if (self != nullptr && self->is_open()) {
-            self->on_answer(answer);
-          } else if (answer && answer->hold) {
-            engine.abandon(answer->hold, clock.now());
-          }
-        });
-      });
-  // One that comes while the server stops has nothing to wait for. If it cannot be given
-  // up, its answer is on its way.
-  if (is_draining_ && start && start->ticket != 0 && engine.cancel_wait(start->ticket, now)) {
-    return stopping();
-  }
-  return start;
-}
-
-void RespConnection::on_answer(const Result<Decision>& answer) {
-  const Instant now = clock_.now();
-  active_at_ = now;
-  begun_at_ = now;
-  needs_more_ = false;
-  session_.resume(answer, now, loop_.output);
-  send(now);
-}
-
 wire::resp::Deliver RespConnection::deliver() {
-  return [weak = weak_from_this(), &loop = loop_, &engine = *session_.service().engine,
-          &clock = clock_](std::size_t place, wire::resp::WriteLate write, HoldId hold) {
-    loop.post([weak, &engine, &clock, place, write = std::move(write), hold,
-               pending = system::sampling::pending()] {
+  return [weak = weak_from_this(), &loop = loop_, &clock = clock_](std::size_t place,
+                                                                   wire::resp::LateReply late) {
+    loop.post([weak, &clock, place, late = std::move(late), pending = system::sampling::pending()] {
       system::sampling::keep_pending(pending);
       const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
       if (self != nullptr && self->is_open()) {
-        self->on_late(place, write);
-      } else {
-        engine.abandon(hold, clock.now());
+        self->on_late(place, late);
+      } else if (late.discard) {
+        late.discard(clock.now());  // a client that has left has no use for it
       }
     });
   };
 }
 
-system::pool::JobAnswered RespConnection::job_waiter() {
-  return [weak = weak_from_this(), &loop = loop_, pool = session_.service().pool, &clock = clock_](
-             Instant, const system::pool::JobAnswer& answer) {
-    // From whichever thread made room. A client that has left has no use for a job.
-    loop.post([weak, answer, pool, &clock] {
-      const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
-      if (self != nullptr && self->is_open()) {
-        self->on_job_answer(answer);
-      } else if (const auto* held = std::get_if<system::pool::HeldStart>(&answer)) {
-        pool->discard(held->id, clock.now());
-      }
-    });
-  };
-}
-
-void RespConnection::on_late(std::size_t place, const wire::resp::WriteLate& write) {
+void RespConnection::on_late(std::size_t place, const wire::resp::LateReply& late) {
   const Instant now = clock_.now();
-  if (!session_.deliver(place, write, now, loop_.output)) return;
+  if (session_.deliver(place, late, now, loop_.output)) send_replies(now);
+}
+
+// All that was owed is in the output.
+void RespConnection::send_replies(Instant now) {
   active_at_ = now;
   begun_at_ = now;
   needs_more_ = false;
   send(now);
 }
 
-void RespConnection::on_job_answer(const system::pool::JobAnswer& answer) {
-  const Instant now = clock_.now();
-  active_at_ = now;
-  begun_at_ = now;
-  needs_more_ = false;
-  session_.resume_job(answer, now, loop_.output);
-  send(now);
-}
-
-// If it cannot be given up, its answer is on its way.
+// What cannot be given up has its answer on its way.
 void RespConnection::stop_waiting() {
-  if (session_.job_ticket() == 0) {
-    if (session_.service().engine->cancel_wait(session_.ticket(), clock_.now())) {
-      on_answer(stopping());
-    }
-  } else if (session_.service().pool->give_up(session_.job_ticket(), clock_.now())) {
-    session_.resume_job(stopping(), loop_.output);
-    needs_more_ = false;
-    send(clock_.now());
-  }
+  const Instant now = clock_.now();
+  if (session_.give_up(stopping(), now, loop_.output)) send_replies(now);
 }
 
 void RespConnection::check_time(Instant now) {
@@ -185,12 +115,6 @@ void RespConnection::drain() {
   if (unsent_.empty()) close();
 }
 
-void RespConnection::on_closed() {
-  if (session_.job_ticket() != 0) {
-    session_.service().pool->give_up(session_.job_ticket(), clock_.now());
-  } else if (session_.is_waiting()) {
-    session_.service().engine->cancel_wait(session_.ticket(), clock_.now());
-  }
-}
+void RespConnection::on_closed() { session_.leave(clock_.now()); }
 
 }  // namespace weir::server

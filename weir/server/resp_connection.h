@@ -32,15 +32,11 @@ class RespConnection final : public SocketConnection {
 
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);
-  void on_answer(const Result<Decision>& answer);
-  // Brings a reply that comes later to this connection's loop.
+  // Brings a reply that is owed to this connection's loop.
   wire::resp::Deliver deliver();
-  void on_late(std::size_t place, const wire::resp::WriteLate& write);
-  void on_job_answer(const system::pool::JobAnswer& answer);
-  system::pool::JobAnswered job_waiter();
+  void on_late(std::size_t place, const wire::resp::LateReply& late);
+  void send_replies(Instant now);
   void stop_waiting();
-  Result<engine::WaitStart> start_wait(const engine::Request& request,
-                                       const engine::WaitOptions& options, Instant now);
 
   wire::resp::Session session_;
   bool needs_more_ = false;  // what is unread is no whole request

@@ -93,10 +93,8 @@ void Server::Impl::start(Server& server) {
                                                         : wire::resp::Seconds::kDragonfly,
              resp_bounds(config.bounds),
              bounds.output_bytes,
-             recorder.get(),
              pool == nullptr ? nullptr : &pool->jobs()};
-  http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops,
-                                     recorder.get());
+  http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops);
   // Two threads may post in another order than they were told in: what counts is the
   // engine's next instant when the timer is armed.
   engine->set_wakeup(
@@ -144,7 +142,7 @@ Status Server::Impl::stop(Duration patience) {
   for (auto& loop : loops) loop->stop();
   // Answers what is still asked, for nobody to read.
   shared.reset();
-  engine->set_shared_store(nullptr);
+  engine->set_store(nullptr);
   if (pool != nullptr) pool->stop();
   listeners.remove_files();
   // After the last decision.
@@ -159,12 +157,20 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
                                               StartEmpty start_empty, Log log) {
   Result<Keeper> keeper = Keeper::open(config, start_empty);
   if (!keeper) return std::move(keeper).error();
-  Result<std::unique_ptr<engine::Engine>> engine =
-      engine::Engine::create(config.rules, options_of(config, *keeper));
+  std::unique_ptr<Recorder> recorder;  // none: decisions are not recorded
+  if (!config.record.empty()) {
+    Result<std::unique_ptr<Recorder>> opened = Recorder::open(config.record, clock);
+    if (!opened) return std::move(opened).error();
+    recorder = std::move(*opened);
+  }
+  engine::EngineOptions options = options_of(config, *keeper);
+  options.sink = recorder.get();
+  Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(config.rules, options);
   if (!engine) return std::move(engine).error();
   std::unique_ptr<Server> server(new Server(
       std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
   Impl& impl = *server->impl_;
+  impl.recorder = std::move(recorder);
   Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
   if (!restored) return std::move(restored).error();
   impl.restored = *restored;
@@ -173,11 +179,6 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
     if (!kept) return std::move(kept).error();
   }
   impl.log = std::move(log);
-  if (!impl.config.record.empty()) {
-    Result<std::unique_ptr<Recorder>> recorder = Recorder::open(impl.config.record, clock);
-    if (!recorder) return std::move(recorder).error();
-    impl.recorder = std::move(*recorder);
-  }
   if (impl.config.compute) {
     Result<std::unique_ptr<Compute>> compute =
         Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
@@ -200,7 +201,7 @@ Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& cloc
                 },
             .on_beat = [&impl](std::string_view why) { impl.say_turn("heartbeats", why); }},
         clock);
-    impl.engine->set_shared_store(impl.shared.get());
+    impl.engine->set_store(impl.shared.get());
   }
   if (impl.config.pools) {
     Result<std::unique_ptr<Pool>> pool = Pool::start(*impl.config.pools, clock);
@@ -307,8 +308,9 @@ std::string Server::info() const {
       "# Server\r\nredis_version:7.0.0\r\nserver:weir\r\nprocess_id:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nrefused_clients:{}\r\nblocked_clients:{}\r\n\r\n"
       "# Engine\r\nkeys:{}\r\ntable_bytes:{}\r\nholds:{}\r\nreloads:{}\r\n{}",
-      ::getpid(), impl_->connections.load(), impl_->refused.load(), engine.waiters(), engine.keys(),
-      engine.table_bytes(), engine.holds(), impl_->reloads.load(), state);
+      ::getpid(), impl_->connections.load(), impl_->refused.load(), engine.usage().waiters,
+      engine.usage().keys, engine.usage().table_bytes, engine.usage().holds, impl_->reloads.load(),
+      state);
 }
 
 }  // namespace weir::server

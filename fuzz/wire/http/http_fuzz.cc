@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (answered) {
     check(answer);
     require(later == 0);
-  } else if (api.give_up(answer.ticket, host.now())) {
+  } else if (answer.give_up && answer.give_up(host.now())) {
     require(later == 0);
   } else {
     require(later == 1);

@@ -70,8 +70,8 @@ class SharedBatch : public ::testing::Test {
     std::vector<Waited<Decision>> waited(asks.size());
     mine_.loop.run([&] {
       for (std::size_t i = 0; i < asks.size(); ++i) {
-        server_.engine().ask(asks[i].request(), {}, clock_.now(), clock_.now(),
-                             waited[i].callback());
+        engine::ask(server_.engine(), {.request = asks[i].request()}, clock_.now(),
+                    waited[i].callback());
       }
     });
     std::vector<Result<Decision>> answers;
@@ -223,9 +223,9 @@ TEST_F(SharedBatch, KeepsItsPlaceBeforeARequestWithAHold) {
   Waited<Decision> plain;
   Waited<Decision> held;
   mine_.loop.run([&] {
-    server_.engine().ask(asks[0].request(), {}, clock_.now(), clock_.now(), plain.callback());
-    server_.engine().ask(asks[0].request(), {.hold = 1s}, clock_.now(), clock_.now(),
-                         held.callback());
+    engine::ask(server_.engine(), {.request = asks[0].request()}, clock_.now(), plain.callback());
+    engine::ask(server_.engine(), {.request = asks[0].request(), .hold = 1s}, clock_.now(),
+                held.callback());
   });
   const Result<Decision> first = plain.get();
   const Result<Decision> second = held.get();
@@ -244,7 +244,7 @@ TEST(SharedBatches, AreAnsweredWhenTheirThreadIsDetachedBeforeTheyLeave) {
   server.limits().attach(mine.loop);
   Waited<Decision> waited;
   mine.loop.run([&] {
-    server.engine().ask({.attributes = acme}, {}, clock.now(), clock.now(), waited.callback());
+    engine::ask(server.engine(), {.request = {.attributes = acme}}, clock.now(), waited.callback());
     server.limits().detach(mine.loop);
   });
   EXPECT_FALSE(waited.get());

@@ -30,8 +30,7 @@ RuleSetSpec leased(std::int64_t most) {
   return rules;
 }
 
-Result<Decision> take(SharedEngine& server, std::int64_t tokens,
-                      engine::AcquireOptions options = {}) {
+Result<Decision> take(SharedEngine& server, std::int64_t tokens, engine::Wants options = {}) {
   const engine::Cost costs[] = {{"tokens", tokens}};
   return server.acquire({.attributes = kAcme, .costs = costs}, std::move(options));
 }

@@ -36,13 +36,13 @@ TEST(SharedLimits, AreOneLimitForTwoEngines) {
   EXPECT_EQ(admitted(first, 1), 0);
 }
 
-TEST(SharedLimits, AreSaidToBeElsewhereByCallsThatAnswerAtOnce) {
+TEST(SharedLimits, AreAnErrorInCallsThatAnswerAtOnce) {
   RedisServer redis;
   testing::ManualClock clock(kStart);
   SharedEngine server(redis.url(), ten_an_hour(), clock, patient());
   const Result<Decision> decision = server.engine().decide(kCall, clock.now());
-  ASSERT_TRUE(decision);
-  EXPECT_EQ(decision->verdict, Verdict::kElsewhere);
+  ASSERT_FALSE(decision);
+  EXPECT_THAT(decision.error().message, HasSubstr("ask()"));
   EXPECT_EQ(server.limits().counts().asked, 0u);
 }
 
@@ -60,10 +60,10 @@ TEST(SharedLimits, ThatRefuseLeaveLocalLimitsAsTheyWere) {
   rules.limits.push_back({.name = "here", .meter = engine::WindowSpec{100, 24h}});
   SharedEngine server(redis.url(), rules, clock, patient());
   EXPECT_EQ(admitted(server, 12), 10);
-  const Result<engine::Inspection> here = server.engine().inspect("here", {}, clock.now());
+  const Result<engine::Inspection> here = engine::inspect(server.engine(), "here", {}, clock.now());
   ASSERT_TRUE(here);
   EXPECT_EQ(here->remaining, 90);
-  EXPECT_EQ(server.engine().holds(), 0u);
+  EXPECT_EQ(server.engine().usage().holds, 0u);
 }
 
 TEST(SharedLimits, AreNotAskedWhereALocalLimitRefuses) {
@@ -362,9 +362,10 @@ TEST(SharedLimits, AreAnsweredOnTheThreadThatAskedIfItIsAttached) {
   server.limits().attach(mine.loop);
   std::promise<bool> is_there;
   mine.loop.post([&] {
-    server.engine().ask(kCall, {}, clock.now(), clock.now(), [&](const Result<Decision>& answer) {
-      is_there.set_value(answer && answer->allowed() && mine.loop.is_here());
-    });
+    engine::ask(server.engine(), {.request = kCall}, clock.now(),
+                [&](const Result<Decision>& answer) {
+                  is_there.set_value(answer && answer->allowed() && mine.loop.is_here());
+                });
   });
   EXPECT_TRUE(is_there.get_future().get());
   // Others are answered, too.
@@ -382,7 +383,7 @@ TEST(SharedLimits, AnswerWhatIsInFlightWhenAThreadIsDetached) {
   redis.pause();
   Waited<Decision> waited;
   mine.loop.run(
-      [&] { server.engine().ask(kCall, {}, clock.now(), clock.now(), waited.callback()); });
+      [&] { engine::ask(server.engine(), {.request = kCall}, clock.now(), waited.callback()); });
   server.limits().detach(mine.loop);
   EXPECT_FALSE(waited.get());
   redis.resume();

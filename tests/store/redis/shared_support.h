@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/eventually.h"
+#include "tests/support/on_stack.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/shared.h"
 #include "weir/store/redis/shared_limits.h"
@@ -60,46 +61,52 @@ class SharedEngine {
     if (!has_redis_time) options.redis_clock = &clock;
     limits_ = std::make_unique<SharedLimits>(loop_, std::move(options), clock);
     engine_ = std::move(*engine::Engine::create(compiled(std::move(spec))));
-    engine_->set_shared_store(limits_.get());
+    engine_->set_store(limits_.get());
   }
   ~SharedEngine() { limits_.reset(); }
 
-  Result<Decision> acquire(const engine::Request& request, engine::AcquireOptions options = {},
+  Result<Decision> acquire(const engine::Request& request, engine::Wants options = {},
                            Duration wait = {}) {
     Waited<Decision> waited;
-    engine_->ask(request, options, clock_.now(), clock_.now() + wait, waited.callback());
+    engine::ask(*engine_,
+                {.request = request,
+                 .hold = options.hold,
+                 .up_to = options.up_to,
+                 .book_within = options.book_within,
+                 .wait_until = clock_.now() + wait},
+                clock_.now(), waited.callback());
     return waited.get();
   }
   Result<Decision> peek(const engine::Request& request) {
     Waited<Decision> waited;
-    engine_->ask_peek(request, clock_.now(), waited.callback());
+    engine::ask(*engine_, {.request = request, .is_peek = true}, clock_.now(), waited.callback());
     return waited.get();
   }
   Result<engine::HoldState> settle(HoldId hold, std::span<const engine::Cost> actual) {
     Waited<engine::HoldState> waited;
-    engine_->ask_settle(hold, actual, clock_.now(), waited.callback());
+    engine_->settle(hold, actual, clock_.now(), waited.callback());
     return waited.get();
   }
   Result<engine::HoldState> cancel(HoldId hold) {
     Waited<engine::HoldState> waited;
-    engine_->ask_cancel(hold, clock_.now(), waited.callback());
+    engine_->cancel(hold, clock_.now(), waited.callback());
     return waited.get();
   }
   Result<engine::HoldState> renew(HoldId hold, Duration ttl) {
     Waited<engine::HoldState> waited;
-    engine_->ask_renew(hold, ttl, clock_.now(), waited.callback());
+    engine_->renew(hold, ttl, clock_.now(), waited.callback());
     return waited.get();
   }
 
   Result<engine::Inspection> inspect(std::string_view limit,
                                      std::vector<std::string_view> key = {}) {
     Waited<engine::Inspection> waited;
-    engine_->ask_inspect(limit, key, clock_.now(), waited.callback());
+    engine_->inspect(limit, key, clock_.now(), waited.callback());
     return waited.get();
   }
   Status reset(std::string_view limit, std::vector<std::string_view> key = {}) {
     Waited<Done> waited;
-    engine_->ask_reset(limit, key, clock_.now(), waited.callback());
+    engine_->reset(limit, key, clock_.now(), waited.callback());
     return waited.get();
   }
 

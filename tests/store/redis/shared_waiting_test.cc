@@ -61,13 +61,13 @@ struct SharedWaiting : ::testing::Test {
     ask(name, {.attributes = who, .costs = costs}, most);
   }
   void ask(const std::string& name, const engine::Request& request, Duration most) {
-    const std::size_t before = server->engine().waiters();
-    server->engine().ask(request, {}, clock.now(), clock.now() + most,
-                         [this, name](const Result<Decision>& answer) {
-                           const std::scoped_lock lock(mutex);
-                           served.push_back(name + what_became_of(answer));
-                         });
-    ASSERT_TRUE(eventually([&] { return server->engine().waiters() == before + 1; })) << name;
+    const std::size_t before = server->engine().usage().waiters;
+    engine::ask(server->engine(), {.request = request, .wait_until = clock.now() + most},
+                clock.now(), [this, name](const Result<Decision>& answer) {
+                  const std::scoped_lock lock(mutex);
+                  served.push_back(name + what_became_of(answer));
+                });
+    ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == before + 1; })) << name;
   }
   std::vector<std::string> so_far() {
     const std::scoped_lock lock(mutex);
@@ -102,7 +102,7 @@ TEST_F(SharedWaiting, ServesTheOldestFirstThoughItCostsMost) {
   clock.advance(200ms);
   ASSERT_TRUE(has_served(4));
   EXPECT_THAT(so_far(), ElementsAre("first", "second", "third", "fourth"));
-  EXPECT_EQ(server->engine().waiters(), 0u);
+  EXPECT_EQ(server->engine().usage().waiters, 0u);
   EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 0);
 }
 
@@ -114,9 +114,9 @@ TEST_F(SharedWaiting, GoesOnInRedisWhenTheLimitMovesThere) {
   const engine::Attribute who[] = {{"client", "acme"}};
   for (const auto& [name, tokens] : {std::pair("first", 4), std::pair("second", 2)}) {
     const engine::Cost costs[] = {{"tokens", tokens}};
-    const auto start = server->engine().wait(
-        {.attributes = who, .costs = costs}, {.deadline = clock.now() + 10h}, clock.now(),
-        [this, name = std::string(name)](const Result<Decision>& answer) {
+    const auto start = engine::wait(
+        server->engine(), {.attributes = who, .costs = costs}, {.deadline = clock.now() + 10h},
+        clock.now(), [this, name = std::string(name)](const Result<Decision>& answer) {
           const std::scoped_lock lock(mutex);
           served.push_back(name + what_became_of(answer));
         });
@@ -125,7 +125,7 @@ TEST_F(SharedWaiting, GoesOnInRedisWhenTheLimitMovesThere) {
   ASSERT_TRUE(server->engine().swap(compiled(twenty_a_second()), clock.now()));
   // Nothing was used there yet.
   ASSERT_TRUE(has_served(1));
-  ASSERT_TRUE(eventually([&] { return server->engine().waiters() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 1);
   clock.advance(50ms);
   ASSERT_TRUE(has_served(2));
@@ -208,7 +208,7 @@ TEST_F(SharedWaiting, IsNotOvertakenOutOfALease) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(take(1)->allowed());
   wait_for("first", 4);
   clock.advance(100ms);
-  EXPECT_EQ(server->engine().decide(request, clock.now())->verdict, Verdict::kElsewhere);
+  EXPECT_FALSE(server->engine().decide(request, clock.now())) << "Redis has to be asked";
   EXPECT_FALSE(take(1)->allowed());
   clock.advance(1s);
   ASSERT_TRUE(has_served(1));

@@ -77,12 +77,12 @@ TEST(Compaction, KeepsActiveHoldsAndDropsTheOthers) {
   HoldId kept;
   {
     const Server server = started(dir.path(), window_of(5), kStart);
-    kept = server->acquire(client("a"), {.hold = 1h}, kStart)->hold;
-    const HoldId ended = server->acquire(client("a"), {.hold = 1h}, kStart)->hold;
-    server->acquire(client("a"), {.hold = 1s}, kStart)->allowed();
+    kept = engine::acquire(*server, client("a"), {.hold = 1h}, kStart)->hold;
+    const HoldId ended = engine::acquire(*server, client("a"), {.hold = 1h}, kStart)->hold;
+    engine::acquire(*server, client("a"), {.hold = 1s}, kStart)->allowed();
     server.flush(kStart);
     merge(server, kStart);
-    server->cancel(ended, kStart);
+    engine::cancel(*server, ended, kStart);
     server.flush(kStart);
     merge(server, kStart + 1s);
   }
@@ -90,7 +90,7 @@ TEST(Compaction, KeepsActiveHoldsAndDropsTheOthers) {
   EXPECT_EQ(server.report.holds, 1u);
   EXPECT_EQ(server.report.expired, 0u);
   EXPECT_EQ(remaining(*server, "window", {"a"}, kStart + 1s), 3);
-  EXPECT_EQ(server->cancel(kept, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*server, kept, kStart + 1s), HoldState::kCancelled);
 }
 
 TEST(Compaction, IsNotUndoneByALimitThatWasGone) {
@@ -143,7 +143,7 @@ TEST(Compaction, MayBeInterruptedBetweenTheFlushesOfARound) {
       ASSERT_TRUE(server->decide(client(std::to_string(i)), kStart)->allowed());
     }
     ASSERT_TRUE(server->decide(client(std::to_string(1000 + flushes)), kStart)->allowed());
-    ASSERT_TRUE(server->reset("window", Key{std::to_string(2000 + flushes)}, kStart).ok());
+    ASSERT_TRUE(engine::reset(*server, "window", Key{std::to_string(2000 + flushes)}, kStart).ok());
     server.flush(kStart);
     TemporaryDirectory killed;
     for (const char* name : {"meters.db", "meters.db-wal"}) {
@@ -152,7 +152,7 @@ TEST(Compaction, MayBeInterruptedBetweenTheFlushesOfARound) {
     ASSERT_TRUE(server.store->compact(kStart).ok());
 
     const Server again = started(killed.path(), window_of(1000), kStart);
-    ASSERT_EQ(again->keys(), static_cast<std::size_t>(kKeys - flushes));
+    ASSERT_EQ(again->usage().keys, static_cast<std::size_t>(kKeys - flushes));
     for (int i = 0; i < 3000; ++i) {
       const int used = i < 100                           ? 1 + flushes
                        : i > 1000 && i <= 1000 + flushes ? 2

@@ -58,12 +58,13 @@ void charge_for_ever(Engine& engine, Shared& shared, std::uint64_t seed) {
     const std::size_t key = random() % kKeys;
     shared.begun[key] += 1;
     if (random() % 16 == 0) {
-      const HoldId hold = engine.acquire(client(std::to_string(key)), {.hold = 1h}, kStart)->hold;
+      const HoldId hold =
+          weir::engine::acquire(engine, client(std::to_string(key)), {.hold = 1h}, kStart)->hold;
       std::uint64_t last = shared.last_hold;
       while (hold.number > last && !shared.last_hold.compare_exchange_weak(last, hold.number)) {
       }
       const Cost as_charged[] = {{kRequests, 1}};
-      static_cast<void>(engine.settle(hold, as_charged, kStart).ok());
+      static_cast<void>(weir::engine::settle(engine, hold, as_charged, kStart).ok());
     } else {
       static_cast<void>(engine.decide(client(std::to_string(key)), kStart).ok());
     }
@@ -111,7 +112,7 @@ TEST(Crash, ForgetsNothingThatAFlushAcknowledged) {
       // The next process goes on from there.
       shared->begun[i] = shared->done[i] = shared->acknowledged[i] = used;
     }
-    const HoldId hold = server->acquire(client("new"), {.hold = 1h}, kStart)->hold;
+    const HoldId hold = engine::acquire(*server, client("new"), {.hold = 1h}, kStart)->hold;
     ASSERT_GT(hold.number, shared->last_hold) << "a number was given out twice";
     shared->last_hold = hold.number;
   }

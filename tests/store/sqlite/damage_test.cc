@@ -35,7 +35,7 @@ struct Damaged : ::testing::Test {
     const Server server = started(dir.path(), window_of(1000), kStart);
     for (int i = 0; i < kDamagedKeys; ++i)
       admitted(*server, client(std::to_string(i)), kStart, 1 + i % 7);
-    held = server->acquire(client("held"), {.hold = 1h}, kStart)->hold;
+    held = engine::acquire(*server, client("held"), {.hold = 1h}, kStart)->hold;
     server.flush(kStart);
     EXPECT_TRUE(server.store->compact_all(*server.engine, kStart).ok());
     for (int i = 0; i < kDamagedKeys; i += 2)
@@ -62,7 +62,7 @@ struct Damaged : ::testing::Test {
                 1000 - (1 + i % 7) - (i % 2 == 0 ? 3 : 0))
           << i;
     }
-    EXPECT_EQ(server->holds(), 1u);
+    EXPECT_EQ(server->usage().holds, 1u);
   }
 
   TemporaryDirectory dir;
@@ -211,7 +211,7 @@ TEST_F(Damaged, IsMovedAsideOnlyWhenAsked) {
   for (int n = 1; n <= 2; ++n) {
     const Result<Server> server = start(dir.path(), window_of(1000), kStart, StartEmpty::kYes);
     ASSERT_TRUE(server.ok()) << server.error().message;
-    EXPECT_EQ((*server)->keys(), 0u);
+    EXPECT_EQ((*server)->usage().keys, 0u);
   }
   EXPECT_EQ(bytes_of(dir / "meters.db.bad-1"), "not a database");
   EXPECT_TRUE(fs::exists(dir / "meters.db.bad-2"));

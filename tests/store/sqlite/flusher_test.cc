@@ -76,11 +76,11 @@ TEST(Flusher, LosesNothingWhileOthersDecide) {
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&server] {
         for (int i = 0; i < kEach; ++i) {
-          const Ask ask = client(std::to_string(i % 500));
+          const RequestOf ask = client(std::to_string(i % 500));
           if (i % 10 == 0) {
-            const HoldId hold = server->acquire(ask, {.hold = 1h}, kStart)->hold;
+            const HoldId hold = engine::acquire(*server, ask, {.hold = 1h}, kStart)->hold;
             const Cost as_charged[] = {{kRequests, 1}};
-            EXPECT_TRUE(server->settle(hold, as_charged, kStart).ok());
+            EXPECT_TRUE(engine::settle(*server, hold, as_charged, kStart).ok());
           } else {
             EXPECT_TRUE(server->decide(ask, kStart)->allowed());
           }
@@ -96,7 +96,7 @@ TEST(Flusher, LosesNothingWhileOthersDecide) {
               1'000'000 - kThreads * kEach / 500)
         << i;
   }
-  EXPECT_EQ(server->holds(), 0u);
+  EXPECT_EQ(server->usage().holds, 0u);
 }
 
 }  // namespace

@@ -25,14 +25,14 @@ TEST(FullDisk, IsReportedAndNothingIsLostOnceThereIsRoom) {
   HoldId ended;
   {
     const Server server = started(disk.path(), window_of(1000), kStart);
-    ended = server->acquire(client("h"), {.hold = 1h}, kStart)->hold;
+    ended = engine::acquire(*server, client("h"), {.hold = 1h}, kStart)->hold;
     admitted(*server, client("a"), kStart, 5);
     server.flush(kStart);
 
     disk.fill();
     for (int i = 0; i < 2000; ++i) admitted(*server, client(std::to_string(i)), kStart, 1);
-    kept = server->acquire(client("h"), {.hold = 1h}, kStart)->hold;
-    ASSERT_EQ(server->cancel(ended, kStart), HoldState::kCancelled);
+    kept = engine::acquire(*server, client("h"), {.hold = 1h}, kStart)->hold;
+    ASSERT_EQ(engine::cancel(*server, ended, kStart), HoldState::kCancelled);
     for (int n = 0; n < 3; ++n) {
       const Status flushed = server.store->flush(*server.engine, kStart);
       ASSERT_FALSE(flushed.ok());
@@ -50,9 +50,9 @@ TEST(FullDisk, IsReportedAndNothingIsLostOnceThereIsRoom) {
   for (int i = 0; i < 2000; ++i) {
     ASSERT_EQ(remaining(*server, "window", {std::to_string(i)}, kStart), 999) << i;
   }
-  EXPECT_EQ(server->holds(), 1u);
-  EXPECT_EQ(server->cancel(ended, kStart), HoldState::kGone);
-  EXPECT_EQ(server->cancel(kept, kStart), HoldState::kCancelled);
+  EXPECT_EQ(server->usage().holds, 1u);
+  EXPECT_EQ(engine::cancel(*server, ended, kStart), HoldState::kGone);
+  EXPECT_EQ(engine::cancel(*server, kept, kStart), HoldState::kCancelled);
 }
 
 TEST(FullDisk, DoesNotHurtACompaction) {
@@ -66,7 +66,7 @@ TEST(FullDisk, DoesNotHurtACompaction) {
     disk.make_room();
     EXPECT_TRUE(server.store->compact_all(*server.engine, kStart).ok());
   }
-  EXPECT_EQ(started(disk.path(), window_of(1000), kStart)->keys(), 2000u);
+  EXPECT_EQ(started(disk.path(), window_of(1000), kStart)->usage().keys, 2000u);
 }
 
 TEST(FullDisk, IsNotTakenForDamage) {

@@ -54,7 +54,7 @@ TEST(Store, KeepsTheLastOfManyFlushes) {
   const Server server = started(dir.path(), window_of(1000), kStart);
   EXPECT_EQ(remaining(*server, "window", {"a"}, kStart), 950);
   EXPECT_EQ(remaining(*server, "window", {"49"}, kStart), 999);
-  EXPECT_EQ(server->keys(), 51u);
+  EXPECT_EQ(server->usage().keys, 51u);
 }
 
 TEST(Store, KeepsStateOverManyProcesses) {
@@ -108,13 +108,13 @@ TEST(Store, KeepsHoldsUntilTheyEnd) {
     kept = server->decide(client("a"), kStart)->hold;
     ended = server->decide(client("a"), kStart)->hold;
     server.flush(kStart);
-    ASSERT_EQ(server->cancel(ended, kStart), HoldState::kCancelled);
+    ASSERT_EQ(engine::cancel(*server, ended, kStart), HoldState::kCancelled);
     server.flush(kStart);
   }
   const Server server = started(dir.path(), every_kind(""), kStart + 1s);
-  EXPECT_EQ(server->holds(), 1u);
-  EXPECT_EQ(server->cancel(ended, kStart + 1s), HoldState::kGone);
-  EXPECT_EQ(server->cancel(kept, kStart + 1s), HoldState::kCancelled);
+  EXPECT_EQ(server->usage().holds, 1u);
+  EXPECT_EQ(engine::cancel(*server, ended, kStart + 1s), HoldState::kGone);
+  EXPECT_EQ(engine::cancel(*server, kept, kStart + 1s), HoldState::kCancelled);
   EXPECT_EQ(remaining(*server, "slots", {}, kStart + 1s), 10);
   EXPECT_EQ(remaining(*server, "calendar", {"a"}, kStart + 1s), 10);
 }
@@ -127,7 +127,7 @@ TEST(Store, NeverLetsANumberOfAHoldBeGivenOutTwice) {
     for (int i = 0; i < 5; ++i) {
       const HoldId hold = server->decide(client(fmt::format("{}", process)), kStart)->hold;
       EXPECT_TRUE(numbers.insert(hold.number).second) << hold.number;
-      server->cancel(hold, kStart);
+      engine::cancel(*server, hold, kStart);
     }
     if (process % 2 == 0) server.flush(kStart);  // the others crash
   }
@@ -254,7 +254,7 @@ TEST(Store, FlushesAMillionMeters) {
   }
   fmt::print("brought back in {:.3f} s\n", elapsed([&] {
                const Server server = started(dir.path(), window_of(10), kStart);
-               EXPECT_EQ(server->keys(), std::size_t{kMeters});
+               EXPECT_EQ(server->usage().keys, std::size_t{kMeters});
                EXPECT_EQ(remaining(*server, "window", {"50"}, kStart), 8);
                EXPECT_EQ(remaining(*server, "window", {"51"}, kStart), 9);
              }));

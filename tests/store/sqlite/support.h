@@ -25,7 +25,6 @@
 namespace weir::store::sqlite {
 
 using namespace std::chrono_literals;
-using engine::Ask;
 using engine::client;
 using engine::Cost;
 using engine::Engine;
@@ -33,6 +32,7 @@ using engine::EngineOptions;
 using engine::Key;
 using engine::kRequests;
 using engine::kStart;
+using engine::RequestOf;
 using engine::RestoreReport;
 using engine::RuleSetSpec;
 

@@ -31,7 +31,9 @@ struct ComputeGateTest : ::testing::Test {
     spec.attributes = {std::string(kPortalAttribute)};
     engine = engine::engine_of(spec);
   }
-  static engine::Ask of(const char* portal) { return engine::Ask({{"portal", portal}}); }
+  static engine::RequestOf of(const char* portal) {
+    return engine::RequestOf({{"portal", portal}});
+  }
   std::int64_t tokens(Instant at) { return worker->locked().cluster_of("p0", at)->tokens_micro; }
   std::int64_t left(Instant at) { return engine::remaining(*engine, "window", {}, at); }
 
@@ -56,13 +58,13 @@ TEST_F(ComputeGateTest, TakesNothingFromOthersWhenTheBucketIsEmpty) {
 }
 
 TEST_F(ComputeGateTest, TakesNothingWhenAnotherLimitRefuses) {
-  ASSERT_TRUE(engine->decide(engine::Ask().costing(3), kStart)->allowed());
+  ASSERT_TRUE(engine->decide(engine::RequestOf().costing(3), kStart)->allowed());
   EXPECT_FALSE(engine->decide(of("p0"), kStart + 1s)->allowed());
   EXPECT_EQ(tokens(kStart + 1s), kMicro);
 }
 
 TEST_F(ComputeGateTest, LetsARequestWithoutAPortalPass) {
-  EXPECT_TRUE(engine->decide(engine::Ask(), kStart)->allowed());
+  EXPECT_TRUE(engine->decide(engine::RequestOf(), kStart)->allowed());
 }
 
 TEST_F(ComputeGateTest, RefusesAPortalThatHasNothing) {
@@ -74,11 +76,12 @@ TEST_F(ComputeGateTest, RefusesAPortalThatHasNothing) {
 TEST_F(ComputeGateTest, HoldsNobodyUpButTheWaitersOwnCluster) {
   engine::Inbox inbox;
   ASSERT_TRUE(engine->decide(of("p0"), kStart + 1s)->allowed());
-  const engine::WaitOptions minute{.deadline = kStart + 1min};
-  ASSERT_NE(engine->wait(of("nobody"), minute, kStart + 1s, inbox.as("nobody"))->ticket, 0u);
-  ASSERT_NE(engine->wait(of("p0"), minute, kStart + 1s, inbox.as("p0"))->ticket, 0u);
+  const engine::Patience minute{.deadline = kStart + 1min};
+  ASSERT_NE(engine::wait(*engine, of("nobody"), minute, kStart + 1s, inbox.as("nobody"))->ticket,
+            0u);
+  ASSERT_NE(engine::wait(*engine, of("p0"), minute, kStart + 1s, inbox.as("p0"))->ticket, 0u);
   EXPECT_TRUE(engine->decide(of("p1"), kStart + 1s)->allowed());
-  EXPECT_TRUE(engine->decide(engine::Ask(), kStart + 1s)->allowed());
+  EXPECT_TRUE(engine->decide(engine::RequestOf(), kStart + 1s)->allowed());
   EXPECT_TRUE(inbox.texts().empty());
 }
 
@@ -87,24 +90,24 @@ TEST_F(ComputeGateTest, CountsARequestAsOneQuery) {
 }
 
 TEST_F(ComputeGateTest, KeepsASlotForAsLongAsAHoldLasts) {
-  const auto held = engine->acquire(of("p0"), {.hold = 1min}, kStart + 3s);
+  const auto held = engine::acquire(*engine, of("p0"), {.hold = 1min}, kStart + 3s);
   ASSERT_TRUE(held->allowed());
   EXPECT_EQ(worker->locked().totals().running, 1);
   EXPECT_FALSE(engine->decide(of("p1"), kStart + 3s)->allowed()) << "the only slot is taken";
-  engine->cancel(held->hold, kStart + 3s);
+  engine::cancel(*engine, held->hold, kStart + 3s);
   EXPECT_EQ(worker->locked().totals().running, 0);
   EXPECT_EQ(tokens(kStart + 3s), 3 * kMicro);
 }
 
 TEST_F(ComputeGateTest, GivesTheUnusedPartBackWhenAHoldIsSettled) {
-  const auto held = engine->acquire(of("p0"), {.hold = 1min}, kStart + 1s);
+  const auto held = engine::acquire(*engine, of("p0"), {.hold = 1min}, kStart + 1s);
   const Cost actual[] = {{kComputeUnit, 300'000}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart + 1s));
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart + 1s));
   EXPECT_EQ(tokens(kStart + 1s), 700'000);
 }
 
 TEST_F(ComputeGateTest, KeepsTheTokenOfAHoldThatExpires) {
-  ASSERT_TRUE(engine->acquire(of("p0"), {.hold = 1s}, kStart + 1s)->allowed());
+  ASSERT_TRUE(engine::acquire(*engine, of("p0"), {.hold = 1s}, kStart + 1s)->allowed());
   engine->advance(kStart + 2s);
   EXPECT_EQ(worker->locked().totals().running, 0);
   EXPECT_EQ(tokens(kStart + 2s), kMicro);  // of the tick at 2 s

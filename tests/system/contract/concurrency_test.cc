@@ -25,7 +25,7 @@ TEST(AccountConcurrency, GivesNoMoreThanThereIs) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kRounds; ++i) {
         const bool allowed = t % 2 == 0
-                                 ? engine->decide({}, kStart)->allowed()
+                                 ? engine->decide(engine::Request{}, kStart)->allowed()
                                  : account->reserve({}, kStart)->verdict == Verdict::kAllowed;
         given += allowed ? 1 : 0;
       }
@@ -49,7 +49,7 @@ TEST(AccountConcurrency, RefusesNobodyWhoseClockIsBehindAnothers) {
         const Instant now = kStart + 1us * (i + 50 * t);
         refused += account->consume({}, now)->refusal ? 1 : 0;
         refused += account->reserve({.max_delay = 0s}, now)->verdict == Verdict::kAllowed ? 0 : 1;
-        refused += engine->decide({}, now)->allowed() ? 0 : 1;
+        refused += engine->decide(engine::Request{}, now)->allowed() ? 0 : 1;
       }
     });
   }

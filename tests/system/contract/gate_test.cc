@@ -1,5 +1,6 @@
 #include "weir/system/contract/gate.h"
 
+#include "tests/support/on_stack.h"
 #include "tests/system/contract/support.h"
 #include "weir/engine/engine.h"
 
@@ -21,10 +22,10 @@ struct AccountGateTest : ::testing::Test {
     ASSERT_TRUE(rules) << rules.error().message;
     engine = std::move(*Engine::create(*rules));
   }
-  Decision ask(double processing_units, Instant now, const engine::AcquireOptions& options = {}) {
+  Decision ask(double processing_units, Instant now, const engine::Wants& options = {}) {
     const engine::Cost costs[] = {
         {kProcessingUnitsUnit, contract::units(processing_units).processing_units_micro}};
-    return *engine->acquire({.costs = costs}, options, now);
+    return *engine::acquire(*engine, {.costs = costs}, options, now);
   }
   // What is left of the account's policies.
   std::int64_t left(std::size_t policy) { return left_of(*account, policy, kStart) / kMicro; }
@@ -39,12 +40,12 @@ TEST_F(AccountGateTest, ChargesAllPoliciesWithTheOtherLimits) {
   ASSERT_TRUE(ask(30, kStart).allowed());
   EXPECT_EQ(left(0), 4);
   EXPECT_EQ(left(1), 70);
-  EXPECT_EQ(engine->inspect("window", {}, kStart)->remaining, 8);
+  EXPECT_EQ(engine::inspect(*engine, "window", {}, kStart)->remaining, 8);
 }
 
 TEST_F(AccountGateTest, CountsARequestThatNamesNoUnits) {
   use({});
-  ASSERT_TRUE(engine->decide({}, kStart)->allowed());
+  ASSERT_TRUE(engine->decide(engine::Request{}, kStart)->allowed());
   EXPECT_EQ(left(0), 4);
   EXPECT_EQ(left(1), 100);
 }
@@ -56,7 +57,7 @@ TEST_F(AccountGateTest, TakesNothingFromOthersWhenAPolicyRefuses) {
   EXPECT_EQ(denied.verdict, Verdict::kDenied);
   EXPECT_EQ(denied.binding()->limit, "contract");
   EXPECT_EQ(denied.earliest, kStart + 1s);
-  EXPECT_EQ(engine->inspect("window", {}, kStart)->remaining, 8);
+  EXPECT_EQ(engine::inspect(*engine, "window", {}, kStart)->remaining, 8);
   EXPECT_EQ(left(0), 4);
 }
 
@@ -105,7 +106,7 @@ TEST_F(AccountGateTest, CommitsTheActualCostsOfASettledHold) {
   use({});
   const Decision held = ask(80, kStart, {.hold = 1min});
   const engine::Cost actual[] = {{kProcessingUnitsUnit, 25 * kMicro}};
-  ASSERT_TRUE(engine->settle(held.hold, actual, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held.hold, actual, kStart));
   EXPECT_EQ(left(0), 4);
   EXPECT_EQ(left(1), 75);
   EXPECT_EQ(account->view(kStart).outstanding, 0u);
@@ -114,7 +115,7 @@ TEST_F(AccountGateTest, CommitsTheActualCostsOfASettledHold) {
 TEST_F(AccountGateTest, KeepsTheCostsThatASettlementDoesNotName) {
   use({});
   const Decision held = ask(80, kStart, {.hold = 1min});
-  ASSERT_TRUE(engine->settle(held.hold, {}, kStart));
+  ASSERT_TRUE(engine::settle(*engine, held.hold, {}, kStart));
   EXPECT_EQ(left(0), 4);
   EXPECT_EQ(left(1), 20);
 }
@@ -122,7 +123,7 @@ TEST_F(AccountGateTest, KeepsTheCostsThatASettlementDoesNotName) {
 TEST_F(AccountGateTest, GivesEverythingOfACancelledHoldBack) {
   use({});
   const Decision held = ask(80, kStart, {.hold = 1min});
-  engine->cancel(held.hold, kStart);
+  engine::cancel(*engine, held.hold, kStart);
   EXPECT_EQ(left(0), 5);
   EXPECT_EQ(left(1), 100);
 }
@@ -140,9 +141,9 @@ TEST_F(AccountGateTest, EndsTheReservationThatTheHoldIsOn) {
   use({});
   const Decision first = ask(10, kStart, {.hold = 1min});
   const Decision second = ask(20, kStart, {.hold = 1min});
-  engine->cancel(first.hold, kStart);
+  engine::cancel(*engine, first.hold, kStart);
   EXPECT_EQ(account->view(kStart).outstanding_costs, contract::units(20));
-  engine->cancel(second.hold, kStart);
+  engine::cancel(*engine, second.hold, kStart);
   EXPECT_EQ(left(1), 100);
 }
 
@@ -155,7 +156,7 @@ TEST_F(AccountGateTest, SeesWhatOthersReservedWithoutTheEngine) {
 TEST_F(AccountGateTest, KeepsAChargeWithoutAHoldOpenNoLongerThanItsWorkerMayBeLate) {
   ASSERT_TRUE(account->change_options({.jitter = 100ms}));
   use({});
-  ASSERT_TRUE(engine->decide({}, kStart)->allowed());
+  ASSERT_TRUE(engine->decide(engine::Request{}, kStart)->allowed());
   EXPECT_EQ(account->view(kStart + 99ms).outstanding, 1u) << "a report may not know of it";
   EXPECT_EQ(account->view(kStart + 100ms).outstanding, 0u);
 }
@@ -166,7 +167,7 @@ TEST_F(AccountGateTest, KeepsTheCostOfAHoldThatEndsAfterTheAccountsOwnTime) {
   const engine::Cost actual[] = {{kProcessingUnitsUnit, 0}};
   ASSERT_TRUE(account->change({requests_per(5, 10s), units_per(100, 0s)}, kStart));
   EXPECT_EQ(account->view(kStart + 10min - 1ns).outstanding, 1u);
-  ASSERT_TRUE(engine->settle(held.hold, actual, kStart + 10min));
+  ASSERT_TRUE(engine::settle(*engine, held.hold, actual, kStart + 10min));
   EXPECT_EQ(left_of(*account, 1, kStart + 10min), 20 * kMicro);
 }
 
@@ -182,7 +183,7 @@ TEST_F(AccountGateTest, AnswersAWaiterWhenThePolicyHasRefilled) {
   ASSERT_TRUE(ask(100, kStart).allowed());
   const engine::Cost costs[] = {{kProcessingUnitsUnit, 50 * kMicro}};
   std::optional<Verdict> verdict;
-  ASSERT_TRUE(engine->wait({.costs = costs}, {.deadline = kForever}, kStart,
+  ASSERT_TRUE(engine::wait(*engine, {.costs = costs}, {.deadline = kForever}, kStart,
                            [&](const Result<Decision>& answer) { verdict = answer->verdict; }));
   EXPECT_EQ(engine->next_instant(), kStart + 5s);
   engine->advance(kStart + 5s);
@@ -199,7 +200,7 @@ TEST_F(AccountGateTest, ReportsRequestsAsWhatIsLeft) {
 TEST_F(AccountGateTest, IsLimitedToWhatIsThere) {
   use({});
   const engine::Cost costs[] = {{engine::kRequests, 8}};
-  EXPECT_EQ(engine->acquire({.costs = costs}, {.up_to = "requests"}, kStart)->granted, 5);
+  EXPECT_EQ(engine::acquire(*engine, {.costs = costs}, {.up_to = "requests"}, kStart)->granted, 5);
   EXPECT_EQ(left(0), 0);
 }
 

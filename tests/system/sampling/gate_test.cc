@@ -1,5 +1,6 @@
 #include "weir/system/sampling/gate.h"
 
+#include "tests/support/on_stack.h"
 #include "tests/system/sampling/support.h"
 #include "weir/engine/engine.h"
 
@@ -36,12 +37,12 @@ struct SamplingGateTest : ::testing::Test {
   Decision acquire(const std::vector<Attribute>& who, std::int64_t want, Instant now = kStart,
                    Duration hold = {}) {
     const engine::Cost cost[] = {{"requests", want}};
-    auto decision = engine->acquire({who, cost}, {.hold = hold, .up_to = "requests"}, now);
+    auto decision = engine::acquire(*engine, {who, cost}, {.hold = hold, .up_to = "requests"}, now);
     EXPECT_TRUE(decision.ok()) << (decision ? "" : decision.error().message);
     return *decision;
   }
   Verdict decide(const std::vector<Attribute>& who, Instant now = kStart) {
-    return engine->decide({who}, now)->verdict;
+    return engine->decide({.attributes = who}, now)->verdict;
   }
 
   std::int64_t count(Instant now = kStart) const { return sampling->peek(miner(), 0, now)->count; }
@@ -83,8 +84,8 @@ TEST_F(SamplingGateTest, IsNoOpenDoorForSomebodyWhoSaysOnlyAPart) {
 TEST_F(SamplingGateTest, HoldsNobodyUpButTheWaitersOwnKey) {
   for (int i = 0; i < 6; ++i) ASSERT_EQ(decide(asker()), Verdict::kAllowed);
   const std::vector<Attribute> who = asker();
-  const auto waits =
-      engine->wait({who}, {.deadline = kStart + 2h}, kStart, [](const Result<Decision>&) {});
+  const auto waits = engine::wait(*engine, {who}, {.deadline = kStart + 2h}, kStart,
+                                  [](const Result<Decision>&) {});
   ASSERT_NE(waits->ticket, 0u);
   EXPECT_EQ(decide(asker("0")), Verdict::kAllowed);
   EXPECT_EQ(decide({{"hotkey", "other"}, {"revision", "r1"}, {"environment", "E"}, {"uid", "8"}}),
@@ -99,17 +100,17 @@ TEST_F(SamplingGateTest, LeavesOtherRequestsAlone) {
 TEST_F(SamplingGateTest, NeverGrantsMoreThanTheAllowanceAtOnce) {
   const engine::Cost seven[] = {{"requests", 7}};
   const std::vector<Attribute> who = asker();
-  EXPECT_EQ(engine->decide({who, seven}, kStart)->verdict, Verdict::kNever);
+  EXPECT_EQ(engine->decide({.attributes = who, .costs = seven}, kStart)->verdict, Verdict::kNever);
 }
 
 TEST_F(SamplingGateTest, GivesBackWhatAHoldDidNotUse) {
   const Decision all = acquire(asker(), 6, kStart, 60s);
   ASSERT_TRUE(all.hold);
   const engine::Cost created[] = {{"requests", 4}};
-  EXPECT_TRUE(engine->settle(all.hold, created, kStart + 1s).ok());
+  EXPECT_TRUE(engine::settle(*engine, all.hold, created, kStart + 1s).ok());
   const Decision two = acquire(asker(), 6, kStart + 1s, 60s);
   EXPECT_EQ(two.granted, 2);
-  EXPECT_EQ(engine->cancel(two.hold, kStart + 2s), engine::HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*engine, two.hold, kStart + 2s), engine::HoldState::kCancelled);
   const Decision again = acquire(asker(), 6, kStart + 2s, 60s);
   EXPECT_EQ(again.granted, 2);
   engine->advance(kStart + 10min);  // the hold expires, and counts
@@ -123,7 +124,7 @@ TEST_F(SamplingGateTest, CountsWhatAHoldCreatedBeyondWhatItWasGranted) {
   use(spec_of({environment}), {.journal = &journal});
   const Decision all = acquire(asker(), 6, kStart, 1h);
   const engine::Cost created[] = {{"requests", 20}};
-  EXPECT_TRUE(engine->settle(all.hold, created, kStart + 1min).ok());
+  EXPECT_TRUE(engine::settle(*engine, all.hold, created, kStart + 1min).ok());
   Grant now = *sampling->peek(miner(), 0, kStart + 1min);
   EXPECT_EQ(now.count, 20);
   EXPECT_EQ(now.parent_count, 20);
@@ -141,7 +142,7 @@ TEST_F(SamplingGateTest, CountsWhatAHoldCreatedBeyondWhatItWasGranted) {
 TEST_F(SamplingGateTest, CountsAnyNumberThatAHoldSaysItCreated) {
   const Decision all = acquire(asker(), 6, kStart, 1h);
   const engine::Cost created[] = {{"requests", kTermMax}};
-  EXPECT_TRUE(engine->settle(all.hold, created, kStart).ok());
+  EXPECT_TRUE(engine::settle(*engine, all.hold, created, kStart).ok());
   EXPECT_GE(count(), kAllowanceMax);
   EXPECT_EQ(acquire(asker(), 1, kStart + 1h - 1ns).granted, 0);
   EXPECT_EQ(acquire(asker(), 6, kStart + 1h).granted, 6);
@@ -177,7 +178,7 @@ TEST_F(SamplingGateTest, EndsAHoldThoughTheJournalFails) {
   const Decision all = acquire(asker(), 6, kStart, 60s);
   (void)take_pending();
   journal.ready_times = 0;
-  EXPECT_EQ(engine->cancel(all.hold, kStart), engine::HoldState::kCancelled);
+  EXPECT_EQ(engine::cancel(*engine, all.hold, kStart), engine::HoldState::kCancelled);
   EXPECT_EQ(count(), 0);
   EXPECT_NE(take_pending().journal, nullptr) << "the answer waits for the record";
 }

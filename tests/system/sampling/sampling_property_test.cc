@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/meter/property.h"
+#include "tests/support/on_stack.h"
 #include "tests/system/sampling/support.h"
 #include "weir/engine/engine.h"
 #include "weir/system/sampling/gate.h"
@@ -113,10 +114,10 @@ struct World {
                                                 {"environment", environment},
                                                 {"uid", is_exempt ? "0" : "7"}};
     const engine::Cost cost[] = {{"requests", *between(1, environment == "large" ? 900 : 10)}};
-    engine::AcquireOptions options;
+    engine::Wants options;
     if (*between(0, 1) == 1) options.up_to = "requests";
     if (*between(0, 1) == 1) options.hold = 10 * window();
-    const auto said = engine->acquire({who, cost}, options, clock());
+    const auto said = engine::acquire(*engine, {who, cost}, options, clock());
     RC_ASSERT(said.ok());
     if (!said->allowed()) return;
     const std::int64_t granted = options.up_to.empty() ? cost[0].amount : said->granted;
@@ -162,11 +163,11 @@ struct World {
     const std::int64_t created = *between(0, may_exceed ? any.count + 5 : any.count);
     const HoldId hold = std::exchange(any.hold, HoldId{});
     if (created == 0) {
-      if (engine->cancel(hold, clock()) == engine::HoldState::kCancelled) any.count = 0;
+      if (engine::cancel(*engine, hold, clock()) == engine::HoldState::kCancelled) any.count = 0;
       return;
     }
     const engine::Cost actual[] = {{"requests", created}};
-    const auto ended = engine->settle(hold, actual, clock());
+    const auto ended = engine::settle(*engine, hold, actual, clock());
     RC_ASSERT(ended.ok());
     if (*ended != engine::HoldState::kSettled) return;
     const Tasks more{real, any.environment, any.revision, created - any.count, 0};

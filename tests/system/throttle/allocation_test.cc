@@ -102,7 +102,7 @@ TEST(ThrottleAllocation, IsNotNeededThroughTheEngine) {
   int allowed = 0;
   EXPECT_EQ(allocations_of([&] {
               now.ns += 20'000;
-              allowed += engine->decide({attributes, costs}, now)->allowed();
+              allowed += engine->decide({.attributes = attributes, .costs = costs}, now)->allowed();
             }),
             0);
   EXPECT_GT(allowed, kDecisions / 10);

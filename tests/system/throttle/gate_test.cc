@@ -43,12 +43,12 @@ struct ThrottleGateTest : ::testing::Test {
     engine = engine_of(spec);
   }
 
-  static Ask call(std::int64_t gas = 0) {
-    Ask ask({{"operation", "ContractCall"}, {"payer", "1001"}});
+  static RequestOf call(std::int64_t gas = 0) {
+    RequestOf ask({{"operation", "ContractCall"}, {"payer", "1001"}});
     ask.costing("gas", gas);
     return ask;
   }
-  static Ask transfer() { return Ask({{"operation", "CryptoTransfer"}}); }
+  static RequestOf transfer() { return RequestOf({{"operation", "CryptoTransfer"}}); }
 
   ThrottleSet& set() { return throttles->set_of(Role::kFrontEnd); }
   Usage usage(std::size_t bucket) { return set().buckets()[bucket].bucket.usage(); }
@@ -95,19 +95,21 @@ TEST_F(ThrottleGateTest, IsUntouchedByAPeek) {
 
 TEST_F(ThrottleGateTest, NeverPassesAnOperationThatNoBucketLists) {
   use();
-  EXPECT_EQ(engine->decide(Ask({{"operation", "Nothing"}}), kStart)->verdict, Verdict::kNever);
+  EXPECT_EQ(engine->decide(RequestOf({{"operation", "Nothing"}}), kStart)->verdict,
+            Verdict::kNever);
 }
 
 TEST_F(ThrottleGateTest, DoesNotThrottleARequestWithoutAnOperation) {
   use();
-  EXPECT_EQ(admitted(*engine, Ask(), kStart, 100), 100);
+  EXPECT_EQ(admitted(*engine, RequestOf(), kStart, 100), 100);
   EXPECT_EQ(usage(0), Usage{});
 }
 
 TEST_F(ThrottleGateTest, DoesNotThrottleExemptPayers) {
   use();
-  EXPECT_EQ(admitted(*engine, Ask({{"operation", "ContractCall"}, {"payer", "100"}}), kStart, 9),
-            9);
+  EXPECT_EQ(
+      admitted(*engine, RequestOf({{"operation", "ContractCall"}, {"payer", "100"}}), kStart, 9),
+      9);
 }
 
 TEST_F(ThrottleGateTest, CountsSeveralOperationsAtOnce) {
@@ -122,7 +124,8 @@ TEST_F(ThrottleGateTest, CountsSeveralOperationsAtOnce) {
 TEST_F(ThrottleGateTest, GrantsUpToWhatIsLeft) {
   use();
   ASSERT_TRUE(engine->decide(transfer().costing(7), kStart)->allowed());
-  EXPECT_EQ(engine->acquire(transfer().costing(9), {.up_to = "requests"}, kStart)->granted, 3);
+  EXPECT_EQ(engine::acquire(*engine, transfer().costing(9), {.up_to = "requests"}, kStart)->granted,
+            3);
 }
 
 TEST_F(ThrottleGateTest, ReportsWhatIsLeftOfTheOperation) {
@@ -144,18 +147,18 @@ TEST_F(ThrottleGateTest, RefusesByGas) {
 
 TEST_F(ThrottleGateTest, GetsUnusedGasBackFromASettledHold) {
   use();
-  const auto held = engine->acquire(call(700), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, call(700), {.hold = 1min}, kStart);
   ASSERT_TRUE(held->allowed());
   const Cost actual[] = {{"gas", 200}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart).ok());
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart).ok());
   EXPECT_EQ(set().gas().used(), 200);
   EXPECT_GT(usage(1).used, 0);  // the operation itself was done
 }
 
 TEST_F(ThrottleGateTest, GetsEverythingBackFromACancelledHold) {
   use();
-  const auto held = engine->acquire(call(700), {.hold = 1min}, kStart);
-  engine->cancel(held->hold, kStart);
+  const auto held = engine::acquire(*engine, call(700), {.hold = 1min}, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(set().gas().used(), 0);
   EXPECT_EQ(usage(0).used, 0);
   EXPECT_EQ(usage(1).used, 0);
@@ -163,16 +166,16 @@ TEST_F(ThrottleGateTest, GetsEverythingBackFromACancelledHold) {
 
 TEST_F(ThrottleGateTest, KeepsWhatAnExpiredHoldHasTaken) {
   use();
-  ASSERT_TRUE(engine->acquire(call(700), {.hold = 1ms}, kStart)->allowed());
+  ASSERT_TRUE(engine::acquire(*engine, call(700), {.hold = 1ms}, kStart)->allowed());
   engine->advance(kStart + 1ms);
   EXPECT_EQ(set().gas().used(), 700);
 }
 
 TEST_F(ThrottleGateTest, GetsSomeOperationsBackFromASettledHold) {
   use();
-  const auto held = engine->acquire(transfer().costing(8), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, transfer().costing(8), {.hold = 1min}, kStart);
   const Cost actual[] = {{kRequests, 5}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart).ok());
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart).ok());
   EXPECT_EQ(engine->decide(transfer(), kStart)->outcome("throttles")->remaining, 4);
 }
 
@@ -182,27 +185,27 @@ TEST_F(ThrottleGateTest, GetsThemBackFromTheBucketsTheyWereClaimedOf) {
       {"opsPerSec": 10, "operations": ["CryptoCreate"]}]},
     {"name": "high", "highVolume": true, "burstPeriod": 1, "throttleGroups": [
       {"opsPerSec": 10, "operations": ["CryptoCreate"]}]}]})");
-  Ask six_creations({{"operation", "CryptoCreate"}, {"high_volume", "true"}});
-  const auto held = engine->acquire(six_creations.costing(6), {.hold = 1min}, kStart);
+  RequestOf six_creations({{"operation", "CryptoCreate"}, {"high_volume", "true"}});
+  const auto held = engine::acquire(*engine, six_creations.costing(6), {.hold = 1min}, kStart);
   ASSERT_TRUE(held->allowed());
   const std::int64_t six = usage(1).used;
   ASSERT_GT(six, 0);
   const Cost actual[] = {{kRequests, 2}};
-  ASSERT_TRUE(engine->settle(held->hold, actual, kStart).ok());
+  ASSERT_TRUE(engine::settle(*engine, held->hold, actual, kStart).ok());
   EXPECT_EQ(usage(0).used, 0);
   EXPECT_EQ(usage(1).used, six / 3);
 }
 
 TEST_F(ThrottleGateTest, GivesNothingBackToDefinitionsThatCameLater) {
   use();
-  const auto held = engine->acquire(transfer().costing(8), {.hold = 1min}, kStart);
+  const auto held = engine::acquire(*engine, transfer().costing(8), {.hold = 1min}, kStart);
   ASSERT_TRUE(throttles
                   ->set_definitions(R"({"buckets": [{"name": "new", "burstPeriod": 1,
       "throttleGroups": [{"opsPerSec": 10, "operations": ["CryptoTransfer"]}]}]})",
                                     "new.json")
                   .ok());
   ASSERT_TRUE(engine->decide(transfer().costing(8), kStart)->allowed());
-  engine->cancel(held->hold, kStart);
+  engine::cancel(*engine, held->hold, kStart);
   EXPECT_EQ(engine->peek(transfer(), kStart)->outcome("throttles")->remaining, 2);
 }
 
@@ -210,15 +213,17 @@ TEST_F(ThrottleGateTest, DoesNotHoldUpARequestWithoutAnOperationForAWaiter) {
   use();
   Inbox inbox;
   ASSERT_EQ(admitted(*engine, call(), kStart, 2), 2);
-  ASSERT_NE(engine->wait(call(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket, 0u);
-  EXPECT_TRUE(engine->decide(Ask(), kStart)->allowed());
+  ASSERT_NE(engine::wait(*engine, call(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket,
+            0u);
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
 TEST_F(ThrottleGateTest, LetsAWaiterPassAtTheInstantItPromised) {
   use();
   Inbox inbox;
   ASSERT_EQ(admitted(*engine, call(), kStart, 2), 2);
-  ASSERT_NE(engine->wait(call(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket, 0u);
+  ASSERT_NE(engine::wait(*engine, call(), {.deadline = kStart + 1s}, kStart, inbox.as("w"))->ticket,
+            0u);
   EXPECT_EQ(engine->next_instant(), kStart + 500ms);
   engine->advance(kStart + 500ms);
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});

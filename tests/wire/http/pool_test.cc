@@ -146,8 +146,8 @@ TEST(PoolRoutes, GiveThePlaceOfAWaiterBackThatWentAway) {
   for (int i = 0; i < 3; ++i) desk.ask_for();
   const Answer waits = desk.ask_for(R"(,"wait":"2m")");
   ASSERT_TRUE(desk.waiting);
-  EXPECT_TRUE(desk.api.give_up(waits.ticket, desk.clock.now()));
-  EXPECT_FALSE(desk.api.give_up(waits.ticket, desk.clock.now()));
+  EXPECT_TRUE(waits.give_up(desk.clock.now()));
+  EXPECT_FALSE(waits.give_up(desk.clock.now()));
   desk.pass(60s);
   EXPECT_TRUE(desk.later.empty());
   EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 3u);
@@ -155,7 +155,12 @@ TEST(PoolRoutes, GiveThePlaceOfAWaiterBackThatWentAway) {
 
 TEST(PoolRoutes, GiveBackAGrantThatNobodyIsThereToTake) {
   PoolDesk desk;
-  desk.api.discard(desk.ask_for(), desk.clock.now());
+  for (int i = 0; i < 3; ++i) desk.use();
+  desk.ask_for(R"(,"wait":"2m")");
+  desk.pass(60s);
+  ASSERT_EQ(desk.later.size(), 1u);
+  EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 1u);
+  desk.later[0].discard(desk.clock.now());
   EXPECT_EQ(desk.jobs->pools().reading(desk.clock.now()).jobs, 0u);
   EXPECT_THAT(desk.ask_for().headers, HasSubstr("x-ratelimit-remaining-tokens: 1500\r\n"));
 }

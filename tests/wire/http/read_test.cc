@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 std::string error_of(std::string_view body) {
   Texts texts;
-  const Result<Ask> ask = read_ask(body, Options::kAll, texts);
+  const Result<AskBody> ask = read_ask(body, Options::kAll, texts);
   return ask ? "none" : ask.error().message;
 }
 
@@ -30,7 +30,7 @@ std::string meter_error(std::string_view body) {
 
 TEST(AskBody, ReadsEveryMember) {
   Texts texts;
-  const Result<Ask> ask = read_ask(
+  const Result<AskBody> ask = read_ask(
       R"( {"attributes" : {"client":"acme", "operation":"put"}, "costs":{"tokens":1200},
            "hold":"60s", "wait":5000, "up_to":"tokens", "book_within":"1m30s"} )",
       Options::kAll, texts);
@@ -44,19 +44,19 @@ TEST(AskBody, ReadsEveryMember) {
   EXPECT_EQ(ask->wait, 5s);
   EXPECT_EQ(ask->up_to, "tokens");
   EXPECT_EQ(ask->book_within, 90s);
-  EXPECT_FALSE(ask->is_plain());
+  EXPECT_FALSE(ask->at(Instant{}).is_plain());
 }
 
 TEST(AskBody, MaySayNothing) {
   Texts texts;
-  const Result<Ask> ask = read_ask("{}", Options::kAll, texts);
+  const Result<AskBody> ask = read_ask("{}", Options::kAll, texts);
   ASSERT_TRUE(ask);
-  EXPECT_TRUE(ask->is_plain());
+  EXPECT_TRUE(ask->at(Instant{}).is_plain());
 }
 
 TEST(AskBody, ReadsEscapedTexts) {
   Texts texts;
-  const Result<Ask> ask =
+  const Result<AskBody> ask =
       read_ask(R"({"attributes":{"cli\u0065nt":"a\"\\\/\b\f\n\r\t\u00fc\u4f8B\uD83d\ude00z"}})",
                Options::kAll, texts);
   ASSERT_TRUE(ask) << ask.error().message;
@@ -66,7 +66,7 @@ TEST(AskBody, ReadsEscapedTexts) {
 
 TEST(AskBody, CopiesNothingWithoutEscapes) {
   Texts texts;
-  const Result<Ask> ask = read_ask(R"({"attributes":{"client":"acme"}})", Options::kAll, texts);
+  const Result<AskBody> ask = read_ask(R"({"attributes":{"client":"acme"}})", Options::kAll, texts);
   ASSERT_TRUE(ask);
   EXPECT_TRUE(texts.empty());
 }
@@ -197,7 +197,7 @@ TEST(AskBody, HoldsAsManyAttributesAndCostsAsARuleSet) {
 
 TEST(PeekBody, TakesNoOptions) {
   Texts texts;
-  const Result<Ask> ask = read_ask(R"({"hold":"1s"})", Options::kNone, texts);
+  const Result<AskBody> ask = read_ask(R"({"hold":"1s"})", Options::kNone, texts);
   ASSERT_FALSE(ask);
   EXPECT_THAT(ask.error().message, HasSubstr("known are attributes, costs;"));
 }

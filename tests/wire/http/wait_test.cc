@@ -108,9 +108,9 @@ TEST(Wait, CanBeGivenUp) {
   Desk desk(one_slot(1));
   const std::string hold = text_at(desk.acquire("{}"), "hold");
   const Answer queued = desk.acquire(R"({"wait":"5s"})");
-  ASSERT_NE(queued.ticket, 0u);
-  EXPECT_TRUE(desk.api.give_up(queued.ticket, desk.clock.now()));
-  EXPECT_FALSE(desk.api.give_up(queued.ticket, desk.clock.now()));
+  ASSERT_TRUE(queued.give_up);
+  EXPECT_TRUE(queued.give_up(desk.clock.now()));
+  EXPECT_FALSE(queued.give_up(desk.clock.now()));
   desk.post("/v1/cancel", R"({"hold":")" + hold + R"("})");
   EXPECT_TRUE(desk.later.empty());
   EXPECT_EQ(desk.acquire("{}").status, 200u);

@@ -56,9 +56,11 @@ struct PoolCommands : ::testing::Test {
   std::unique_ptr<pool::HeldJobs> jobs;
   Service service{engine.get(), &host, Seconds::kCell, {}};
   Scratch scratch;
-  std::optional<pool::JobAnswer> told;
-  Session session{service, 7, {}, {}, [this] {
-                    return [this](Instant, const pool::JobAnswer& answer) { told = answer; };
+  std::optional<std::pair<std::size_t, LateReply>> late;  // and its place
+  Session session{service, 7, [this] {
+                    return [this](std::size_t place, LateReply reply) {
+                      late.emplace(place, std::move(reply));
+                    };
                   }};
 };
 
@@ -101,11 +103,10 @@ TEST_F(PoolCommands, WaitAndAreAnsweredWhenAPlaceIsFree) {
   say("WEIR.POOL.ACQUIRE chat");
   EXPECT_EQ(say("WEIR.POOL.ACQUIRE chat WAIT 40s HOLD 5s"), "");
   EXPECT_TRUE(session.is_waiting());
-  EXPECT_NE(session.job_ticket(), 0u);
   ASSERT_TRUE(jobs->finish({0xc0ffee, 2}, {.requests = 1}, kMorning + 1s).ok());
-  ASSERT_TRUE(told.has_value());
+  ASSERT_TRUE(late.has_value());
   std::string out;
-  session.resume_job(*told, kMorning + 1s, out);
+  EXPECT_TRUE(session.deliver(late->first, late->second, kMorning + 1s, out));
   EXPECT_THAT(out, HasSubstr("$18\r\n0000000000c0ffee-3\r\n$5\r\nmodel\r\n$5\r\nsmall\r\n"));
   EXPECT_THAT(out, HasSubstr("expires_in_ms\r\n:5000\r\n"));
   EXPECT_FALSE(session.is_waiting());

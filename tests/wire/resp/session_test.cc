@@ -62,12 +62,9 @@ struct SessionTest : ::testing::Test {
   // With this role for who presents no token.
   void begin(Role role) {
     host.unnamed = role;
-    session = std::make_unique<Session>(
-        service, 7,
-        [this](const engine::Request& request, const engine::WaitOptions& options, Instant now) {
-          return engine->wait(request, options, now,
-                              [this](const Result<Decision>& got) { answer = got; });
-        });
+    session = std::make_unique<Session>(service, 7, [this] {
+      return [this](std::size_t place, LateReply reply) { late.emplace(place, std::move(reply)); };
+    });
   }
 
   // The replies to lines as people type them.
@@ -84,7 +81,7 @@ struct SessionTest : ::testing::Test {
   Scratch scratch;
   std::string unread;
   std::unique_ptr<Session> session;
-  std::optional<Result<Decision>> answer;
+  std::optional<std::pair<std::size_t, LateReply>> late;  // and its place
 };
 
 // --- the table of commands
@@ -298,9 +295,9 @@ TEST_F(SessionTest, HoldsBackLaterCommandsWhileOneWaits) {
   EXPECT_TRUE(session->is_waiting());
   EXPECT_EQ(say(""), "");
   engine->advance(kStart + 5s);
-  ASSERT_TRUE(answer);
+  ASSERT_TRUE(late);
   std::string out;
-  session->resume(*answer, kStart + 5s, out);
+  EXPECT_TRUE(session->deliver(late->first, late->second, kStart + 5s, out));
   EXPECT_NE(out.find("denied"), std::string::npos);
   EXPECT_FALSE(session->is_waiting());
   EXPECT_EQ(say("", kStart + 5s), "+PONG\r\n+PONG\r\n");

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "weir/base/decision.h"
-#include "weir/engine/holds.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/shared.h"
 
 namespace weir::store::redis {

@@ -128,7 +128,7 @@ Result<engine::RestoreReport> Store::restore_all(engine::Engine& engine, Instant
   }
   Status status = restore_holds(holds, engine, now, report);
   if (!status) return std::move(status).error();
-  report.meters = engine.keys();  // some came more than once
+  report.meters = engine.usage().keys;  // some came more than once
   return report;
 }
 
@@ -162,7 +162,7 @@ Status Store::restore_meters(const Statement& row, bool is_base, engine::Engine&
     if (record.row == engine::kForgotten || counts[record.row]) continue;
     record = {.print = record.print, .row = engine::kForgotten};
   }
-  Result<engine::RestoreReport> restored = engine.restore(changes, now);
+  Result<engine::RestoreReport> restored = engine::Collector(engine).restore(changes, now);
   if (!restored) return std::move(restored).error();
   report += *restored;
   return Done{};
@@ -173,7 +173,7 @@ Status Store::restore_holds(const HoldBook& holds, engine::Engine& engine, Insta
   Status status = Done{};
   const auto restore_part = [&](const engine::HoldChanges& part) {
     if (!status) return;
-    Result<engine::RestoreReport> restored = engine.restore(part, now);
+    Result<engine::RestoreReport> restored = engine::Collector(engine).restore(part, now);
     if (!restored) {
       status = std::move(restored).error();
     } else {
@@ -189,7 +189,7 @@ Status Store::restore_holds(const HoldBook& holds, engine::Engine& engine, Insta
 
 Status Store::flush(engine::Engine& engine, Instant now) noexcept {
   const std::scoped_lock lock(lock_);
-  return flush(engine, now, compaction_.turn(engine.keys()));
+  return flush(engine, now, compaction_.turn(engine.usage().keys));
 }
 
 Status Store::flush(engine::Engine& engine, Instant now, const Turn& turn) {
@@ -203,10 +203,10 @@ Status Store::flush(engine::Engine& engine, Instant now, const Turn& turn) {
   if (status && collected.transaction) status = collected.transaction->commit();
   if (!status) {
     collected.transaction.reset();
-    engine.mark_changed(prints_);
+    engine::Collector(engine).mark_changed(prints_);
     // The last first: those that ended are in it, and the others say which of them are new.
     for (auto holds = collected.holds.rbegin(); holds != collected.holds.rend(); ++holds) {
-      engine.mark_changed(*holds);
+      engine::Collector(engine).mark_changed(*holds);
     }
     if (parts_ != nullptr) parts_->mark_changed(collected.parts);
     stats_.failed_flushes += 1;
@@ -246,13 +246,13 @@ Status Store::write_changes(engine::Engine& engine, Instant now, Collected& coll
   if (!status) return status;
   engine::HoldChanges& ended = collected.holds.emplace_back();
   ended.as_of = now;
-  engine.collect_ended_holds(ended);
+  engine::Collector(engine).ended_holds(ended);
   if (!ended.ended.empty()) {
     status = write_blob(compaction_.next_place(), kHoldChanges, 0, 0, pack(ended, facts_.process),
                         collected);
   }
   if (!status) return status;
-  for (const engine::EraRecord& era : engine.eras()) {
+  for (const engine::EraRecord& era : engine::Collector(engine).eras()) {
     collected.eras.set(era.limit, {facts_.process, era.era});
   }
   if (!(collected.eras == eras_)) {
@@ -267,7 +267,7 @@ Status Store::write_changes(engine::Engine& engine, Instant now, Collected& coll
 Status Store::write_holds(engine::Engine& engine, Instant now, Collected& collected) {
   for (bool more = true; more;) {
     engine::HoldChanges& holds = collected.holds.emplace_back();
-    more = engine.collect_holds(now, holds);
+    more = engine::Collector(engine).holds(now, holds);
     if (holds.active.empty()) return Done{};
     const std::vector<std::byte> blob = pack(holds, facts_.process);
     collected.hold_count += holds.active.size();
@@ -280,7 +280,7 @@ Status Store::write_holds(engine::Engine& engine, Instant now, Collected& collec
 }
 
 Status Store::write_meters(engine::Engine& engine, Instant now, Collected& collected) {
-  const std::size_t per_range = engine.shards() / kRanges;
+  const std::size_t per_range = engine::Collector(engine).shards() / kRanges;
   const Turn& turn = collected.turn;
   Status status = write_changed(engine, 0, turn.first * per_range, now, collected);
   for (std::size_t range = turn.first; status && range < turn.end; ++range) {
@@ -288,7 +288,8 @@ Status Store::write_meters(engine::Engine& engine, Instant now, Collected& colle
   }
   if (status && turn.first < turn.end) status = write(database_, collected.places);
   if (!status) return status;
-  return write_changed(engine, turn.end * per_range, engine.shards(), now, collected);
+  return write_changed(engine, turn.end * per_range, engine::Collector(engine).shards(), now,
+                       collected);
 }
 
 void Store::pack_meters(std::int64_t place) {
@@ -300,7 +301,7 @@ void Store::pack_meters(std::int64_t place) {
 Status Store::write_changed(engine::Engine& engine, std::size_t first, std::size_t end, Instant now,
                             Collected& collected) {
   for (std::size_t i = first; i < end; ++i) {
-    engine.collect_changed(i, now, meters_);
+    engine::Collector(engine).changed(i, now, meters_);
     if (meters_.meters.empty() || (!is_large(meters_) && i + 1 < end)) continue;
     const std::size_t first_range = range_of(meters_.meters.front().print);
     const std::size_t last_range = range_of(meters_.meters.back().print);
@@ -316,9 +317,9 @@ Status Store::write_range(engine::Engine& engine, std::size_t range, Instant now
                           Collected& collected) {
   Status begun = begin(collected);
   if (!begun) return begun;
-  const std::size_t per_range = engine.shards() / kRanges;
+  const std::size_t per_range = engine::Collector(engine).shards() / kRanges;
   for (std::size_t i = 0; i < per_range; ++i) {
-    engine.collect_whole(range * per_range + i, now, meters_);
+    engine::Collector(engine).whole(range * per_range + i, now, meters_);
   }
   const bool is_empty = meters_.meters.empty();
   collected.places[range] = compaction_.next_place();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "weir/system/pool/held_jobs.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
@@ -130,10 +129,9 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
   answer.headers.clear();
   answer.body.clear();
   answer.is_stream = false;
-  answer.ticket = 0;
   answer.route = routes().size();
-  answer.hold = {};
-  answer.job = {};
+  answer.give_up = nullptr;
+  answer.discard = nullptr;
   Exchange exchange{*this, call, now, answer, later};
   dispatch(exchange);
   if (call.method == "HEAD") {
@@ -141,17 +139,6 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
     answer.is_stream = false;
   }
   return !exchange.waits;
-}
-
-bool Api::give_up(std::uint64_t ticket, Instant now) noexcept {
-  if (ticket == 0) return false;
-  if ((ticket & kJobTicket) == 0) return engine_.cancel_wait(ticket, now);
-  return host_.pool()->give_up(ticket & ~kJobTicket, now);
-}
-
-void Api::discard(const Answer& answer, Instant now) noexcept {
-  if (answer.hold) engine_.abandon(answer.hold, now);
-  if (answer.job) host_.pool()->discard(answer.job, now);
 }
 
 std::string Api::event(Instant now) noexcept {

@@ -11,8 +11,8 @@
 //
 // A request that may wait is answered later: handle() returns false, and `later` is
 // called exactly once, from whichever thread frees what it waits for, maybe before
-// handle() has returned. If the client goes away meanwhile, give_up() takes it out of
-// the queue, so that nothing is spent on nobody.
+// handle() has returned. If the client goes away meanwhile, Answer::give_up takes it out of
+// the queue, so that nothing is spent on a client that has gone.
 //
 // No exception leaves it; `later` and the Host must not throw.
 //
@@ -33,7 +33,6 @@
 #include "weir/base/result.h"
 #include "weir/base/role.h"
 #include "weir/base/time.h"
-#include "weir/engine/decision_sink.h"
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
@@ -77,22 +76,20 @@ struct Answer {
   std::string_view content_type{};  // empty: no body
   std::string headers{};            // complete lines, each ending with CR LF
   std::string body{};
-  bool is_stream = false;    // server-sent events: keep sending Api::event()
-  std::uint64_t ticket = 0;  // of a request that waits, for give_up()
-  std::size_t route = 0;     // its place in routes(); their number: none
-  HoldId hold{};             // that a wait ended with; see discard()
-  HoldId job{};              // the same of a job of the pools
+  bool is_stream = false;  // server-sent events: keep sending Api::event()
+  std::size_t route = 0;   // its place in routes(); their number: none
+  // Of a request that is answered later: gives the answer up. True: `later` will not be called.
+  // False: it has been, or will be. None: it cannot be given up.
+  std::function<bool(Instant now)> give_up{};
+  // Of an answer that came later, whose client has gone: ends what it tells of. None: nothing.
+  std::function<void(Instant now)> discard{};
 };
-
-// In the ticket of a job of the pools that waits; no engine comes so far.
-constexpr std::uint64_t kJobTicket = std::uint64_t{1} << 63;
 
 using Later = std::function<void(Answer)>;
 
 struct Settings {
   HeaderStyle headers = HeaderStyle::kIetf;
-  std::size_t batch_max = 1000;          // requests in one POST /v1/batch
-  engine::DecisionSink* sink = nullptr;  // none: decisions are not recorded
+  std::size_t batch_max = 1000;  // requests in one POST /v1/batch
 };
 
 // What the server supplies. Called from the threads that call the Api.
@@ -130,12 +127,6 @@ class Api {
   // Answers now, or returns false: the request waits. The strings of `answer` are
   // written anew, keeping their memory.
   bool handle(const Call& call, Instant now, Answer& answer, Later later) noexcept;
-
-  // Gives up a wait. True: `later` will not be called. False: it has been, or will be.
-  bool give_up(std::uint64_t ticket, Instant now) noexcept;
-
-  // Of an answer to a request that waited, whose client has gone: ends what it was given.
-  void discard(const Answer& answer, Instant now) noexcept;
 
   // One server-sent event with the state of the engine, for any number of streams: each
   // puts a line `id: N` of its own in front.

@@ -44,12 +44,12 @@ bool read_reservation_id(Reader& in, HoldId& reservation) {
   return true;
 }
 
-struct AskBody {
+struct ContractAskBody {
   GivenCosts costs{};
   contract::Ask ask{};
 };
 
-bool read_deadline(Reader& in, AskBody& into) {
+bool read_deadline(Reader& in, ContractAskBody& into) {
   std::int64_t deadline_ns = 0;
   if (!in.integer("deadline_ns", deadline_ns)) return false;
   if (deadline_ns < 0) {
@@ -60,16 +60,16 @@ bool read_deadline(Reader& in, AskBody& into) {
   return true;
 }
 
-constexpr Member<AskBody> kContractAskMembers[] = {
-    {"requests", [](Reader& in, AskBody& into) { return read_requests(in, into.costs); }},
+constexpr Member<ContractAskBody> kContractAskMembers[] = {
+    {"requests", [](Reader& in, ContractAskBody& into) { return read_requests(in, into.costs); }},
     {"processing_units",
-     [](Reader& in, AskBody& into) { return read_processing_units(in, into.costs); }},
+     [](Reader& in, ContractAskBody& into) { return read_processing_units(in, into.costs); }},
     {"deadline_ns", read_deadline},
     {"max_delay",
-     [](Reader& in, AskBody& into) {
+     [](Reader& in, ContractAskBody& into) {
        return in.duration("max_delay", into.ask.max_delay.emplace());
      }},
-    {"hold", [](Reader& in, AskBody& into) { return in.duration("hold", into.ask.hold); }},
+    {"hold", [](Reader& in, ContractAskBody& into) { return in.duration("hold", into.ask.hold); }},
 };
 constexpr std::size_t kConsumeMembers = 2;
 
@@ -209,8 +209,9 @@ contract::Costs GivenCosts::over(const contract::Costs& otherwise) const noexcep
 }
 
 Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
-  AskBody into;
-  if (Status status = read_object<AskBody>(body, kContractAskMembers, texts, into); !status) {
+  ContractAskBody into;
+  if (Status status = read_object<ContractAskBody>(body, kContractAskMembers, texts, into);
+      !status) {
     return std::move(status).error();
   }
   into.ask.costs = into.costs.over({});
@@ -218,9 +219,9 @@ Result<contract::Ask> read_reservation(std::string_view body, Texts& texts) {
 }
 
 Result<contract::Costs> read_consumption(std::string_view body, Texts& texts) {
-  AskBody into;
+  ContractAskBody into;
   const auto members = std::span(kContractAskMembers).first(kConsumeMembers);
-  if (Status status = read_object<AskBody>(body, members, texts, into); !status) {
+  if (Status status = read_object<ContractAskBody>(body, members, texts, into); !status) {
     return std::move(status).error();
   }
   return into.costs.over({});

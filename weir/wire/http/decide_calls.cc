@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "weir/engine/owned_request.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
@@ -17,100 +16,58 @@
 namespace weir::wire::http {
 namespace {
 
-// Answers are about a kilobyte each, so a batch is decided so many at a time; the
-// engine itself looks ahead sixteen.
-constexpr std::size_t kChunk = 64;
-
-void answer_result(Exchange& exchange, const Result<Decision>& decision, bool up_to) {
-  if (decision) {
-    exchange.api.answer_decision(*decision, up_to, exchange.now, exchange.answer);
-  } else {
-    exchange.fail(decision.error());
-  }
-}
-
-void record(const Exchange& exchange, const Ask& ask, const Result<Decision>& answer) {
-  engine::DecisionSink* const sink = exchange.api.settings().sink;
-  if (sink == nullptr) return;
-  const engine::Request request = ask.request();
-  sink->record({&request, 1}, {ask.hold, ask.wait, ask.book_within, ask.up_to}, exchange.now,
-               {&answer, 1});
-}
-
-engine::AcquireOptions options_of(const Ask& ask) {
-  return {.hold = ask.hold, .up_to = std::string(ask.up_to), .book_within = ask.book_within};
-}
-
 constexpr std::string_view kWaitAlone =
     "body: 'wait' cannot be combined with 'up_to' or 'book_within'; wait for all of it, or take "
     "what there is, or book a start";
 constexpr std::string_view kNoWaitInBatch =
     "body: a request in a batch cannot 'wait'; ask for it by POST /v1/acquire";
 
-// Answers a request after its handler has returned. `deny`: the status of a refusal; 0: the
-// usual one.
-engine::WaitCallback answer_later(Exchange& exchange, bool up_to = false, unsigned deny = 0) {
-  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route, up_to,
-          deny](const Result<Decision>& decision) {
-    Answer answer;
-    answer.route = route;
-    if (decision) {
-      answer.hold = decision->hold;
-      api.answer_decision(*decision, up_to, api.host().now(), answer);
-      if (!decision->allowed() && deny != 0) answer.status = deny;
-    } else {
-      const Problem problem = problem_of(decision.error().code);
-      answer.status = status_of(problem);
-      answer.content_type = kProblemType;
-      append_problem(answer.body, problem, decision.error().message);
-    }
-    later(std::move(answer));
-  };
-}
+// Answers a request with the decision about its only ask, now or later.
+class OneDecision final : public engine::Answers {
+ public:
+  // `deny`: the status of a refusal; 0: the usual one.
+  OneDecision(Exchange& exchange, bool up_to, unsigned deny)
+      : exchange_(exchange), up_to_(up_to), deny_(deny) {}
 
-bool is_elsewhere(const Result<Decision>& answer) {
-  return answer && answer->verdict == Verdict::kElsewhere;
-}
+  void now(std::size_t, const Result<Decision>& decision) override {
+    write(exchange_, decision, up_to_, deny_);
+  }
 
-// Asks limits that are kept elsewhere, and tells `callback` what they said.
-void ask_elsewhere(const Exchange& exchange, const Ask& ask, engine::WaitCallback callback) {
-  Api& api = exchange.api;
-  const engine::Request request = ask.request();
-  if (engine::DecisionSink* const sink = api.settings().sink) {
-    callback = [sink, now = exchange.now, hold = ask.hold, wait = ask.wait,
-                up_to = std::string(ask.up_to),
-                owned = std::make_shared<engine::OwnedRequest>(request),
-                callback = std::move(callback)](const Result<Decision>& answer) {
-      sink->record({&owned->view(), 1}, {hold, wait, {}, up_to}, now, {&answer, 1});
-      callback(answer);
+  engine::LateAnswer later(std::size_t, std::uint64_t ticket) override {
+    engine::Engine& engine = exchange_.api.engine();
+    return [&engine, up_to = up_to_, deny = deny_,
+            finish = exchange_.answer_later([&engine, ticket](Instant now) {
+              return engine.give_up(ticket, now);
+            })](const Result<Decision>& decision) {
+      finish([&](Exchange& late) {
+        write(late, decision, up_to, deny);
+        if (!decision || !decision->hold) return;
+        late.answer.discard = [&engine, hold = decision->hold](Instant now) {
+          engine.cancel(hold, now);
+        };
+      });
     };
   }
-  api.engine().ask(request, options_of(ask), exchange.now, exchange.now + ask.wait,
-                   std::move(callback));
-}
 
-void wait_for(Exchange& exchange, const Ask& ask) {
-  if (!ask.up_to.empty() || ask.book_within.count() > 0) {
-    exchange.fail(Problem::kBadArgument, kWaitAlone);
-    return;
+ private:
+  static void write(Exchange& exchange, const Result<Decision>& decision, bool up_to,
+                    unsigned deny) {
+    if (!decision) {
+      exchange.fail(decision.error());
+      return;
+    }
+    exchange.api.answer_decision(*decision, up_to, exchange.now, exchange.answer);
+    if (!decision->allowed() && deny != 0) exchange.answer.status = deny;
   }
-  Api& api = exchange.api;
-  const engine::WaitOptions options{.deadline = exchange.now + ask.wait, .hold = ask.hold};
-  Result<engine::WaitStart> start =
-      api.engine().wait(ask.request(), options, exchange.now, answer_later(exchange));
-  if (start && start->decision.verdict == Verdict::kElsewhere) {
-    exchange.waits = true;
-    return ask_elsewhere(exchange, ask, answer_later(exchange));
-  }
-  if (start && api.settings().sink != nullptr) record(exchange, ask, start->decision);
-  if (!start) {
-    exchange.fail(start.error());
-  } else if (start->ticket != 0) {
-    exchange.waits = true;
-    exchange.answer.ticket = start->ticket;
-  } else {
-    api.answer_decision(start->decision, false, exchange.now, exchange.answer);
-  }
+
+  Exchange& exchange_;
+  const bool up_to_;
+  const unsigned deny_;
+};
+
+void answer_ask(Exchange& exchange, const engine::Ask& ask, unsigned deny = 0) {
+  OneDecision answers(exchange, !ask.up_to.empty(), deny);
+  exchange.api.engine().ask({&ask, 1}, exchange.now, answers);
 }
 
 constexpr std::string_view kAttributePrefix = "weir-attribute-";
@@ -124,152 +81,176 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Decisions of a batch that come later, and the others, until the last of them is there.
-struct Gathering {
-  std::mutex lock;
-  std::string body;                  // with gaps
-  std::vector<std::size_t> offsets;  // of the gaps
-  std::vector<std::string> items;    // that belong there
-  std::size_t missing = 1;           // the handler itself counts until it is through
+// The decisions of a batch: written as they come, with gaps for those that come later, until the
+// last of them is there.
+class BatchAnswers final : public engine::Answers {
+ public:
+  BatchAnswers(Exchange& exchange, std::span<const engine::Ask> asks)
+      : exchange_(exchange), asks_(asks) {}
 
-  std::string whole() const {
-    std::string out;
-    std::size_t done = 0;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      out.append(body, done, offsets[i] - done);
-      out += items[i];
-      done = offsets[i];
+  void now(std::size_t i, const Result<Decision>& decision) override {
+    begin_item();
+    append_decided(exchange_.answer.body, decision, has_grant(i), exchange_.now);
+  }
+
+  engine::LateAnswer later(std::size_t i, std::uint64_t ticket) override {
+    begin_item();
+    if (gaps_ == nullptr) {
+      gaps_ = std::make_shared<Gaps>();
+      gaps_->finish =
+          exchange_.answer_later([gaps = gaps_, &engine = exchange_.api.engine()](Instant now) {
+            return gaps->give_up(engine, now);
+          });
     }
-    out.append(body, done);
-    return out;
+    const std::scoped_lock lock(gaps_->lock);
+    const std::size_t place = gaps_->gaps.size();
+    gaps_->gaps.push_back({.offset = exchange_.answer.body.size(), .ticket = ticket});
+    gaps_->missing += 1;
+    return [gaps = gaps_, place, with_grant = has_grant(i),
+            &host = exchange_.api.host()](const Result<Decision>& decision) {
+      std::string item;
+      append_decided(item, decision, with_grant, host.now());
+      gaps->fill(place, std::move(item));
+    };
   }
+
+  // Asks for those from `first` up to `end`.
+  void ask(std::size_t first, std::size_t end) {
+    first_ = first;
+    exchange_.api.engine().ask(asks_.subspan(first, end - first), exchange_.now, *this);
+  }
+
+  // A decision that is refused before the engine is asked.
+  void refuse(const Error& error) {
+    begin_item();
+    append_decided(exchange_.answer.body, error, false, exchange_.now);
+  }
+
+  // All have been told. Answers the request, unless some decisions are missing.
+  void end() {
+    exchange_.answer.body += "]}";
+    if (gaps_ == nullptr) return;
+    {
+      const std::scoped_lock lock(gaps_->lock);
+      gaps_->body = std::move(exchange_.answer.body);
+    }
+    gaps_->let_go();
+  }
+
+ private:
+  struct Gap {
+    std::size_t offset;
+    std::uint64_t ticket;
+    std::string item{};
+  };
+  struct Gaps {
+    std::mutex lock;
+    std::string body;  // with gaps
+    std::vector<Gap> gaps;
+    std::size_t missing = 1;  // the handler itself counts until it is through
+    std::function<void(const Exchange::Write&)> finish;
+
+    void fill(std::size_t place, std::string item) {
+      {
+        const std::scoped_lock guard(lock);
+        gaps[place].item = std::move(item);
+      }
+      let_go();
+    }
+
+    void let_go() {
+      {
+        const std::scoped_lock guard(lock);
+        missing -= 1;
+        if (missing > 0) return;
+      }
+      finish([this](Exchange& late) {
+        late.answer.content_type = kJsonType;
+        late.answer.body = whole();
+      });
+    }
+
+    std::string whole() const {
+      std::string out;
+      std::size_t done = 0;
+      for (const Gap& gap : gaps) {
+        out.append(body, done, gap.offset - done);
+        out += gap.item;
+        done = gap.offset;
+      }
+      out.append(body, done);
+      return out;
+    }
+
+    // True: none of the answers will come.
+    bool give_up(engine::Engine& engine, Instant now) {
+      std::vector<std::uint64_t> tickets;
+      {
+        const std::scoped_lock guard(lock);
+        for (const Gap& gap : gaps) {
+          if (gap.item.empty()) tickets.push_back(gap.ticket);
+        }
+      }
+      std::size_t given_up = 0;
+      for (const std::uint64_t ticket : tickets) given_up += engine.give_up(ticket, now) ? 1 : 0;
+      const std::scoped_lock guard(lock);
+      missing -= given_up;
+      return missing == 0;
+    }
+  };
+
+  static void append_decided(std::string& out, const Result<Decision>& decision, bool up_to,
+                             Instant now) {
+    if (decision) {
+      append_decision(out, *decision, up_to ? Granted::kAsked : Granted::kNotAsked, now);
+    } else {
+      append_problem(out, problem_of(decision.error().code), decision.error().message);
+    }
+  }
+  void begin_item() {
+    if (!std::exchange(is_first_, false)) exchange_.answer.body += ',';
+  }
+  bool has_grant(std::size_t i) const noexcept { return !asks_[first_ + i].up_to.empty(); }
+
+  Exchange& exchange_;
+  std::span<const engine::Ask> asks_;
+  std::size_t first_ = 0;  // of those that are asked for
+  bool is_first_ = true;
+  std::shared_ptr<Gaps> gaps_;  // none: all is decided here
 };
-using SharedGathering = std::shared_ptr<Gathering>;
-
-void append_decided(std::string& out, const Result<Decision>& decision, bool up_to, Instant now) {
-  if (decision) {
-    append_decision(out, *decision, up_to ? Granted::kAsked : Granted::kNotAsked, now);
-  } else {
-    append_problem(out, problem_of(decision.error().code), decision.error().message);
-  }
-}
-
-// Leaves a gap for a decision that is made elsewhere.
-void gather_later(Exchange& exchange, const Ask& ask, SharedGathering& gathering) {
-  if (gathering == nullptr) gathering = std::make_shared<Gathering>();
-  std::size_t place = 0;
-  {
-    const std::scoped_lock lock(gathering->lock);
-    place = gathering->items.size();
-    gathering->items.emplace_back();
-    gathering->offsets.push_back(exchange.answer.body.size());
-    gathering->missing += 1;
-  }
-  ask_elsewhere(exchange, ask,
-                [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
-                 gathering, place, up_to = !ask.up_to.empty()](const Result<Decision>& decision) {
-                  const std::scoped_lock lock(gathering->lock);
-                  append_decided(gathering->items[place], decision, up_to, api.host().now());
-                  gathering->missing -= 1;
-                  if (gathering->missing > 0) return;
-                  Answer answer;
-                  answer.route = route;
-                  answer.content_type = kJsonType;
-                  answer.body = gathering->whole();
-                  later(std::move(answer));
-                });
-}
-
-void append_item(Exchange& exchange, const Ask& ask, const Result<Decision>& decision,
-                 SharedGathering& gathering) {
-  std::string& out = exchange.answer.body;
-  if (out.back() != '[' || gathering != nullptr) out += ',';
-  if (is_elsewhere(decision)) {
-    gather_later(exchange, ask, gathering);
-  } else {
-    append_decided(out, decision, !ask.up_to.empty(), exchange.now);
-  }
-}
-
-// As many of the plain requests that lead `asks` as one chunk holds; at least one.
-std::size_t decide_plain(Exchange& exchange, std::span<const Ask> asks,
-                         std::vector<Result<Decision>>& answers, SharedGathering& gathering) {
-  std::vector<engine::Request> requests;
-  for (const Ask& ask : asks.first(std::min(kChunk, asks.size()))) {
-    if (!ask.is_plain()) break;
-    requests.push_back(ask.request());
-  }
-  while (answers.size() < requests.size()) answers.emplace_back(std::in_place);
-  const std::span<Result<Decision>> used = std::span(answers).first(requests.size());
-  exchange.api.engine().decide(requests, exchange.now, used);
-  if (engine::DecisionSink* const sink = exchange.api.settings().sink) {
-    sink->record(requests, {}, exchange.now, used);
-  }
-  for (std::size_t i = 0; i < used.size(); ++i) append_item(exchange, asks[i], used[i], gathering);
-  return requests.size();
-}
-
-void decide_one(Exchange& exchange, const Ask& ask, SharedGathering& gathering) {
-  if (ask.wait.count() > 0) {
-    return append_item(exchange, ask, bad_argument(std::string(kNoWaitInBatch)), gathering);
-  }
-  const Result<Decision> answer =
-      exchange.api.engine().acquire(ask.request(), options_of(ask), exchange.now);
-  if (!is_elsewhere(answer)) record(exchange, ask, answer);
-  append_item(exchange, ask, answer, gathering);
-}
 
 }  // namespace
 
 void acquire(Exchange& exchange) {
   Texts texts;
-  const Result<Ask> ask =
+  const Result<AskBody> ask =
       read_ask(exchange.call.body, Options::kAll, texts, Scales(exchange.api.engine()));
-  engine::Engine& engine = exchange.api.engine();
   if (!ask) {
     exchange.fail(ask.error());
-  } else if (ask->is_plain()) {
-    const Result<Decision> answer = engine.decide(ask->request(), exchange.now);
-    if (is_elsewhere(answer)) {
-      exchange.waits = true;
-      return ask_elsewhere(exchange, *ask, answer_later(exchange));
-    }
-    record(exchange, *ask, answer);
-    answer_result(exchange, answer, false);
-  } else if (ask->wait.count() > 0) {
-    wait_for(exchange, *ask);
+  } else if (ask->wait.count() > 0 && (!ask->up_to.empty() || ask->book_within.count() > 0)) {
+    exchange.fail(Problem::kBadArgument, kWaitAlone);
   } else {
-    const Result<Decision> answer = engine.acquire(ask->request(), options_of(*ask), exchange.now);
-    if (is_elsewhere(answer)) {
-      exchange.waits = true;
-      return ask_elsewhere(exchange, *ask, answer_later(exchange, !ask->up_to.empty()));
-    }
-    record(exchange, *ask, answer);
-    answer_result(exchange, answer, !ask->up_to.empty());
+    answer_ask(exchange, ask->at(exchange.now));
   }
 }
 
 void peek(Exchange& exchange) {
   Texts texts;
-  const Result<Ask> ask =
+  const Result<AskBody> read =
       read_ask(exchange.call.body, Options::kNone, texts, Scales(exchange.api.engine()));
-  if (!ask) {
-    exchange.fail(ask.error());
+  if (!read) {
+    exchange.fail(read.error());
     return;
   }
-  engine::Engine& engine = exchange.api.engine();
-  const Result<Decision> answer = engine.peek(ask->request(), exchange.now);
-  if (is_elsewhere(answer)) {
-    exchange.waits = true;
-    return engine.ask_peek(ask->request(), exchange.now, answer_later(exchange));
-  }
-  answer_result(exchange, answer, false);
+  engine::Ask ask = read->at(exchange.now);
+  ask.is_peek = true;
+  answer_ask(exchange, ask);
 }
 
 // A proxy can send a client's text in a header without having to escape it: nothing
 // but the end of the line ends it.
 void authorize(Exchange& exchange) {
-  Ask ask;
+  AskBody ask;
   std::vector<std::string> names(exchange.call.fields.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Field& field = exchange.call.fields[i];
@@ -307,14 +288,7 @@ void authorize(Exchange& exchange) {
     }
     deny = *status == "401" ? 401 : 403;
   }
-  const Result<Decision> decision = exchange.api.engine().decide(ask.request(), exchange.now);
-  if (is_elsewhere(decision)) {
-    exchange.waits = true;
-    return ask_elsewhere(exchange, ask, answer_later(exchange, false, deny));
-  }
-  record(exchange, ask, decision);
-  answer_result(exchange, decision, false);
-  if (decision && !decision->allowed() && deny != 0) exchange.answer.status = deny;
+  answer_ask(exchange, ask.at(exchange.now), deny);
 }
 
 void batch(Exchange& exchange) {
@@ -334,25 +308,23 @@ void batch(Exchange& exchange) {
   }
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = R"({"decisions":[)";
-  SharedGathering gathering;  // none: all is decided here
-  std::vector<Result<Decision>> answers;
-  answers.reserve(std::min(kChunk, batch->asks.size()));
-  std::span<const Ask> left = batch->asks;
-  while (!left.empty()) {
-    if (left[0].is_plain()) {
-      left = left.subspan(decide_plain(exchange, left, answers, gathering));
-    } else {
-      decide_one(exchange, left[0], gathering);
-      left = left.subspan(1);
-    }
+  std::vector<engine::Ask> asks;
+  asks.reserve(batch->asks.size());
+  for (const AskBody& ask : batch->asks) asks.push_back(ask.at(exchange.now));
+  BatchAnswers answers(exchange, asks);
+  std::size_t first = 0;
+  const auto ask_up_to = [&](std::size_t end) {
+    answers.ask(first, end);
+    first = end;
+  };
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    if (batch->asks[i].wait.count() == 0) continue;
+    ask_up_to(i);
+    answers.refuse(bad_argument(std::string(kNoWaitInBatch)));
+    first = i + 1;
   }
-  exchange.answer.body += "]}";
-  if (gathering == nullptr) return;
-  const std::scoped_lock lock(gathering->lock);
-  gathering->body = std::move(exchange.answer.body);
-  gathering->missing -= 1;
-  exchange.waits = gathering->missing > 0;
-  if (!exchange.waits) exchange.answer.body = gathering->whole();
+  ask_up_to(asks.size());
+  answers.end();
 }
 
 }  // namespace weir::wire::http

@@ -1,8 +1,25 @@
 #include "weir/wire/http/exchange.h"
 
+#include <utility>
+
 #include "weir/engine/quantity.h"
 
 namespace weir::wire::http {
+
+std::function<void(const Exchange::Write&)> Exchange::answer_later(
+    std::function<bool(Instant)> give_up) {
+  waits = true;
+  answer.give_up = std::move(give_up);
+  return [&api = api, later = later, route = answer.route](const Write& write) {
+    Answer late;
+    late.route = route;
+    const Call no_call{};
+    Later no_later;
+    Exchange exchange{api, no_call, api.host().now(), late, no_later};
+    write(exchange);
+    later(std::move(late));
+  };
+}
 
 bool Exchange::read_query(std::string_view name, std::string_view& value) {
   if (!query.has(name)) return true;

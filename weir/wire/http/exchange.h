@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
+#include "weir/engine/told.h"
 #include "weir/wire/http/api.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
@@ -31,6 +33,24 @@ struct Exchange {
   std::string parameter{};           // the same, decoded
   Query query{};
   bool waits = false;  // `later` has been handed on
+
+  // The request is answered later: what this returns is called once, with what writes the answer.
+  // `give_up`: none if it cannot be given up.
+  using Write = std::function<void(Exchange& late)>;
+  std::function<void(const Write&)> answer_later(std::function<bool(Instant)> give_up = {});
+
+  // Answers by `write` what the engine says, now or later. `ask` is given the callback.
+  template <typename Said, typename Ask, typename WriteSaid>
+  void answer_call(const Ask& ask, WriteSaid write) {
+    const auto told = engine::Told<Said>::make();
+    ask(told->callback());
+    const auto said = told->answer_or([&] {
+      return [finish = answer_later(), write](const Said& late) {
+        finish([&](Exchange& exchange) { write(exchange, late); });
+      };
+    });
+    if (said) write(*this, *said);
+  }
 
   // Writes a problem; false, so that a check can return it.
   bool fail(Problem problem, std::string_view detail) {

@@ -4,8 +4,10 @@
 // comes too late for what it wants is a conflict, and a hold that is gone is not
 // found.
 
+#include <utility>
+
 #include "weir/base/hold_text.h"
-#include "weir/engine/shared.h"
+#include "weir/engine/ask.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"
@@ -31,23 +33,17 @@ void answer_hold(Exchange& exchange, HoldId hold, HoldState wanted, HoldState st
   }
 }
 
-// Answers about a shared hold once the store has told how it stands.
-engine::HoldCallback answer_later(Exchange& exchange, HoldId hold, HoldState wanted) {
-  exchange.waits = true;
-  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route, hold,
-          wanted](const Result<HoldState>& state) {
-    Answer answer;
-    answer.route = route;
-    const Call no_call{};
-    Later no_later;
-    Exchange late{api, no_call, {}, answer, no_later};
-    if (state) {
-      answer_hold(late, hold, wanted, *state);
-    } else {
-      late.fail(state.error());
-    }
-    later(std::move(answer));
-  };
+// Answers about a hold once `call`, which is given the callback, has told how it stands.
+template <typename Call>
+void answer_hold_call(Exchange& exchange, HoldId hold, HoldState wanted, const Call& call) {
+  exchange.answer_call<Result<HoldState>>(
+      call, [hold, wanted](Exchange& to, const Result<HoldState>& state) {
+        if (state) {
+          answer_hold(to, hold, wanted, *state);
+        } else {
+          to.fail(state.error());
+        }
+      });
 }
 
 }  // namespace
@@ -60,18 +56,9 @@ void settle(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  if (asked->hold.is_shared) {
-    return exchange.api.engine().ask_settle(
-        asked->hold, asked->costs, exchange.now,
-        answer_later(exchange, asked->hold, HoldState::kSettled));
-  }
-  const Result<HoldState> state =
-      exchange.api.engine().settle(asked->hold, asked->costs, exchange.now);
-  if (!state) {
-    exchange.fail(state.error());
-    return;
-  }
-  answer_hold(exchange, asked->hold, HoldState::kSettled, *state);
+  answer_hold_call(exchange, asked->hold, HoldState::kSettled, [&](engine::HoldCallback told) {
+    exchange.api.engine().settle(asked->hold, asked->costs, exchange.now, std::move(told));
+  });
 }
 
 void cancel(Exchange& exchange) {
@@ -81,12 +68,9 @@ void cancel(Exchange& exchange) {
     exchange.fail(hold.error());
     return;
   }
-  if (hold->is_shared) {
-    return exchange.api.engine().ask_cancel(*hold, exchange.now,
-                                            answer_later(exchange, *hold, HoldState::kCancelled));
-  }
-  answer_hold(exchange, *hold, HoldState::kCancelled,
-              exchange.api.engine().cancel(*hold, exchange.now));
+  answer_hold_call(exchange, *hold, HoldState::kCancelled, [&](engine::HoldCallback told) {
+    exchange.api.engine().cancel(*hold, exchange.now, std::move(told));
+  });
 }
 
 void renew(Exchange& exchange) {
@@ -96,17 +80,9 @@ void renew(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  if (asked->hold.is_shared) {
-    return exchange.api.engine().ask_renew(asked->hold, asked->ttl, exchange.now,
-                                           answer_later(exchange, asked->hold, HoldState::kActive));
-  }
-  const Result<HoldState> state =
-      exchange.api.engine().renew(asked->hold, asked->ttl, exchange.now);
-  if (!state) {
-    exchange.fail(state.error());
-    return;
-  }
-  answer_hold(exchange, asked->hold, HoldState::kActive, *state);
+  answer_hold_call(exchange, asked->hold, HoldState::kActive, [&](engine::HoldCallback told) {
+    exchange.api.engine().renew(asked->hold, asked->ttl, exchange.now, std::move(told));
+  });
 }
 
 }  // namespace weir::wire::http

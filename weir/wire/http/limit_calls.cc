@@ -92,22 +92,6 @@ void answer_inspection(Exchange& exchange, std::string_view limit, std::span<con
   append_inspection(exchange.answer.body, limit, key, *found);
 }
 
-// Answers after the handler has returned, by `write`, which is given what was found.
-template <typename Found, typename Write>
-std::function<void(Found)> answer_later(Exchange& exchange, Write write) {
-  exchange.waits = true;
-  return [&api = exchange.api, later = exchange.later, route = exchange.answer.route,
-          write = std::move(write)](const Found& found) {
-    Answer answer;
-    answer.route = route;
-    const Call no_call{};
-    Later no_later;
-    Exchange late{api, no_call, {}, answer, no_later};
-    write(late, found);
-    later(std::move(answer));
-  };
-}
-
 }  // namespace
 
 void show_limits(Exchange& exchange) {
@@ -131,17 +115,14 @@ void show_meters(Exchange& exchange) {
     return;
   }
   const std::vector<std::string_view> key = exchange.query.all("key");
-  engine::Engine& engine = exchange.api.engine();
-  const auto write = [name = std::string(*limit),
-                      values = std::vector<std::string>(key.begin(), key.end())](
-                         Exchange& to, const Result<engine::Inspection>& found) {
-    answer_inspection(to, name, values, found);
-  };
-  if (engine.rules()->is_shared(*limit)) {
-    return engine.ask_inspect(*limit, key, exchange.now,
-                              answer_later<Result<engine::Inspection>>(exchange, write));
-  }
-  write(exchange, engine.inspect(*limit, key, exchange.now));
+  exchange.answer_call<Result<engine::Inspection>>(
+      [&](engine::InspectCallback told) {
+        exchange.api.engine().inspect(*limit, key, exchange.now, std::move(told));
+      },
+      [name = std::string(*limit), values = std::vector<std::string>(key.begin(), key.end())](
+          Exchange& to, const Result<engine::Inspection>& found) {
+        answer_inspection(to, name, values, found);
+      });
 }
 
 void reset(Exchange& exchange) {
@@ -151,14 +132,11 @@ void reset(Exchange& exchange) {
     exchange.fail(name.error());
     return;
   }
-  engine::Engine& engine = exchange.api.engine();
-  if (engine.rules()->is_shared(name->limit)) {
-    return engine.ask_reset(name->limit, name->key, exchange.now,
-                            answer_later<Status>(exchange, [](Exchange& to, const Status& status) {
-                              answer_status(to, status, "reset");
-                            }));
-  }
-  answer_status(exchange, engine.reset(name->limit, name->key, exchange.now), "reset");
+  exchange.answer_call<Status>(
+      [&](engine::StatusCallback told) {
+        exchange.api.engine().reset(name->limit, name->key, exchange.now, std::move(told));
+      },
+      [](Exchange& to, const Status& status) { answer_status(to, status, "reset"); });
 }
 
 void set_override(Exchange& exchange) {

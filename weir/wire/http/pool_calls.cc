@@ -60,7 +60,6 @@ void write_refusal(HeldJobs& jobs, const pool::JobRefusal& refusal, Instant now,
 
 void write_answer(HeldJobs& jobs, const pool::JobAnswer& said, Instant now, Answer& answer) {
   if (const auto* held = std::get_if<pool::HeldStart>(&said)) {
-    answer.job = held->id;
     answer.content_type = kJsonType;
     append_job_start(answer.body, *held, now);
     append_model_headers(answer.headers, left_of(held->start), now);
@@ -78,6 +77,9 @@ void answer_turn(Exchange& exchange, HeldJobs& jobs, Begin begin) {
         Answer answer;
         answer.route = route;
         write_answer(jobs, said, now, answer);
+        if (const auto* held = std::get_if<pool::HeldStart>(&said)) {
+          answer.discard = [&jobs, id = held->id](Instant then) { jobs.discard(id, then); };
+        }
         later(std::move(answer));
       });
   if (!turn) {
@@ -86,7 +88,9 @@ void answer_turn(Exchange& exchange, HeldJobs& jobs, Begin begin) {
     write_answer(jobs, *turn->answer, exchange.now, exchange.answer);
   } else {
     exchange.waits = true;
-    exchange.answer.ticket = turn->ticket | kJobTicket;
+    exchange.answer.give_up = [&jobs, ticket = turn->ticket](Instant now) {
+      return jobs.give_up(ticket, now);
+    };
   }
 }
 

@@ -14,7 +14,7 @@
 namespace weir::wire::http {
 namespace {
 
-bool read_attributes(Reader& in, Ask& ask) {
+bool read_attributes(Reader& in, AskBody& ask) {
   return in.map("attributes", [&](std::string_view name) {
     if (ask.attributes.size() == engine::kAttributesMax) {
       return in.fail(fmt::format("attributes has more than {} members; write those that limits use",
@@ -56,14 +56,14 @@ bool read_hold_id(Reader& in, HoldId& hold) {
 }
 
 // The first two are all that a peek knows.
-constexpr Member<Ask> kAskMembers[] = {
+constexpr Member<AskBody> kAskMembers[] = {
     {"attributes", read_attributes},
-    {"costs", [](Reader& in, Ask& ask) { return read_costs(in, ask.scales, ask.costs); }},
-    {"hold", [](Reader& in, Ask& ask) { return in.duration("hold", ask.hold); }},
-    {"wait", [](Reader& in, Ask& ask) { return in.duration("wait", ask.wait); }},
-    {"up_to", [](Reader& in, Ask& ask) { return in.text("up_to", ask.up_to); }},
+    {"costs", [](Reader& in, AskBody& ask) { return read_costs(in, ask.scales, ask.costs); }},
+    {"hold", [](Reader& in, AskBody& ask) { return in.duration("hold", ask.hold); }},
+    {"wait", [](Reader& in, AskBody& ask) { return in.duration("wait", ask.wait); }},
+    {"up_to", [](Reader& in, AskBody& ask) { return in.text("up_to", ask.up_to); }},
     {"book_within",
-     [](Reader& in, Ask& ask) { return in.duration("book_within", ask.book_within); }},
+     [](Reader& in, AskBody& ask) { return in.duration("book_within", ask.book_within); }},
 };
 constexpr std::size_t kPeekMembers = 2;
 
@@ -81,9 +81,9 @@ bool read_requests(Reader& in, BatchBody& into) {
       into.batch.is_too_long = true;
       return false;
     }
-    Ask& ask = into.batch.asks.emplace_back();
+    AskBody& ask = into.batch.asks.emplace_back();
     ask.scales = into.scales;
-    return in.object<Ask>("a request", kAskMembers, ask);
+    return in.object<AskBody>("a request", kAskMembers, ask);
   });
 }
 
@@ -187,10 +187,10 @@ bool read_amount(Reader& in, const What& what, engine::UnitScale scale, std::int
   return true;
 }
 
-Result<Ask> read_ask(std::string_view body, Options options, Texts& texts, Scales scales) {
-  Result<Ask> ask(std::in_place);  // read where it is returned: it is long to move
+Result<AskBody> read_ask(std::string_view body, Options options, Texts& texts, Scales scales) {
+  Result<AskBody> ask(std::in_place);  // read where it is returned: it is long to move
   ask->scales = scales;
-  std::span<const Member<Ask>> members = kAskMembers;
+  std::span<const Member<AskBody>> members = kAskMembers;
   if (options == Options::kNone) members = members.first(kPeekMembers);
   if (Status status = read_object(body, members, texts, *ask); !status) {
     ask = std::move(status).error();

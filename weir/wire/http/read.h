@@ -53,8 +53,8 @@ bool read_natural(Reader& in, const What& what, std::int64_t& value);
 
 using Costs = boost::container::small_vector<engine::Cost, 4>;
 
-// One request with its options; those of zero or nothing were not given.
-struct Ask {
+// One ask as it was written; options of zero or nothing were not given.
+struct AskBody {
   boost::container::small_vector<engine::Attribute, 8> attributes{};
   Costs costs{};
   std::string_view up_to{};
@@ -63,18 +63,22 @@ struct Ask {
   Duration book_within{};
   Scales scales{};  // for the costs
 
-  engine::Request request() const noexcept { return {attributes, costs}; }
-  bool is_plain() const noexcept {
-    return up_to.empty() && hold.count() == 0 && wait.count() == 0 && book_within.count() == 0;
+  // What the engine is asked at `now`. Good as long as this is, and not moved.
+  engine::Ask at(Instant now) const noexcept {
+    return {.request = {attributes, costs},
+            .hold = hold,
+            .up_to = up_to,
+            .book_within = book_within,
+            .wait_until = wait.count() > 0 ? now + wait : Instant{}};
   }
 };
 
 enum class Options : bool { kNone, kAll };
 
-Result<Ask> read_ask(std::string_view body, Options options, Texts& texts, Scales scales = {});
+Result<AskBody> read_ask(std::string_view body, Options options, Texts& texts, Scales scales = {});
 
 struct Batch {
-  std::vector<Ask> asks{};
+  std::vector<AskBody> asks{};
   bool is_too_long = false;  // more than asks_max; the rest was not read
 };
 Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts,

@@ -41,16 +41,17 @@ void append_limit_state(std::string& out, engine::Engine& engine, const engine::
                         Instant now) {
   out += R"({"limit":)";
   append_quoted(out, rule.name);
-  const bool is_single = rule.per.empty() && rule.gate == nullptr;
-  if (is_single) {
-    if (const auto found = engine.inspect(rule.name, {}, now)) {
+  // Of a limit with one key in memory: answered before inspect() returns.
+  if (rule.per.empty() && rule.gate == nullptr && !rule.shared) {
+    engine.inspect(rule.name, {}, now, [&out](const Result<engine::Inspection>& found) {
+      if (!found) return;
       out += R"(,"remaining":)";
       append_int(out, found->remaining);
       out += R"(,"capacity":)";
       append_int(out, found->capacity);
       out += R"(,"waiters":)";
       append_unsigned(out, found->waiters);
-    }
+    });
   }
   out += R"(,"heaviest":)";
   append_heaviest(out, engine.heaviest(rule.name, kStateKeysMax));
@@ -69,7 +70,6 @@ unsigned status_of(Verdict verdict) noexcept {
       return 422;
     case Verdict::kOverloaded:
     case Verdict::kQueued:
-    case Verdict::kElsewhere:
       return 503;
   }
   return 503;
@@ -130,13 +130,13 @@ void append_state(std::string& out, engine::Engine& engine, Instant now) {
   out += R"(,"at_ns":)";
   append_instant_ns(out, now);
   out += R"(,"keys":)";
-  append_unsigned(out, engine.keys());
+  append_unsigned(out, engine.usage().keys);
   out += R"(,"table_bytes":)";
-  append_unsigned(out, engine.table_bytes());
+  append_unsigned(out, engine.usage().table_bytes);
   out += R"(,"holds":)";
-  append_unsigned(out, engine.holds());
+  append_unsigned(out, engine.usage().holds);
   out += R"(,"waiters":)";
-  append_unsigned(out, engine.waiters());
+  append_unsigned(out, engine.usage().waiters);
   out += R"(,"limits":[)";
   const auto rules = engine.rules();
   const std::size_t shown = std::min(kStateLimitsMax, rules->rules().size());

@@ -8,15 +8,14 @@
 #include "weir/base/in_quotes.h"
 #include "weir/base/recycled.h"
 #include "weir/base/time.h"
-#include "weir/engine/owned_request.h"
+#include "weir/engine/ad_hoc.h"
 #include "weir/engine/quantity.h"
-#include "weir/engine/shared.h"
+#include "weir/engine/told.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp::internal {
 namespace {
 
-constexpr std::size_t kAnswersAtOnce = 16;
 constexpr std::int64_t kHeaviestMax = 100;  // keys in one reply
 constexpr std::int64_t kHeaviestUsual = 10;
 
@@ -84,91 +83,61 @@ void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, 
   }
 }
 
-// Asks limits that are kept elsewhere, and replies when they have answered.
-void ask_elsewhere(Run& run, const engine::Request& request, const engine::AcquireOptions& options,
-                   Duration wait) {
-  const Service& service = run.session.service();
-  engine::WaitCallback callback =
-      [deliver = run.session.deliver(), place = run.session.defer(run.reply),
-       with_grant = !options.up_to.empty()](const Result<Decision>& answer) {
-        const auto kept =
-            std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
-        deliver(
-            place,
-            [kept, with_grant](Instant now, Reply& reply) {
-              write_answer(*kept, now, with_grant, reply);
-            },
-            answer ? answer->hold : HoldId{});
-      };
-  if (service.sink != nullptr) {
-    callback = [sink = service.sink, now = run.now, options, wait,
-                owned = std::make_shared<engine::OwnedRequest>(request),
-                callback = std::move(callback)](const Result<Decision>& answer) {
-      sink->record({&owned->view(), 1}, {options.hold, wait, {}, options.up_to}, now, {&answer, 1});
-      callback(answer);
+// Writes the answers to a batch, or owes them.
+class Replies final : public engine::Answers {
+ public:
+  Replies(Run& run, std::span<const engine::Ask> asks) : run_(run), asks_(asks) {}
+
+  void now(std::size_t i, const Result<Decision>& answer) override {
+    write_answer(answer, run_.now, has_grant(i), run_.reply);
+  }
+
+  engine::LateAnswer later(std::size_t i, std::uint64_t ticket) override {
+    engine::Engine* const engine = run_.session.service().engine;
+    const std::size_t place = run_.session.next_place();
+    run_.session.owe(run_.reply,
+                     [engine, ticket](Instant now) { return engine->give_up(ticket, now); });
+    return [engine, place, deliver = run_.session.deliver(),
+            with_grant = has_grant(i)](const Result<Decision>& answer) {
+      const auto kept =
+          std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
+      LateReply late{[kept, with_grant](Instant now, Reply& reply) {
+        write_answer(*kept, now, with_grant, reply);
+      }};
+      if (answer && answer->hold) {
+        late.discard = [engine, kept](Instant now) { engine->cancel((*kept)->hold, now); };
+      }
+      deliver(place, std::move(late));
     };
   }
-  service.engine->ask(request, options, run.now, run.now + wait, std::move(callback));
+
+ private:
+  bool has_grant(std::size_t i) const noexcept { return !asks_[i].up_to.empty(); }
+
+  Run& run_;
+  std::span<const engine::Ask> asks_;
+};
+
+// Decides the asks that were read, together.
+void flush_asks(Run& run) {
+  Replies replies(run, run.scratch.asks);
+  run.session.service().engine->ask(run.scratch.asks, run.now, replies);
+  run.scratch.asks.clear();
 }
 
-bool is_elsewhere(const Result<Decision>& answer) {
-  return answer && answer->verdict == Verdict::kElsewhere;
-}
-
-// Decides the asks of `scratch.group` together, a few at a time: answers are large, and
-// are written out while they are still near.
-void flush_group(Run& run) {
-  const Service& service = run.session.service();
-  Scratch& scratch = run.scratch;
-  scratch.requests.clear();
-  for (const Ask& ask : scratch.group) scratch.requests.push_back(scratch.asks.request(ask));
-  scratch.group.clear();
-  while (scratch.answers.size() < kAnswersAtOnce) scratch.answers.emplace_back(std::in_place);
-  for (std::span<const engine::Request> left = scratch.requests; !left.empty();) {
-    const std::size_t count = std::min(left.size(), kAnswersAtOnce);
-    const std::span answers(scratch.answers.data(), count);
-    service.engine->decide(left.first(count), run.now, answers);
-    if (service.sink != nullptr) service.sink->record(left.first(count), {}, run.now, answers);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (is_elsewhere(answers[i])) [[unlikely]] {
-        ask_elsewhere(run, left[i], {}, {});
-      } else {
-        write_answer(answers[i], run.now, false, run.reply);
-      }
-    }
-    left = left.subspan(count);
-  }
-}
-
-void record(const Run& run, const engine::Request& request, const Ask& ask,
-            const Result<Decision>& answer) {
-  engine::DecisionSink* const sink = run.session.service().sink;
-  if (sink == nullptr) return;
-  sink->record({&request, 1},
-               {ask.options.hold, ask.wait, ask.options.book_within, ask.options.up_to}, run.now,
-               {&answer, 1});
-}
-
-// An ask with options, by itself.
-void run_ask(Run& run, const Ask& ask) {
-  engine::Engine& engine = *run.session.service().engine;
-  const engine::Request request = run.scratch.asks.request(ask);
-  if (ask.wait.count() == 0) {
-    const Result<Decision> answer = engine.acquire(request, ask.options, run.now);
-    if (is_elsewhere(answer)) return ask_elsewhere(run, request, ask.options, {});
-    record(run, request, ask, answer);
-    return write_answer(answer, run.now, !ask.options.up_to.empty(), run.reply);
-  }
-  if (!ask.options.up_to.empty() || ask.options.book_within.count() != 0) {
-    return run.reply.write_error(
-        "BADARG WAIT is given with UPTO or BOOK, but it waits for the whole cost to fit now; leave "
-        "one of them out");
-  }
-  const Result<Decision> answer = run.session.wait(
-      request, {.deadline = run.now + ask.wait, .hold = ask.options.hold}, run.now);
-  if (is_elsewhere(answer)) return ask_elsewhere(run, request, ask.options, ask.wait);
-  record(run, request, ask, answer);
-  if (!run.session.is_waiting()) write_answer(answer, run.now, false, run.reply);
+// Writes the answer to a call of the engine, or owes it. `call` is given the callback.
+template <typename Answer, typename Call>
+void reply_to(Run& run, const Call& call, void (*write)(const Answer&, Reply&)) {
+  const auto told = engine::Told<Answer>::make();
+  call(told->callback());
+  const auto answer = told->answer_or([&] {
+    const std::size_t place = run.session.next_place();
+    run.session.owe(run.reply);
+    return [place, deliver = run.session.deliver(), write](const Answer& late) {
+      deliver(place, {[late, write](Instant, Reply& reply) { write(late, reply); }});
+    };
+  });
+  if (answer) write(*answer, run.reply);
 }
 
 void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
@@ -195,14 +164,6 @@ void write_inspection(const Result<engine::Inspection>& found, Reply& reply) {
   if (!found->leased) return;
   reply.write_bulk("leased");
   reply.write_integer(*found->leased);
-}
-
-// Replies with the state of a shared hold once the store has told it.
-engine::HoldCallback reply_later(Run& run) {
-  return [deliver = run.session.deliver(),
-          place = run.session.defer(run.reply)](const Result<engine::HoldState>& state) {
-    deliver(place, [state](Instant, Reply& reply) { write_hold_state(state, reply); }, {});
-  };
 }
 
 // The hold named by the first argument, or nothing after writing an error.
@@ -246,50 +207,49 @@ void write_decision(const Decision& decision, Instant now, bool with_grant, Repl
 
 std::size_t run_acquire(Run& run) {
   Scratch& scratch = run.scratch;
+  std::size_t words = 0;
+  for (const Scratch::Item& item : run.group) words += item.word_count;
+  scratch.pool.begin(words);
   scratch.asks.clear();
-  scratch.group.clear();
   const std::shared_ptr<const engine::RuleSet> rules = run.session.service().engine->rules();
   for (std::size_t i = 0; i < run.group.size(); ++i) {
-    const Result<Ask> ask = scratch.asks.read(run.arguments(i), *rules);
-    if (ask && ask->is_plain) {
-      scratch.group.push_back(*ask);
-      continue;
-    }
-    flush_group(run);
+    const Result<engine::Ask> ask = scratch.pool.read(run.arguments(i), *rules, run.now);
     if (!ask) {
+      flush_asks(run);
       write_error(ask.error(), run.reply);
       continue;
     }
-    run_ask(run, *ask);
+    const bool waits = ask->wait_until > run.now;
+    if (waits && (!ask->up_to.empty() || ask->book_within.count() != 0)) {
+      flush_asks(run);
+      run.reply.write_error(
+          "BADARG WAIT is given with UPTO or BOOK, but it waits for the whole cost to fit now; "
+          "leave one of them out");
+      continue;
+    }
+    scratch.asks.push_back(*ask);
+    if (!waits) continue;
+    flush_asks(run);
     if (run.session.is_waiting()) return i + 1;
   }
-  flush_group(run);
+  flush_asks(run);
   return run.group.size();
 }
 
 std::size_t run_peek(Run& run) {
-  run.scratch.asks.clear();
-  const Result<Ask> ask =
-      run.scratch.asks.read(run.arguments(0), *run.session.service().engine->rules());
+  Scratch& scratch = run.scratch;
+  const Words words = run.arguments(0);
+  scratch.pool.begin(words.size());
+  Result<engine::Ask> ask =
+      scratch.pool.read(words, *run.session.service().engine->rules(), run.now);
   if (!ask) {
     write_error(ask.error(), run.reply);
-  } else if (!ask->is_plain) {
+  } else if (!ask->is_plain()) {
     run.reply.write_error("BADARG WEIR.PEEK takes attributes and COST only; leave the rest out");
   } else {
-    engine::Engine& engine = *run.session.service().engine;
-    const engine::Request request = run.scratch.asks.request(*ask);
-    const Result<Decision> answer = engine.peek(request, run.now);
-    if (!is_elsewhere(answer)) {
-      write_answer(answer, run.now, false, run.reply);
-      return 1;
-    }
-    engine.ask_peek(
-        request, run.now,
-        [deliver = run.session.deliver(),
-         place = run.session.defer(run.reply)](const Result<Decision>& said) {
-          deliver(place,
-                  [said](Instant now, Reply& reply) { write_answer(said, now, false, reply); }, {});
-        });
+    ask->is_peek = true;
+    scratch.asks.assign(1, *ask);
+    flush_asks(run);
   }
   return 1;
 }
@@ -297,12 +257,13 @@ std::size_t run_peek(Run& run) {
 std::size_t run_throttle(Run& run) {
   const Service& service = run.session.service();
   Scratch& scratch = run.scratch;
+  engine::AdHoc buckets(*service.engine);
   scratch.throttles.clear();
   scratch.keys.clear();
   for (std::size_t i = 0; i < run.group.size(); ++i) {
     scratch.throttles.push_back(read_throttle(run.arguments(i)));
     const Result<ThrottleCall>& call = scratch.throttles.back();
-    scratch.keys.push_back(call ? service.engine->ad_hoc_key(call->key) : engine::AdHocKey{});
+    scratch.keys.push_back(call ? buckets.key(call->key) : engine::AdHocKey{});
   }
   for (std::size_t i = 0; i < run.group.size(); ++i) {
     const Result<ThrottleCall>& call = scratch.throttles[i];
@@ -311,14 +272,10 @@ std::size_t run_throttle(Run& run) {
       continue;
     }
     const Result<engine::AdHocStep> taken =
-        service.engine->take_ad_hoc(scratch.keys[i], call->shape, call->quantity, run.now);
+        buckets.take(scratch.keys[i], call->shape, call->quantity, run.now);
     if (!taken) {
       write_error(taken.error(), run.reply);
       continue;
-    }
-    if (service.sink != nullptr) {
-      service.sink->record_ad_hoc({call->key, call->shape.den, call->shape.burst, call->quantity},
-                                  run.now, taken->step.allowed());
     }
     run.reply.write_integers(reply_of(*call, taken->step, taken->at, service.rounding).integers());
   }
@@ -339,22 +296,20 @@ std::size_t run_settle(Run& run) {
     }
     actual.push_back(*cost);
   }
-  if (hold->is_shared) {
-    engine.ask_settle(*hold, actual, run.now, reply_later(run));
-  } else {
-    write_hold_state(engine.settle(*hold, actual, run.now), run.reply);
-  }
+  reply_to(
+      run,
+      [&](engine::HoldCallback told) { engine.settle(*hold, actual, run.now, std::move(told)); },
+      write_hold_state);
   return 1;
 }
 
 std::size_t run_cancel(Run& run) {
   engine::Engine& engine = *run.session.service().engine;
   const std::optional<HoldId> hold = hold_argument(run);
-  if (hold && hold->is_shared) {
-    engine.ask_cancel(*hold, run.now, reply_later(run));
-  } else if (hold) {
-    write_hold_state(engine.cancel(*hold, run.now), run.reply);
-  }
+  if (!hold) return 1;
+  reply_to(
+      run, [&](engine::HoldCallback told) { engine.cancel(*hold, run.now, std::move(told)); },
+      write_hold_state);
   return 1;
 }
 
@@ -364,10 +319,12 @@ std::size_t run_renew(Run& run) {
   const Result<Duration> ttl = engine::parse_duration("the duration", run.arguments(0)[1]);
   if (!ttl) {
     write_error(ttl.error(), run.reply);
-  } else if (hold->is_shared) {
-    run.session.service().engine->ask_renew(*hold, *ttl, run.now, reply_later(run));
   } else {
-    write_hold_state(run.session.service().engine->renew(*hold, *ttl, run.now), run.reply);
+    engine::Engine& engine = *run.session.service().engine;
+    reply_to(
+        run,
+        [&](engine::HoldCallback told) { engine.renew(*hold, *ttl, run.now, std::move(told)); },
+        write_hold_state);
   }
   return 1;
 }
@@ -380,16 +337,12 @@ std::size_t run_inspect(Run& run) {
     write_error(key.error(), run.reply);
     return 1;
   }
-  if (!engine.rules()->is_shared(arguments[0])) {
-    write_inspection(engine.inspect(arguments[0], *key, run.now), run.reply);
-    return 1;
-  }
-  engine.ask_inspect(
-      arguments[0], *key, run.now,
-      [deliver = run.session.deliver(),
-       place = run.session.defer(run.reply)](const Result<engine::Inspection>& found) {
-        deliver(place, [found](Instant, Reply& reply) { write_inspection(found, reply); }, {});
-      });
+  reply_to(
+      run,
+      [&](engine::InspectCallback told) {
+        engine.inspect(arguments[0], *key, run.now, std::move(told));
+      },
+      write_inspection);
   return 1;
 }
 
@@ -425,15 +378,13 @@ std::size_t run_reset(Run& run) {
   const auto key = read_key(arguments, *engine.rules());
   if (!key) {
     write_error(key.error(), run.reply);
-  } else if (engine.rules()->is_shared(arguments[0])) {
-    engine.ask_reset(
-        arguments[0], *key, run.now,
-        [deliver = run.session.deliver(),
-         place = run.session.defer(run.reply)](const Status& status) {
-          deliver(place, [status](Instant, Reply& reply) { write_status(status, reply); }, {});
-        });
   } else {
-    write_status(engine.reset(arguments[0], *key, run.now), run.reply);
+    reply_to(
+        run,
+        [&](engine::StatusCallback told) {
+          engine.reset(arguments[0], *key, run.now, std::move(told));
+        },
+        write_status);
   }
   return 1;
 }

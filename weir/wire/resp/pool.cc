@@ -65,7 +65,7 @@ std::int64_t* count_for(std::string_view word, pool::Used& used) {
 
 Result<Release> read_release(Words words) {
   Release release;
-  // Whoever leaves out the requests made one.
+  // A client that leaves out the requests made one.
   pool::Used used{.requests = 1};
   while (!words.empty()) {
     if (std::int64_t* const count = count_for(words[0], used)) {
@@ -151,13 +151,26 @@ void write_refusal(const pool::JobRefusal& refusal, Instant now, Reply& reply) {
   reply.write_bulk(refusal.message);
 }
 
-void write_turn(Run& run, const Result<pool::JobTurn>& turn) {
+// Runs `begin`, which asks for a place, and writes the answer or owes it.
+template <typename Begin>
+void reply_turn(Run& run, pool::HeldJobs* jobs, const Begin& begin) {
+  const Result<pool::JobTurn> turn = begin([jobs, place = run.session.next_place(),
+                                            deliver = run.session.deliver()](
+                                               Instant, const pool::JobAnswer& answer) {
+    LateReply late{[answer](Instant now, Reply& reply) { write_job_answer(answer, now, reply); }};
+    if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
+      late.discard = [jobs, id = held->id](Instant now) { jobs->discard(id, now); };
+    }
+    deliver(place, std::move(late));
+  });
   if (!turn) {
     write_error(turn.error(), run.reply);
   } else if (turn->answer) {
     write_job_answer(*turn->answer, run.now, run.reply);
   } else {
-    run.session.wait_for_job(turn->ticket);
+    run.session.owe(run.reply, [jobs, ticket = turn->ticket](Instant now) {
+      return jobs->give_up(ticket, now);
+    });
   }
 }
 
@@ -211,7 +224,9 @@ std::size_t run_pool_acquire(Run& run) {
   if (!ask) {
     write_error(ask.error(), run.reply);
   } else {
-    write_turn(run, jobs->acquire(*ask, run.now, run.session.job_waiter()));
+    reply_turn(run, jobs, [&](pool::JobAnswered answered) {
+      return jobs->acquire(*ask, run.now, std::move(answered));
+    });
   }
   return 1;
 }
@@ -228,7 +243,9 @@ std::size_t run_pool_release(Run& run) {
     return 1;
   }
   if (release->ending == Ending::kDelegated) {
-    write_turn(run, jobs->delegate(*job, *release->used, run.now, run.session.job_waiter()));
+    reply_turn(run, jobs, [&](pool::JobAnswered answered) {
+      return jobs->delegate(*job, *release->used, run.now, std::move(answered));
+    });
     return 1;
   }
   const Result<pool::Settlement> settlement =

@@ -24,13 +24,10 @@ bool are_views_of(std::string_view bytes, Words words) {
 
 }  // namespace
 
-Session::Session(const Service& service, std::uint64_t id, Waiter waiter,
-                 std::function<Deliver()> make_deliver, JobWaiter job_waiter)
+Session::Session(const Service& service, std::uint64_t id, std::function<Deliver()> make_deliver)
     : service_(&service),
       parser_(service.bounds),
-      waiter_(std::move(waiter)),
       make_deliver_(std::move(make_deliver)),
-      job_waiter_(std::move(job_waiter)),
       id_(id) {}
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
@@ -54,7 +51,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
     } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
 
     const std::size_t ran = run_items(now, scratch, out);
-    if (late_.missing > 0) [[unlikely]]
+    if (missing_ > 0) [[unlikely]]
       hold_back(out);
     scratch.commands += ran;
     if (ran < scratch.items.size()) {
@@ -115,73 +112,61 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
   return at;
 }
 
-void Session::resume(const Result<Decision>& answer, Instant now, std::string& out) {
-  waiting_ = false;
-  ticket_ = 0;
-  Reply reply(out);
-  reply.set_version(version_);
-  if (answer) {
-    internal::write_decision(*answer, now, false, reply);
-  } else {
-    internal::write_error(answer.error(), reply);
-  }
-}
-
-std::size_t Session::defer(const Reply& reply) {
-  late_.missing += 1;
-  late_.offsets.push_back(reply.bytes());
-  late_.replies.emplace_back();
-  return late_.replies.size() - 1;
+void Session::owe(const Reply& reply, GiveUp give_up) {
+  owed_.push_back({.offset = reply.bytes(), .give_up = std::move(give_up)});
+  missing_ += 1;
 }
 
 // What was written after the first reply that is missing goes out after it.
 void Session::hold_back(std::string& out) {
-  const std::size_t first = late_.offsets.front();
-  late_.held = out.substr(first);
+  const std::size_t first = owed_.front().offset;
+  held_ = out.substr(first);
   out.resize(first);
-  for (std::size_t& offset : late_.offsets) offset -= first;
+  for (Owed& owed : owed_) owed.offset -= first;
 }
 
-bool Session::deliver(std::size_t place, const WriteLate& write, Instant now, std::string& out) {
-  if (late_.replies.size() == 1) {
-    // By itself it needs no place to wait in.
-    Reply reply(out);
-    reply.set_version(version_);
-    write(now, reply);
-    out += late_.held;
-    late_.clear();
-    return true;
-  }
-  Reply reply(late_.replies[place]);
+bool Session::deliver(std::size_t place, const LateReply& late, Instant now, std::string& out) {
+  const bool is_alone = owed_.size() == 1;  // then it goes out at once
+  Reply reply(is_alone ? out : owed_[place].reply);
   reply.set_version(version_);
-  write(now, reply);
-  late_.missing -= 1;
-  if (late_.missing > 0) return false;
+  late.write(now, reply);
+  owed_[place].is_missing = false;
+  missing_ -= 1;
+  return flush_owed(out);
+}
+
+bool Session::flush_owed(std::string& out) {
+  if (missing_ > 0) return false;
   std::size_t done = 0;
-  for (std::size_t i = 0; i < late_.offsets.size(); ++i) {
-    out.append(late_.held, done, late_.offsets[i] - done);
-    out += late_.replies[i];
-    done = late_.offsets[i];
+  for (const Owed& owed : owed_) {
+    out.append(held_, done, owed.offset - done);
+    out += owed.reply;
+    done = owed.offset;
   }
-  out.append(late_.held, done);
-  late_ = {};
+  out.append(held_, done);
+  owed_.clear();  // keeps the memory of one
+  if (owed_.capacity() > 1) owed_.shrink_to_fit();
+  std::string().swap(held_);
   return true;
 }
 
-void Session::resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out) {
-  waiting_ = false;
-  job_ticket_ = 0;
-  Reply reply(out);
-  reply.set_version(version_);
-  internal::write_job_answer(answer, now, reply);
+bool Session::give_up(const Error& error, Instant now, std::string& out) {
+  if (missing_ == 0) return false;
+  for (Owed& owed : owed_) {
+    if (!owed.is_missing || !owed.give_up || !owed.give_up(now)) continue;
+    Reply reply(owed.reply);
+    reply.set_version(version_);
+    internal::write_error(error, reply);
+    owed.is_missing = false;
+    missing_ -= 1;
+  }
+  return flush_owed(out);
 }
 
-void Session::resume_job(const Error& error, std::string& out) {
-  waiting_ = false;
-  job_ticket_ = 0;
-  Reply reply(out);
-  reply.set_version(version_);
-  internal::write_error(error, reply);
+void Session::leave(Instant now) {
+  for (Owed& owed : owed_) {
+    if (owed.is_missing && owed.give_up) owed.give_up(now);
+  }
 }
 
 void Session::look_up_role() {
@@ -199,15 +184,6 @@ void Session::start_over() {
   set_token({});
   version_ = 2;
   name_.clear();
-}
-
-Result<Decision> Session::wait(const engine::Request& request, const engine::WaitOptions& options,
-                               Instant now) {
-  Result<engine::WaitStart> start = waiter_(request, options, now);
-  if (!start) return std::move(start).error();
-  ticket_ = start->ticket;
-  waiting_ = ticket_ != 0;
-  return start->decision;
 }
 
 }  // namespace weir::wire::resp

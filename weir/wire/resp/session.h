@@ -6,10 +6,10 @@
 //
 //   bytes ─► Parser ─► commands ─► groups of neighbours ─► engine ─► replies
 //
-// A command that waits blocks the later ones of its own connection, as in Redis:
-// run() stops there, and resume() goes on once the answer has come. A group of commands of
-// which some are decided elsewhere does the same, once: its replies go out together, in
-// order, when the last of them has been delivered.
+// A reply that comes later is owed: it has its place in the one list of owed replies, and
+// whatever is replied behind it goes out after it. While a reply is owed the session runs no
+// further group of commands, so a command that waits blocks the later ones of its own
+// connection, as in Redis.
 //
 // Thread safety: none. A session belongs to one event loop.
 
@@ -25,7 +25,7 @@
 #include "weir/base/result.h"
 #include "weir/base/role.h"
 #include "weir/base/time.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ad_hoc.h"
 #include "weir/engine/engine.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/wire/resp/parser.h"
@@ -59,7 +59,6 @@ struct Service {
   Seconds rounding = Seconds::kCell;
   ParserBounds bounds{};
   std::size_t reply_bytes_max = std::size_t{1} << 20;  // unsent; beyond, commands wait
-  engine::DecisionSink* sink = nullptr;                // none: decisions are not recorded
   system::pool::HeldJobs* pool = nullptr;              // nullptr: none are configured
 };
 
@@ -74,54 +73,44 @@ struct Scratch {
 
   std::vector<std::string_view> words;
   std::vector<Item> items;
-  AskPool asks;
-  std::vector<Ask> group;
-  std::vector<engine::Request> requests;
-  std::vector<Result<Decision>> answers;
+  AskPool pool;
+  std::vector<engine::Ask> asks;  // to be decided together
   std::vector<Result<ThrottleCall>> throttles;
   std::vector<engine::AdHocKey> keys;
   std::size_t commands = 0;  // run since the server last set it to 0
 };
 
-// Writes the reply to a command that was answered later.
-using WriteLate = std::function<void(Instant now, Reply& reply)>;
-// Brings such a reply to its session, from any thread: its place, and the hold to be given
-// up if the client has left.
-using Deliver = std::function<void(std::size_t place, WriteLate write, HoldId hold)>;
+// A reply that was owed, on its way to its session.
+struct LateReply {
+  std::function<void(Instant now, Reply& reply)> write;
+  // Ends what it tells of, if the client has left; none: there is nothing to end.
+  std::function<void(Instant now)> discard{};
+};
+// Brings such a reply to its place, from any thread.
+using Deliver = std::function<void(std::size_t place, LateReply late)>;
+// Gives up an answer that a reply is owed for. False: it is on its way.
+using GiveUp = std::function<bool(Instant now)>;
 
 class Session {
  public:
-  // Starts a wait whose answer will come through resume().
-  using Waiter = std::function<Result<engine::WaitStart>(const engine::Request&,
-                                                         const engine::WaitOptions&, Instant)>;
-
-  // Makes what is called with the answer to a job that waits, which is to come through
-  // resume_job().
-  using JobWaiter = std::function<system::pool::JobAnswered()>;
-
   // `make_deliver`: called on the loop; what it makes may outlive the session.
-  Session(const Service& service, std::uint64_t id, Waiter waiter,
-          std::function<Deliver()> make_deliver = {}, JobWaiter job_waiter = {});
+  Session(const Service& service, std::uint64_t id, std::function<Deliver()> make_deliver = {});
 
   // Runs the whole commands in `bytes`, all at one instant, and appends their replies
   // to `out`. Returns how many bytes are done with; the rest must be presented again,
   // with more behind them. Stops early once is_full(out): later replies wait.
   std::size_t run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out);
 
-  // Replies to the command that was waiting. Call run() with the rest afterwards.
-  void resume(const Result<Decision>& answer, Instant now, std::string& out);
+  // What Deliver was given for `place`. True: it was the last that was owed, and all replies
+  // are in `out`. Call run() with the rest afterwards.
+  bool deliver(std::size_t place, const LateReply& late, Instant now, std::string& out);
 
-  // What Deliver was given for `place`. True: it was the last of its group, and all their
-  // replies are in `out`. Call run() with the rest afterwards.
-  bool deliver(std::size_t place, const WriteLate& write, Instant now, std::string& out);
+  // Gives up what can be given up, and replies `error` to it. True: as deliver().
+  bool give_up(const Error& error, Instant now, std::string& out);
+  // The client has left: gives up what can be given up.
+  void leave(Instant now);
 
-  // The same for a job of the pools.
-  void resume_job(const system::pool::JobAnswer& answer, Instant now, std::string& out);
-  void resume_job(const Error& error, std::string& out);
-
-  bool is_waiting() const noexcept { return waiting_ || late_.missing > 0; }
-  std::uint64_t ticket() const noexcept { return ticket_; }
-  std::uint64_t job_ticket() const noexcept { return job_ticket_; }  // 0: no job waits
+  bool is_waiting() const noexcept { return missing_ > 0; }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
   bool is_full(const std::string& out) const noexcept {
@@ -140,54 +129,37 @@ class Session {
   void set_name(std::string_view name) { name_ = name; }
   void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
-  // The next reply comes later: its place, for Deliver.
-  std::size_t defer(const Reply& reply);
+  // The next reply is owed. `give_up`: none if nothing can be given up.
+  void owe(const Reply& reply, GiveUp give_up = {});
+  // The place of the reply that is owed next, and what brings it there.
+  std::size_t next_place() const noexcept { return owed_.size(); }
   Deliver deliver() const { return make_deliver_(); }
-  // Decides, or waits: then is_waiting() holds, and resume() will reply.
-  Result<Decision> wait(const engine::Request& request, const engine::WaitOptions& options,
-                        Instant now);
-  // What to ask the pools with, and what to do when they let wait.
-  system::pool::JobAnswered job_waiter() const { return job_waiter_(); }
-  void wait_for_job(std::uint64_t ticket) noexcept {
-    job_ticket_ = ticket;
-    waiting_ = true;
-  }
 
  private:
-  // Replies that come later, and those written after the first of them.
-  struct Late {
-    std::size_t missing = 0;
-    std::vector<std::size_t> offsets;  // where they belong, in the buffer and then in `held`
-    std::vector<std::string> replies;
-    std::string held;
-
-    // Keeps the memory for one.
-    void clear() noexcept {
-      missing = 0;
-      offsets.clear();
-      replies.clear();
-      std::string().swap(held);
-    }
+  // A reply that comes later.
+  struct Owed {
+    std::size_t offset;  // where it belongs, in the buffer and then in `held_`
+    GiveUp give_up;
+    std::string reply{};
+    bool is_missing = true;
   };
 
   void look_up_role();
   void hold_back(std::string& out);
   std::size_t run_items(Instant now, Scratch& scratch, std::string& out);
+  bool flush_owed(std::string& out);
 
   const Service* service_;
   Parser parser_;
-  Waiter waiter_;
   std::function<Deliver()> make_deliver_;
-  Late late_;
-  JobWaiter job_waiter_;
+  std::vector<Owed> owed_;
+  std::size_t missing_ = 0;  // of them
+  std::string held_;         // what was replied behind the first of them
   std::uint64_t id_;
-  std::uint64_t ticket_ = 0;
-  std::uint64_t job_ticket_ = 0;
   std::string token_{};            // the last that AUTH has accepted
   std::uint64_t token_epoch_ = 0;  // of the role; 0: none has been looked up
   Role role_ = Role::kNobody;
   std::int8_t version_ = 2;
-  bool waiting_ = false;
   bool closing_ = false;
   std::string name_;
 };

@@ -24,9 +24,11 @@ bool is_word(std::string_view word, std::string_view expected) noexcept {
          });
 }
 
-void AskPool::clear() noexcept {
+void AskPool::begin(std::size_t words) {
   attributes_.clear();
   costs_.clear();
+  attributes_.reserve(words);
+  costs_.reserve(words);
 }
 
 Result<engine::Cost> AskPool::read_cost(std::string_view word, const engine::RuleSet& rules) {
@@ -48,7 +50,8 @@ Result<engine::Cost> AskPool::read_cost(std::string_view word, const engine::Rul
   return engine::Cost{unit, *amount};
 }
 
-Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask) {
+Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Instant now,
+                            engine::Ask& ask) {
   const std::string_view name = words[0];
   const auto value = [&]() -> Result<std::string_view> {
     if (words.size() >= 2) return words[1];
@@ -61,7 +64,6 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
     const Result<Duration> read = engine::parse_duration(name, *text);
     if (!read) return bad_word(read.error().message);
     into = *read;
-    ask.is_plain = false;
     return Done{};
   };
   if (is_word(name, "COST")) {
@@ -72,25 +74,25 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
       const Result<engine::Cost> cost = read_cost(words[1], rules);
       if (!cost) return cost.error();
       costs_.push_back(*cost);
-      ask.cost_count += 1;
       words = words.subspan(1);
     } while (words.size() > 1 && words[1].find('=') != std::string_view::npos);
     words = words.subspan(1);
     return Done{};
   } else if (is_word(name, "HOLD")) {
-    if (Status status = duration(ask.options.hold); !status) return status;
+    if (Status status = duration(ask.hold); !status) return status;
   } else if (is_word(name, "WAIT")) {
-    if (Status status = duration(ask.wait); !status) return status;
+    Duration wait{};
+    if (Status status = duration(wait); !status) return status;
+    ask.wait_until = wait.count() > 0 ? now + wait : Instant{};
   } else if (is_word(name, "BOOK")) {
-    if (Status status = duration(ask.options.book_within); !status) return status;
+    if (Status status = duration(ask.book_within); !status) return status;
   } else if (is_word(name, "UPTO")) {
     const Result<std::string_view> text = value();
     if (!text) return text.error();
-    if (!ask.options.up_to.empty()) {
+    if (!ask.up_to.empty()) {
       return bad_word("UPTO is there twice, or with want=; write one of them");
     }
-    ask.options.up_to = *text;
-    ask.is_plain = false;
+    ask.up_to = *text;
   } else {
     return bad_word(fmt::format(
         "{} is neither NAME=VALUE nor one of COST, HOLD, WAIT, UPTO, BOOK; write attributes "
@@ -102,21 +104,19 @@ Status AskPool::read_option(Words& words, const engine::RuleSet& rules, Ask& ask
 }
 
 // `want=20` is COST requests=20 UPTO requests.
-Status AskPool::read_want(std::string_view text, Ask& ask) {
+Status AskPool::read_want(std::string_view text, engine::Ask& ask) {
   const Result<std::int64_t> count = engine::parse_count(kWant, text, 1, kTermMax);
   if (!count) return bad_word(count.error().message);
-  if (!ask.options.up_to.empty()) return bad_word("want is there twice; write it once");
+  if (!ask.up_to.empty()) return bad_word("want is there twice; write it once");
   costs_.push_back({engine::kRequests, *count});
-  ask.cost_count += 1;
-  ask.options.up_to = engine::kRequests;
-  ask.is_plain = false;
+  ask.up_to = engine::kRequests;
   return Done{};
 }
 
-Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
-  Ask ask;
-  ask.first_attribute = attributes_.size();
-  ask.first_cost = costs_.size();
+Result<engine::Ask> AskPool::read(Words words, const engine::RuleSet& rules, Instant now) {
+  engine::Ask ask;
+  const std::size_t first_attribute = attributes_.size();
+  const std::size_t first_cost = costs_.size();
   while (!words.empty()) {
     const std::size_t equals = words[0].find('=');
     if (equals == std::string_view::npos) break;
@@ -130,11 +130,14 @@ Result<Ask> AskPool::read(Words words, const engine::RuleSet& rules) {
       continue;
     }
     attributes_.push_back(attribute);
-    ask.attribute_count += 1;
   }
   while (!words.empty()) {
-    if (Status status = read_option(words, rules, ask); !status) return std::move(status).error();
+    if (Status status = read_option(words, rules, now, ask); !status) {
+      return std::move(status).error();
+    }
   }
+  ask.request = {std::span(attributes_).subspan(first_attribute),
+                 std::span(costs_).subspan(first_cost)};
   return ask;
 }
 

@@ -23,37 +23,25 @@ namespace weir::wire::resp {
 
 using Words = std::span<const std::string_view>;
 
-// What was asked. Attributes and costs are in the pool it was read into.
-struct Ask {
-  std::size_t first_attribute = 0, attribute_count = 0;
-  std::size_t first_cost = 0, cost_count = 0;
-  engine::AcquireOptions options{};
-  Duration wait{};
-  bool is_plain = true;  // no options but costs
-};
-
-// Asks of one batch, with what they point to.
+// What the asks of one batch point to.
 class AskPool {
  public:
-  void clear() noexcept;
+  // Forgets what was read. Asks of up to `words` words in all are read next.
+  void begin(std::size_t words);
 
-  // Reads the words after the command's name. `rules` tells how units are counted.
-  // An error is the text to reply, its first word the code.
-  Result<Ask> read(Words words, const engine::RuleSet& rules);
-
-  // Valid until the next read() or clear().
-  engine::Request request(const Ask& ask) const noexcept {
-    return {std::span(attributes_).subspan(ask.first_attribute, ask.attribute_count),
-            std::span(costs_).subspan(ask.first_cost, ask.cost_count)};
-  }
+  // Reads the words after the command's name, which came at `now`. `rules` tells how units are
+  // counted. What it returns is good until begin(). An error is the text to reply, its first word
+  // the code.
+  Result<engine::Ask> read(Words words, const engine::RuleSet& rules, Instant now);
 
   // Reads `UNIT=AMOUNT`.
   static Result<engine::Cost> read_cost(std::string_view word, const engine::RuleSet& rules);
 
  private:
-  Status read_want(std::string_view text, Ask& ask);
-  Status read_option(Words& words, const engine::RuleSet& rules, Ask& ask);
+  Status read_want(std::string_view text, engine::Ask& ask);
+  Status read_option(Words& words, const engine::RuleSet& rules, Instant now, engine::Ask& ask);
 
+  // Each word gives one of either at most, so neither moves while asks point into it.
   std::vector<engine::Attribute> attributes_;
   std::vector<engine::Cost> costs_;
 };

@@ -1,13 +1,10 @@
-// State that outlives the process: collecting what changed, and bringing it back.
+#include "weir/engine/internal/collecting.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
-
-#include "weir/engine/engine_impl.h"
-#include "weir/engine/state.h"
 
 namespace weir::engine {
 namespace {
@@ -80,22 +77,20 @@ Error table_full(std::string_view limit) {
 
 }  // namespace
 
-std::size_t Engine::shards() const noexcept { return impl_->table.shard_count(); }
-
-void Engine::Impl::collect(std::size_t index, Collect which, Instant now, MeterChanges& out) {
-  Shard& shard = table.shard(index);
-  table.set_store_fails(false);  // until mark_changed() says so again
+void Collecting::collect(std::size_t index, Collect which, Instant now, MeterChanges& out) {
+  Shard& shard = ground_.table.shard(index);
+  ground_.table.set_store_fails(false);  // until mark_changed() says so again
   // Memory is found before the lock is taken.
   const std::size_t needed = out.meters.size() + shard.size.load(std::memory_order_relaxed);
   if (needed > out.meters.capacity()) {
     out.meters.reserve(std::max(needed, 2 * out.meters.capacity()));
   }
   const std::scoped_lock lock(shard);
-  if (options.durable) {
-    for (const Print print : table.forgotten(shard)) {
+  if (ground_.options.durable) {
+    for (const Print print : ground_.table.forgotten(shard)) {
       out.meters.push_back({.print = print, .row = kForgotten});
     }
-    table.forgotten(shard).clear();
+    ground_.table.forgotten(shard).clear();
   }
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
@@ -115,86 +110,59 @@ void Engine::Impl::collect(std::size_t index, Collect which, Instant now, MeterC
       const bool changed = (slot.meta() & meta::kDirty) != 0;
       if (!changed && !whole) continue;
       if (changed) slot.set_meta(slot.meta() & ~meta::kDirty);
-      const Row& row = rows.at(slot.row());
+      const Row& row = ground_.rows.at(slot.row());
       if (!row.alive) continue;  // see eras()
       // One that changed is collected even so: if this is not stored, it has to be again.
       if (!changed && (slot.meta() & meta::kOverride) == 0 &&
-          is_initial(row.shape, slot.words(), table.logs, now)) {
+          is_initial(row.shape, slot.words(), ground_.table.logs, now)) {
         continue;
       }
       if (&row != last) {
         place = place_of(row, now, out);
         last = &row;
       }
-      out.meters.push_back(record_of(slot, place, is_log(row.shape), table.logs, out.runs));
+      out.meters.push_back(record_of(slot, place, is_log(row.shape), ground_.table.logs, out.runs));
     }
   }
 }
 
-void Engine::collect_changed(std::size_t shard, Instant now, MeterChanges& out) noexcept {
-  impl_->collect(shard, Collect::kChanged, now, out);
-}
-
-void Engine::collect_whole(std::size_t shard, Instant now, MeterChanges& out) noexcept {
-  impl_->collect(shard, Collect::kWhole, now, out);
-}
-
-bool Engine::collect_holds(Instant now, HoldChanges& out) noexcept {
-  return impl_->holds.collect(kHoldsPerCollection, now, out);
-}
-
-void Engine::collect_ended_holds(HoldChanges& out) noexcept { impl_->holds.collect_ended(out); }
-
-void Engine::mark_changed(std::span<const Print> prints) noexcept {
-  Table& table = impl_->table;
+void Collecting::mark_changed(std::span<const Print> prints) {
+  Table& table = ground_.table;
   table.set_store_fails(true);
   for (const Print print : prints) {
     Shard& shard = table.shard_of(print);
     const std::scoped_lock lock(shard);
     if (Slot* slot = table.find(shard, print)) {
       shard.mark_changed(*slot);
-    } else if (impl_->options.durable) {
+    } else if (ground_.options.durable) {
       table.note_forgotten(shard, print);  // it was dropped meanwhile
     }
   }
 }
 
-void Engine::mark_changed(const HoldChanges& changes) noexcept { impl_->holds.uncollect(changes); }
-
-std::vector<EraRecord> Engine::eras() const noexcept {
-  const std::scoped_lock lock(impl_->rules_lock);
-  std::vector<EraRecord> eras;
-  for (auto& [limit, era] : impl_->rows.later_eras()) eras.push_back({std::move(limit), era});
-  return eras;
+std::vector<EraRecord> Collecting::eras() {
+  return rules_.locked([&](const Active&) {
+    std::vector<EraRecord> eras;
+    for (auto& [limit, era] : ground_.rows.later_eras()) eras.push_back({std::move(limit), era});
+    return eras;
+  });
 }
 
-Status Engine::Impl::retire_strangers(std::span<const RowRecord> records, Instant now) {
-  bool in_force = false;
-  std::shared_ptr<const RuleSet> rule_set;
-  {
-    const std::scoped_lock lock(rules_lock);
-    rule_set = active->rules;
-    for (const RowRecord& record : records) {
-      if (record.limit.empty() || rows.era(record.limit) > 0) continue;
-      const ActiveLimit* limit = active->find(record.limit);
-      const bool fits = limit != nullptr && limit->seat == nullptr &&
-                        limit->is_slots == (record.shape.kind == MeterKind::kSlots);
-      if (fits) continue;
-      rows.retire(record.limit);
-      in_force |= limit != nullptr;
-    }
-  }
-  // A limit that stays in force under the same name needs rows of its new era.
-  return in_force ? activate(std::move(rule_set), now) : Status(Done{});
-}
-
-Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant now) {
-  Status retired = retire_strangers(meters.rows, now);
+Result<RestoreReport> Collecting::restore(const MeterChanges& meters, Instant now) {
+  Status retired = rules_.retire_strangers(meters.rows, now);
   if (!retired) return std::move(retired).error();
-  const std::scoped_lock lock(rules_lock);
+  return rules_.locked([&](const Active& active) { return restore(active, meters, now); });
+}
+
+Result<RestoreReport> Collecting::restore(const HoldChanges& holds, Instant now) {
+  return rules_.locked([&](const Active& active) { return restore(active, holds, now); });
+}
+
+Result<RestoreReport> Collecting::restore(const Active& active, const MeterChanges& meters,
+                                          Instant now) {
   std::vector<RowId> row_ids;  // 0: the limit is gone
   for (const RowRecord& record : meters.rows) {
-    const ActiveLimit* limit = active->find(record.limit);
+    const ActiveLimit* limit = active.find(record.limit);
     Result<MeterShape> shape = shape_of(record.shape);
     if (!shape) {
       return bad_argument(
@@ -202,9 +170,9 @@ Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant 
     }
     RowId row_id = 0;
     if (record.limit.empty()) {
-      if (record.shape.kind == MeterKind::kBucket) row_id = ad_hoc_row;
+      if (record.shape.kind == MeterKind::kBucket) row_id = ground_.ad_hoc_row;
     } else if (limit != nullptr && limit->seat == nullptr && limit->is_slots == is_slots(*shape)) {
-      row_id = rows.add(record.limit, *shape);
+      row_id = ground_.rows.add(record.limit, *shape);
       if (row_id == 0) {
         return Error{ErrorCode::kExhausted,
                      fmt::format("state: limit '{}': there are too many limits and overrides in "
@@ -214,26 +182,25 @@ Result<RestoreReport> Engine::Impl::restore(const MeterChanges& meters, Instant 
     }
     row_ids.push_back(row_id);
   }
-  reserve_for(meters, table);
+  reserve_for(meters, ground_.table);
   RestoreReport report;
   for (const MeterRecord& record : meters.meters) {
-    Status restored = restore_meter(meters, record, row_ids, now, report);
+    Status restored = restore_meter(active, meters, record, row_ids, now, report);
     if (!restored) return std::move(restored).error();
   }
   return report;
 }
 
-Status Engine::Impl::restore_meter(const MeterChanges& meters, const MeterRecord& stored,
-                                   std::span<const RowId> row_ids, Instant now,
-                                   RestoreReport& report) {
-  Shard& shard = table.shard_of(stored.print);
+Status Collecting::restore_meter(const Active& active, const MeterChanges& meters,
+                                 const MeterRecord& stored, std::span<const RowId> row_ids,
+                                 Instant now, RestoreReport& report) {
+  Shard& shard = ground_.table.shard_of(stored.print);
   const std::scoped_lock lock(shard);
   // What is left out as initial now must not come back for an earlier instant.
   shard.latest_ns.store(shard.at_least(now).ns, std::memory_order_relaxed);
-  const std::pair<std::uint64_t, std::uint64_t> name{stored.print.low, stored.print.high};
-  if (Slot* earlier = table.find(shard, stored.print)) {
-    overridden.erase(name);
-    table.erase(shard, earlier);
+  if (Slot* earlier = ground_.table.find(shard, stored.print)) {
+    rules_.forget_override(stored.print);
+    ground_.table.erase(shard, earlier);
   }
   if (stored.row == kForgotten) return Done{};
   WEIR_ASSERT(stored.row < row_ids.size());
@@ -243,7 +210,7 @@ Status Engine::Impl::restore_meter(const MeterChanges& meters, const MeterRecord
     report.skipped += 1;
     return Done{};
   }
-  const Row& row = rows.at(row_id);
+  const Row& row = ground_.rows.at(row_id);
   MeterRecord record = stored;
   std::vector<meter::LogRun> runs(meters.runs_of(stored).begin(), meters.runs_of(stored).end());
   if (!is_sound(row.shape, record, runs)) return unsound(row.limit);
@@ -252,7 +219,7 @@ Status Engine::Impl::restore_meter(const MeterChanges& meters, const MeterRecord
     move_back(row.shape, record, runs, as_of, now);
     report.moved += 1;
   }
-  const ActiveLimit* limit = active->find(row.limit);
+  const ActiveLimit* limit = active.find(row.limit);
   // Parameters of its own end with the limit's kind of meter.
   if (limit == nullptr || limit->shape.index() != row.shape.index()) record.overridden = false;
   if (is_forgettable(row.shape, record, runs, now)) {
@@ -260,32 +227,29 @@ Status Engine::Impl::restore_meter(const MeterChanges& meters, const MeterRecord
     return Done{};
   }
   if (is_slots(row.shape)) record.words = {};  // the holds will say
-  if (!runs.empty() && !store_runs(runs, table.logs, record.words)) {
+  if (!runs.empty() && !store_runs(runs, ground_.table.logs, record.words)) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("state: limit '{}': the memory for logs is used up; raise "
                              "log_runs_max to what it was",
                              row.limit)};
   }
-  Slot* slot = table.insert(shard, record.print, row_id, record.words, now);
+  Slot* slot = ground_.table.insert(shard, record.print, row_id, record.words, now);
   if (slot == nullptr) return table_full(row.limit);
   slot->set_meta(row_id | (record.overridden ? meta::kOverride : 0));  // the store has it
   report.meters += 1;
   if (!record.overridden) return Done{};
-  if (overridden.size() >= options.overrides_max) {
-    return Error{ErrorCode::kExhausted,
-                 fmt::format("state: limit '{}': more than {} keys have overrides; raise "
-                             "overrides_max to what it was",
-                             row.limit, overridden.size())};
-  }
-  overridden.emplace(name, row.limit);
-  return Done{};
+  if (rules_.note_override(record.print, row.limit)) return Done{};
+  return Error{ErrorCode::kExhausted,
+               fmt::format("state: limit '{}': more than {} keys have overrides; raise "
+                           "overrides_max to what it was",
+                           row.limit, ground_.options.overrides_max)};
 }
 
-Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant now) {
+Result<RestoreReport> Collecting::restore(const Active& active, const HoldChanges& stored,
+                                          Instant now) {
   RestoreReport report;
-  const std::scoped_lock lock(rules_lock);
   std::vector<std::string_view> names;
-  for (const std::string& name : stored.names) names.push_back(rows.intern(name));
+  for (const std::string& name : stored.names) names.push_back(ground_.rows.intern(name));
   for (const HoldRecord& record : stored.active) {
     WEIR_ASSERT(std::size_t{record.first_charge} + record.charge_count <= stored.charges.size());
     Instant expires = record.expires;
@@ -302,10 +266,10 @@ Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant n
     for (const ChargeRecord& charge : stored.charges_of(record)) {
       WEIR_ASSERT(charge.limit < names.size());
       WEIR_ASSERT(charge.unit < names.size());
-      const ActiveLimit* limit = active->find(names[charge.limit]);
+      const ActiveLimit* limit = active.find(names[charge.limit]);
       // To a limit that is gone, or came back as another, nothing is given back.
       if (limit == nullptr || limit->seat != nullptr || limit->is_slots != charge.is_slots ||
-          rows.era(limit->name) > 0) {
+          ground_.rows.era(limit->name) > 0) {
         continue;
       }
       if (charge.amount < 0 || charge.amount > kTermMax || charge.weight < 0) {
@@ -321,42 +285,30 @@ Result<RestoreReport> Engine::Impl::restore(const HoldChanges& stored, Instant n
       Status kept = restore_in_flight(*limit, charge.print, charge.amount, now);
       if (!kept) return std::move(kept).error();
     }
-    if (!holds.restore(record.number, expires, std::move(charges))) {
+    if (!holds_.restore(record.number, expires, std::move(charges))) {
       return Error{ErrorCode::kExhausted,
                    fmt::format("state: there are more than {} stored holds; raise holds_max to "
                                "what it was",
-                               holds.active())};
+                               holds_.active())};
     }
     report.holds += 1;
   }
-  holds.skip_to(stored.next_number);
+  holds_.skip_to(stored.next_number);
   return report;
 }
 
-Status Engine::Impl::restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount,
-                                       Instant now) {
-  Shard& shard = table.shard_of(print);
+Status Collecting::restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount,
+                                     Instant now) {
+  Shard& shard = ground_.table.shard_of(print);
   const std::scoped_lock lock(shard);
-  Slot* slot = table.find(shard, print);
-  if (slot == nullptr) slot = table.insert(shard, print, limit.row, {}, now);
+  Slot* slot = ground_.table.find(shard, print);
+  if (slot == nullptr) slot = ground_.table.insert(shard, print, limit.row, {}, now);
   if (slot == nullptr) return table_full(limit.name);
   auto state = std::bit_cast<meter::SlotsState>(slot->words());
   state.in_flight = saturate(std::min(Wide{state.in_flight} + amount, Wide{kTermMax}));
   slot->set_words(std::bit_cast<Words>(state));
   slot->set_meta(slot->meta() & ~meta::kDirty);  // the hold is its record
   return Done{};
-}
-
-Result<RestoreReport> Engine::restore(const MeterChanges& meters, Instant now) noexcept {
-  if (!is_acceptable(now)) return unacceptable_instant(now);
-  return impl_->restore(meters, now);
-}
-
-Result<RestoreReport> Engine::restore(const HoldChanges& holds, Instant now) noexcept {
-  if (!is_acceptable(now)) return unacceptable_instant(now);
-  Result<RestoreReport> report = impl_->restore(holds, now);
-  impl_->announce();
-  return report;
 }
 
 }  // namespace weir::engine

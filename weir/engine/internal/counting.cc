@@ -1,6 +1,4 @@
-// Counting decisions, and telling what was counted.
-
-#include "weir/engine/engine_impl.h"
+#include "weir/engine/internal/counting.h"
 
 namespace weir::engine {
 namespace {
@@ -18,18 +16,17 @@ void count_row(Tallies& tallies, std::uint32_t place, const Outcome& row, bool a
 
 }  // namespace
 
-void Engine::Impl::count(Local& mine, const Plan& plan, const Decision& decision) {
+void Counting::count(Local& mine, const Plan& plan, const Decision& decision) {
   for (std::size_t i = 0; i < plan.count; ++i) {
     count_row(mine.tallies, plan.items[i].limit->tally, decision.outcome_rows[i],
               decision.allowed());
   }
 }
 
-void Engine::Impl::count(const Decision& decision) {
-  Local& mine = local();
-  const std::shared_ptr<const Active> rules = current_shared();
+void Counting::count(const Active& rules, const Decision& decision) {
+  Local& mine = ground_.locals.mine();
   for (const Outcome& row : decision.outcomes()) {
-    const ActiveLimit* limit = rules->find(row.limit);
+    const ActiveLimit* limit = rules.find(row.limit);
     if (limit == nullptr) continue;  // gone since
     if (decision.verdict == Verdict::kOverloaded && !row.shadow) {
       if (&row == decision.binding()) {
@@ -41,22 +38,31 @@ void Engine::Impl::count(const Decision& decision) {
   }
 }
 
-std::uint32_t Engine::Impl::tally_of(std::string_view limit) {
-  const auto found = tally_places.find(limit);
-  if (found != tally_places.end()) return found->second;
-  const auto place = static_cast<std::uint32_t>(tally_places.size()) + kOtherTally + 1;
+void Counting::take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
+                           const Request& request) {
+  const std::uint32_t every = ground_.options.heavy_sample_every;
+  mine.until_sample = mine.until_next(every);
+  if (ground_.options.heavy_keys == 0) return;
+  const std::scoped_lock lock(mine.sketch_lock);
+  for (const PlanItem& item : items) {
+    if (item.limit->rule->per.empty()) continue;
+    const std::int64_t units = saturate(Wide{item.cost} * every);
+    std::string* const text = mine.heavy.add(item.limit->name, item.print, units);
+    if (text != nullptr) write_key(rules, *item.limit, request, *text);
+  }
+}
+
+std::uint32_t Counting::tally_of(std::string_view limit) {
+  const auto found = places_.find(limit);
+  if (found != places_.end()) return found->second;
+  const auto place = static_cast<std::uint32_t>(places_.size()) + kOtherTally + 1;
   if (place >= kTalliesMax) return kOtherTally;
-  tally_places.emplace(limit, place);
+  places_.emplace(limit, place);
   return place;
 }
 
-Counts Engine::counts() const noexcept {
-  TallySums sums;
-  {
-    const std::scoped_lock lock(impl_->locals_lock);
-    sums = impl_->departed_tallies;
-    for (const std::shared_ptr<Local>& local : impl_->locals) local->tallies.add_to(sums);
-  }
+Counts Counting::counts(const Active& rules) const {
+  const TallySums sums = ground_.locals.tallies();
   const auto sum = [&](std::uint32_t place, std::size_t outcome) {
     return place < sums.size() ? sums[place][outcome] : 0;
   };
@@ -66,8 +72,7 @@ Counts Engine::counts() const noexcept {
   Counts counts{.limits = {},
                 .ad_hoc_allowed = of(kAdHocTally, Verdict::kAllowed),
                 .ad_hoc_denied = of(kAdHocTally, Verdict::kDenied)};
-  const std::shared_ptr<const Active> rules = impl_->current_shared();
-  for (const ActiveLimit& limit : rules->limits) {
+  for (const ActiveLimit& limit : rules.limits) {
     counts.limits.push_back({.limit = std::string(limit.name),
                              .allowed = of(limit.tally, Verdict::kAllowed),
                              .denied = of(limit.tally, Verdict::kDenied),
@@ -76,6 +81,14 @@ Counts Engine::counts() const noexcept {
                              .shadow_denied = sum(limit.tally, kShadowDenied)});
   }
   return counts;
+}
+
+std::vector<HeavyKey> Counting::heaviest(std::string_view limit, std::size_t count) const {
+  std::vector<HeavyKey> keys;
+  for (HeavyKeys::Entry& entry : ground_.locals.heavy().heaviest(limit, count)) {
+    keys.push_back({std::move(entry.text), entry.units});
+  }
+  return keys;
 }
 
 }  // namespace weir::engine

@@ -1,11 +1,12 @@
-// What ends a hold, and what comes back when it does.
+#include "weir/engine/internal/ending.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "weir/engine/adopt.h"
-#include "weir/engine/engine_impl.h"
+#include "weir/engine/internal/waiting.h"
+#include "weir/engine/internal/wakeup.h"
 
 namespace weir::engine {
 namespace {
@@ -64,40 +65,49 @@ std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hol
 
 }  // namespace
 
-std::optional<Error> Engine::Impl::check_settlement(HoldId hold, std::span<const Cost> actual,
-                                                    Instant now) {
-  return check_actual(*current_shared()->rules, holds, hold, actual, now);
+EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Waiting& waiting, Wakeup& wakeup)
+    : ground_(ground),
+      rules_(rules),
+      waiting_(waiting),
+      wakeup_(wakeup),
+      holds_(ground.options.owner ? *ground.options.owner : random_secret()[0],
+             ground.options.holds_max, ground.options.durable) {}
+
+std::optional<Error> EndingHolds::check_settlement(HoldId hold, std::span<const Cost> actual,
+                                                   Instant now) {
+  return check_actual(*rules_.current()->rules, holds_, hold, actual, now);
 }
 
-bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
+bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
   for (;;) {
-    const std::shared_ptr<const Active> in_force = current_shared();
+    const std::shared_ptr<const Active> in_force = rules_.current();
     const ActiveLimit* limit = in_force->find(charge.limit);
     if (limit == nullptr || limit->seat != nullptr) return false;
-    Shard& shard = table.shard_of(charge.print);
+    Shard& shard = ground_.table.shard_of(charge.print);
     const std::scoped_lock lock(shard);
-    if (generation.load(std::memory_order_acquire) != in_force->generation) continue;
+    if (!rules_.is_in_force(in_force->generation)) continue;
     // A limit that went and came back gets nothing of what its former self charged.
-    if (rows.at(limit->row).era != charge.era) return false;
+    if (ground_.rows.at(limit->row).era != charge.era) return false;
     if (limit->is_slots) back = charge.amount;
     const Instant at = shard.at_least(now);
-    Slot* slot = table.find(shard, charge.print);
+    Slot* slot = ground_.table.find(shard, charge.print);
     // A forgotten meter was back in its initial state: only an overage is news.
     if (slot == nullptr && back < 0) {
-      slot = table.insert(shard, charge.print, limit->row, initial_words(limit->shape, at), at);
+      slot = ground_.table.insert(shard, charge.print, limit->row, initial_words(limit->shape, at),
+                                  at);
     }
     if (slot == nullptr || back == 0) return false;
-    const MeterShape& shape = adopt(rows, *limit, table, shard, *slot, at);
+    const MeterShape& shape = adopt(ground_.rows, *limit, ground_.table, shard, *slot, at);
     Words words = slot->words();
     if (back > 0) {
       // Windows and logs know charges by their instants, which other meters do not keep.
       const MeterKind kind = kind_of(shape);
       const bool keeps_instants = kind == MeterKind::kWindow || kind == MeterKind::kLog;
       if (keeps_instants && kind != charge.kind) return false;
-      engine::give_back(shape, words, table.logs, at, charge.charged_at, back);
-    } else if (reserve(shape, words, table.logs, at)) {
+      engine::give_back(shape, words, ground_.table.logs, at, charge.charged_at, back);
+    } else if (reserve(shape, words, ground_.table.logs, at)) {
       // A log forgets what no longer counts, which no earlier instant may miss.
-      engine::charge(shape, words, table.logs, at, -back);
+      engine::charge(shape, words, ground_.table.logs, at, -back);
       shard.latest_ns.store(at.ns, std::memory_order_relaxed);
     }
     slot->set_words(words);
@@ -106,8 +116,8 @@ bool Engine::Impl::give_back(const HoldCharge& charge, std::int64_t back, Instan
   }
 }
 
-std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState as,
-                                           std::span<const Cost> actual, Instant now) {
+std::vector<Print> EndingHolds::give_back(const HoldCharges& charges, HoldState as,
+                                          std::span<const Cost> actual, Instant now) {
   std::vector<Print> waited_for;
   for (const HoldCharge& charge : charges) {
     // Units to return: all of a cancelled hold, none of an expired one (unless
@@ -127,51 +137,36 @@ std::vector<Print> Engine::Impl::give_back(const HoldCharges& charges, HoldState
   return waited_for;
 }
 
-HoldState Engine::Impl::end_hold(HoldId hold, HoldState as, std::span<const Cost> actual,
-                                 Instant now) {
+HoldState EndingHolds::end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
   std::vector<Print> waited_for;
   HoldState ended;
   {
-    const std::shared_lock lock(ending_lock);
-    auto [charges, state] = holds.end(hold, as, now);
+    const std::shared_lock lock(ending_lock_);
+    auto [charges, state] = holds_.end(hold, as, now);
     ended = state;
     if (!charges) return ended;
     waited_for = give_back(*charges, as, actual, now);
-    holds.recycle(std::move(*charges));
+    holds_.recycle(std::move(*charges));
   }
-  serve_gates(waited_for, now);
+  waiting_.serve_gates(waited_for, now);
   return ended;
 }
 
-void Engine::Impl::expire_holds(Instant now) {
+void EndingHolds::expire(Instant now) {
   std::vector<Print> waited_for;
   {
-    const std::shared_lock lock(ending_lock);
-    while (auto charges = holds.expire_one(now)) {
+    const std::shared_lock lock(ending_lock_);
+    while (auto charges = holds_.expire_one(now)) {
       for (const Print print : give_back(*charges, HoldState::kGone, {}, now)) {
         waited_for.push_back(print);
       }
-      holds.recycle(std::move(*charges));
+      holds_.recycle(std::move(*charges));
     }
   }
-  serve_gates(waited_for, now);
+  waiting_.serve_gates(waited_for, now);
 }
 
-Result<HoldState> Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now) noexcept {
-  if (!is_acceptable(now)) return unacceptable_instant(now);
-  if (auto error = impl_->check_settlement(hold, actual, now)) {
-    return std::move(*error);
-  }
-  return impl_->end_hold(hold, HoldState::kSettled, actual, now);
-}
-
-HoldState Engine::cancel(HoldId hold, Instant now) noexcept {
-  if (!is_acceptable(now)) return impl_->holds.state(hold, Instant{0});
-  return impl_->end_hold(hold, HoldState::kCancelled, {}, now);
-}
-
-Result<HoldState> Engine::renew(HoldId hold, Duration ttl, Instant now) noexcept {
-  if (!is_acceptable(now)) return unacceptable_instant(now);
+Result<HoldState> EndingHolds::renew(HoldId hold, Duration ttl, Instant now) {
   if (ttl.count() < 1 || ttl.count() > kTermMax / 2) {
     return bad_argument(
         fmt::format("renew: the time to live is {} ns, but it must be between 1 ns and 2^61 ns; "
@@ -179,11 +174,42 @@ Result<HoldState> Engine::renew(HoldId hold, Duration ttl, Instant now) noexcept
                     "such as '60s'",
                     ttl.count()));
   }
-  if (impl_->holds.renew(hold, now + ttl, now)) {
-    impl_->announce();
+  if (holds_.renew(hold, now + ttl, now)) {
+    wakeup_.announce();
     return HoldState::kActive;
   }
-  return impl_->holds.state(hold, now);
+  return holds_.state(hold, now);
+}
+
+Status EndingHolds::reset(std::string_view limit, std::span<const std::string_view> key,
+                          Instant now) {
+  Table& table = ground_.table;
+  Print changed;
+  {
+    const std::scoped_lock ending_lock(ending_lock_);
+    // The rules stay in force meanwhile.
+    Status status = rules_.locked([&](const Active& active) -> Status {
+      Result<KeyedLimit> keyed = RulesInForce::find_own_key(active, limit, key);
+      if (!keyed) return std::move(keyed).error();
+      changed = keyed->print;
+      // What is in flight was not spent: it comes back when the work ends.
+      if (keyed->limit->is_slots) return Done{};
+      Shard& shard = table.shard_of(changed);
+      const std::scoped_lock lock(shard);
+      Slot* slot = table.find(shard, changed);
+      const Instant at = shard.at_least(now);
+      holds_.forget_charges(changed);
+      if (slot == nullptr || is_left_over(ground_.rows, *keyed->limit, *slot)) return Done{};
+      const MeterShape& shape = adopt(ground_.rows, *keyed->limit, table, shard, *slot, at);
+      release(shape, slot->words(), table.logs);
+      slot->set_words(initial_words(shape, at));
+      shard.mark_changed(*slot);
+      return Done{};
+    });
+    if (!status) return status;
+  }
+  waiting_.serve_gates({changed}, now);
+  return Done{};
 }
 
 }  // namespace weir::engine

@@ -1,0 +1,40 @@
+// Counts: what an engine has decided so far, and what it holds.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::engine {
+
+// How often a limit decided, since the engine was made. A request that is admitted counts
+// at every limit it met; one that is refused, at those that refused it.
+struct LimitCounts {
+  std::string limit;
+  std::uint64_t allowed = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t never = 0;
+  std::uint64_t overloaded = 0;     // a queue was full
+  std::uint64_t shadow_denied = 0;  // would have been refused
+};
+struct Counts {
+  std::vector<LimitCounts> limits;  // those in force, in the order of the rules
+  std::uint64_t ad_hoc_allowed = 0;
+  std::uint64_t ad_hoc_denied = 0;
+};
+
+struct HeavyKey {
+  std::string key;         // `client=acme env=prod`
+  std::int64_t units = 0;  // asked for, estimated from samples
+};
+
+struct Usage {
+  std::size_t keys = 0;         // meters in the table
+  std::size_t table_bytes = 0;  // of memory that the table uses
+  std::size_t holds = 0;        // active ones
+  std::size_t waiters = 0;
+};
+
+}  // namespace weir::engine

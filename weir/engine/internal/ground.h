@@ -1,0 +1,49 @@
+// Ground: what all owners of an engine stand on.
+//
+// Order of locks: the wait room's, then the one of `elsewhere` or of `ending`, then the rules',
+// shards by number, gates by order; then, with nothing but a sketch's or a tally's under them,
+// those of holds, locals, the stages of the table and the blocks of logs.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "weir/base/result.h"
+#include "weir/engine/internal/locals.h"
+#include "weir/engine/options.h"
+#include "weir/engine/print.h"
+#include "weir/engine/rows.h"
+#include "weir/engine/table.h"
+
+namespace weir::engine {
+
+struct Ground {
+  explicit Ground(const EngineOptions& given)
+      : options(given),
+        secret(options.secret ? *options.secret : random_secret()),
+        table(options.keys_max, options.log_runs_max, options.when_full, rows,
+              options.durable ? Durable::kYes : Durable::kNo),
+        locals(options, secret[1]),
+        // No limit has an empty name.
+        ad_hoc_seed(seed_for(secret, "")),
+        ad_hoc_row(rows.add("", meter::BucketShape{})) {}
+
+  const EngineOptions options;
+  const Secret secret;
+  Rows rows;
+  Table table;
+  Locals locals;
+  // Of every ask that is answered later, wherever it waits: a lower one is older.
+  std::atomic<std::uint64_t> next_ticket{1};
+  // Of buckets whose parameters come with each call.
+  const Print ad_hoc_seed;
+  const RowId ad_hoc_row;
+};
+
+inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
+
+// The error for an instant outside what meters accept.
+Error unacceptable_instant(Instant now);
+
+}  // namespace weir::engine

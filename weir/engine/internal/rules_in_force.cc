@@ -1,0 +1,278 @@
+#include "weir/engine/internal/rules_in_force.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weir/engine/adopt.h"
+
+namespace weir::engine {
+
+std::shared_ptr<GateSeat> RulesInForce::seat_of(const std::shared_ptr<Gate>& gate) {
+  std::erase_if(seats_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<GateSeat>& known = seats_[gate.get()];
+  if (std::shared_ptr<GateSeat> seat = known.lock()) return seat;
+  auto seat = std::make_shared<GateSeat>();
+  seat->gate = gate;
+  seat->order = next_seat_order_++;
+  known = seat;
+  return seat;
+}
+
+ActiveLimit RulesInForce::active_limit(const Rule& rule, const RuleSet& rules) {
+  ActiveLimit limit;
+  limit.rule = &rule;
+  limit.attributes = rule.attributes;
+  limit.name = ground_.rows.intern(rule.name);
+  limit.unit = ground_.rows.intern(rules.units()[rule.unit]);
+  limit.unit_place = static_cast<std::uint8_t>(rule.unit);
+  limit.shape = rule.shape;
+  limit.capacity = capacity(rule.shape);
+  limit.seed = seed_for(ground_.secret, rule.name);
+  limit.is_simple = rule.is_simple;
+  limit.shadow = rule.shadow;
+  limit.tally = counting_.tally_of(rule.name);
+  if (rule.gate != nullptr) {
+    limit.owned_seat = seat_of(rule.gate);
+    limit.seat = limit.owned_seat.get();
+    const std::scoped_lock seat_lock(limit.seat->seat_lock);
+    limit.seat->print = print_for(limit.seed, Print());  // it has no key
+  } else {
+    limit.is_slots = is_slots(rule.shape);
+    limit.is_log = is_log(rule.shape);
+    limit.is_shared = rule.shared.has_value();
+    limit.is_leased = limit.is_shared && rule.shared->lease.has_value();
+    limit.is_direct = !limit.is_slots && !rule.shadow && !limit.is_shared;
+    limit.row = ground_.rows.add(rule.name, rule.shape);
+  }
+  return limit;
+}
+
+Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
+  Rows& rows = ground_.rows;
+  const std::scoped_lock lock(lock_);
+  if (active_ != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active_, now);
+  std::size_t missing = 0;
+  for (const Rule& rule : rule_set->rules()) {
+    if (rule.gate != nullptr || rows.find(rule.name, rule.shape) != 0) continue;
+    if (++missing > rows.left()) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': there are too many limits and overrides in different "
+                               "shapes; use fewer",
+                               rule.name)};
+    }
+  }
+
+  // From here on nothing can fail.
+  auto next = std::make_shared<Active>();
+  next->generation = generation_.load(std::memory_order_relaxed) + 1;
+  next->rules = std::move(rule_set);
+  next->secret = ground_.secret;
+  for (const Rule& rule : next->rules->rules()) {
+    next->limits.push_back(active_limit(rule, *next->rules));
+  }
+  for (const ActiveLimit& old : active_ ? active_->limits : std::vector<ActiveLimit>{}) {
+    const Rule* kept = next->rules->find(old.name);
+    // A gate has no meter here, whatever its name was before.
+    const bool is_gone = kept == nullptr || (kept->gate != nullptr && old.seat == nullptr);
+    if (is_gone) rows.retire(old.name);
+    // Parameters of their own end with the limit, or with its kind of meter.
+    if (is_gone || kept->shape.index() != old.shape.index()) end_overrides(old.name);
+  }
+  active_ = std::move(next);
+  generation_.store(active_->generation, std::memory_order_release);
+  return Done{};
+}
+
+void RulesInForce::end_overrides(std::string_view limit) {
+  std::erase_if(overridden_, [&](const auto& entry) {
+    if (entry.second != limit) return false;
+    const Print print{entry.first.first, entry.first.second};
+    Shard& shard = ground_.table.shard_of(print);
+    const std::scoped_lock shard_lock(shard);
+    if (Slot* slot = ground_.table.find(shard, print)) {
+      slot->set_meta(slot->meta() & ~meta::kOverride);
+      shard.mark_changed(*slot);
+    }
+    return true;
+  });
+}
+
+// Brings every slot to a row in force, so that the others can be used again.
+void RulesInForce::compact_rows(const Active& rules, Instant now) {
+  Rows& rows = ground_.rows;
+  Table& table = ground_.table;
+  std::vector<bool> in_use(kRowsMax, false);
+  for (const ActiveLimit& limit : rules.limits) in_use[limit.row] = true;
+  in_use[ground_.ad_hoc_row] = true;
+  for (std::size_t i = 0; i < table.shard_count(); ++i) {
+    Shard& shard = table.shard(i);
+    const std::scoped_lock lock(shard);
+    table.sweep(shard, now, shard.capacity.load(std::memory_order_relaxed));
+    Table::for_each(shard, [&](Slot& slot) {
+      const Row& row = rows.at(slot.row());
+      const ActiveLimit* const limit = rules.find(row.limit);
+      const bool is_overridden = (slot.meta() & meta::kOverride) != 0;
+      if (row.alive && !is_overridden && limit != nullptr && limit->seat == nullptr &&
+          limit->row != slot.row() && row.era == rows.at(limit->row).era) {
+        const Instant at = shard.at_least(now);
+        slot.set_words(reshape(row.shape, limit->shape, slot.words(), table.logs, at));
+        shard.latest_ns.store(at.ns, std::memory_order_relaxed);
+        slot.set_meta((slot.meta() & meta::kWaiters) | limit->row);
+        shard.mark_changed(slot);
+      }
+      in_use[slot.row()] = true;
+    });
+  }
+  rows.free_unused(in_use);
+}
+
+Result<KeyedLimit> RulesInForce::find_key(const Active& active, std::string_view name,
+                                          std::span<const std::string_view> key) {
+  for (const ActiveLimit& limit : active.limits) {
+    if (limit.name != name) continue;
+    if (limit.seat != nullptr) {
+      return bad_argument(
+          fmt::format("limit '{}': it is a gate without keys; ask the system it belongs to", name));
+    }
+    if (key.size() != limit.rule->per.size()) {
+      std::string attributes;
+      for (const std::size_t place : limit.rule->per) {
+        attributes += (attributes.empty() ? "" : ", ") + active.rules->attributes()[place];
+      }
+      return bad_argument(fmt::format(
+          "limit '{}': the key has {} values, but the limit has one for each of [{}]; write {} "
+          "values in that order",
+          name, key.size(), attributes, limit.rule->per.size()));
+    }
+    return KeyedLimit{&limit, print_of(active, limit, key)};
+  }
+  return Error{ErrorCode::kNotFound,
+               fmt::format("limit '{}': there is no such limit; write the name of one", name)};
+}
+
+Result<KeyedLimit> RulesInForce::find_own_key(const Active& active, std::string_view name,
+                                              std::span<const std::string_view> key) {
+  Result<KeyedLimit> keyed = find_key(active, name, key);
+  if (!keyed || !keyed->limit->is_shared) return keyed;
+  return bad_argument(fmt::format(
+      "limit '{}': it is shared, so its keys are not here: they can be inspected and reset, but "
+      "have no parameters of their own",
+      name));
+}
+
+Status RulesInForce::change_row(const KeyedLimit& keyed, RowId row, bool overridden_now,
+                                Instant asked_at) {
+  Table& table = ground_.table;
+  Shard& shard = table.shard_of(keyed.print);
+  const std::scoped_lock lock(shard);
+  const Instant now = shard.at_least(asked_at);
+  Slot* slot = table.find(shard, keyed.print);
+  const MeterShape& to = ground_.rows.at(row).shape;
+  if (slot == nullptr) {
+    if (!overridden_now) return Done{};
+    slot = table.insert(shard, keyed.print, row, initial_words(to, now), now);
+    if (slot == nullptr) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("limit '{}': the table is full, so a new key is refused; raise "
+                               "keys_max, or let it evict",
+                               keyed.limit->name)};
+    }
+  } else {
+    const Row& from = ground_.rows.at(slot->row());
+    if (from.carries_over_to(ground_.rows.at(row))) {
+      slot->set_words(reshape(from.shape, to, slot->words(), table.logs, now));
+      shard.latest_ns.store(now.ns, std::memory_order_relaxed);
+    } else {
+      release(from.shape, slot->words(), table.logs);
+      slot->set_words(initial_words(to, now));
+    }
+  }
+  const std::uint64_t kept = slot->meta() & meta::kWaiters;
+  slot->set_meta(kept | row | (overridden_now ? meta::kOverride : 0));
+  shard.mark_changed(*slot);
+  return Done{};
+}
+
+Status RulesInForce::override_key(std::string_view limit, std::span<const std::string_view> key,
+                                  const MeterSpec& meter, Instant now) {
+  const std::scoped_lock lock(lock_);
+  Result<KeyedLimit> keyed = find_own_key(*active_, limit, key);
+  if (!keyed) return std::move(keyed).error();
+  Result<MeterShape> shape = make_shape(meter);
+  if (!shape) {
+    return bad_argument(fmt::format("limit '{}': override: {}", limit, shape.error().message));
+  }
+  if (shape->index() != keyed->limit->shape.index()) {
+    return bad_argument(fmt::format(
+        "limit '{}': the override has another kind of meter than the limit; write the same kind "
+        "with other parameters",
+        limit));
+  }
+  const KeyOfPrint name{keyed->print.low, keyed->print.high};
+  if (!overridden_.contains(name) && overridden_.size() >= ground_.options.overrides_max) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("limit '{}': {} keys have overrides, as many as this engine keeps; "
+                             "clear some, or raise overrides_max",
+                             limit, overridden_.size())};
+  }
+  RowId row = ground_.rows.add(limit, *shape);
+  if (row == 0) {
+    compact_rows(*active_, now);
+    row = ground_.rows.add(limit, *shape);
+  }
+  if (row == 0) {
+    return Error{
+        ErrorCode::kExhausted,
+        fmt::format("limit '{}': there are too many different overrides; use a few sets of "
+                    "parameters for many keys",
+                    limit)};
+  }
+  Status status = change_row(*keyed, row, true, now);
+  if (status) overridden_.emplace(name, keyed->limit->name);
+  return status;
+}
+
+Status RulesInForce::clear_override(std::string_view limit, std::span<const std::string_view> key,
+                                    Instant now) {
+  const std::scoped_lock lock(lock_);
+  Result<KeyedLimit> keyed = find_own_key(*active_, limit, key);
+  if (!keyed) return std::move(keyed).error();
+  if (overridden_.erase({keyed->print.low, keyed->print.high}) == 0) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("limit '{}': this key has no override; nothing to clear", limit)};
+  }
+  return change_row(*keyed, keyed->limit->row, false, now);
+}
+
+Status RulesInForce::retire_strangers(std::span<const RowRecord> records, Instant now) {
+  bool in_force = false;
+  std::shared_ptr<const RuleSet> rule_set;
+  {
+    const std::scoped_lock lock(lock_);
+    rule_set = active_->rules;
+    for (const RowRecord& record : records) {
+      if (record.limit.empty() || ground_.rows.era(record.limit) > 0) continue;
+      const ActiveLimit* limit = active_->find(record.limit);
+      const bool fits = limit != nullptr && limit->seat == nullptr &&
+                        limit->is_slots == (record.shape.kind == MeterKind::kSlots);
+      if (fits) continue;
+      ground_.rows.retire(record.limit);
+      in_force |= limit != nullptr;
+    }
+  }
+  // A limit that stays in force under the same name needs rows of its new era.
+  return in_force ? activate(std::move(rule_set), now) : Status(Done{});
+}
+
+bool RulesInForce::note_override(Print print, std::string_view limit) {
+  if (overridden_.size() >= ground_.options.overrides_max) return false;
+  overridden_.emplace(KeyOfPrint{print.low, print.high}, limit);
+  return true;
+}
+
+void RulesInForce::forget_override(Print print) {
+  overridden_.erase(KeyOfPrint{print.low, print.high});
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,35 @@
+// Engine options: the bounds of one engine, chosen once.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "weir/engine/print.h"
+
+namespace weir::engine {
+
+class DecisionSink;  // decision_sink.h
+
+enum class WhenFull : std::uint8_t {
+  kRefuse,  // a new key is refused
+  kEvict,   // the meter nearest to its initial state makes room
+};
+
+struct EngineOptions {
+  std::size_t keys_max = 10'000'000;       // meters in the table
+  WhenFull when_full = WhenFull::kRefuse;  // what happens to one key more
+  std::size_t log_runs_max = 16'000'000;   // 16 bytes each
+  std::size_t holds_max = 1'000'000;
+  std::size_t waiters_max = 65'536;
+  std::size_t overrides_max = 65'536;
+  std::size_t heavy_keys = 64;            // kept for each limit, with their texts
+  std::uint32_t heavy_sample_every = 64;  // decisions for each one looked at
+  std::optional<Secret> secret{};         // of the prints; none: a fresh one
+  std::optional<std::uint64_t> owner{};   // in the ids of its holds; none: a fresh one
+  bool durable = false;                   // changes are kept until a store has collected them
+  DecisionSink* sink = nullptr;           // is told of every ask, and outlives the engine
+};
+
+}  // namespace weir::engine
