@@ -94,7 +94,7 @@ void admit_slots(benchmark::State& state) {
     holds.push_back(decision.hold);
     if (holds.size() < kHolds) return;
     state.PauseTiming();
-    for (const HoldId hold : holds) engine::cancel(*engine, hold, now);
+    for (const HoldId hold : holds) engine->cancel(hold, now);
     holds.clear();
     state.ResumeTiming();
   });

@@ -29,14 +29,15 @@ function(weir_together target)
   endif()
 endfunction()
 
-# weir_library(NAME SOURCES ... HEADERS ... DEPS ... [LINKS ...] [BUSY])
+# weir_library(NAME SOURCES ... [PUBLIC ...] HEADERS ... DEPS ... [LINKS ...] [BUSY])
 #
-# One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. DEPS
-# names the other weir libraries whose headers it includes (tests/layering compares) and LINKS the
-# third-party targets, so these calls together draw the architecture. BUSY marks the ones whose tests run longer than they compile: optimised
-# under sanitizers too.
+# One library per folder under weir/, called as the folder is: weir/wire/resp holds wire_resp. PUBLIC
+# names the headers that are installed, HEADERS those that other folders of weir include. DEPS names
+# the other weir libraries whose headers it includes (tests/layering compares) and LINKS the
+# third-party targets, so these calls together draw the architecture. BUSY marks the ones whose tests
+# run longer than they compile: optimised under sanitizers too.
 function(weir_library name)
-  cmake_parse_arguments(ARG "BUSY" "" "SOURCES;HEADERS;DEPS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY" "" "SOURCES;PUBLIC;HEADERS;DEPS;LINKS" ${ARGN})
   set(target "weir_${name}")
   if(ARG_SOURCES)
     set(scope PUBLIC)
@@ -67,8 +68,10 @@ function(weir_library name)
   target_link_libraries(${target} ${scope} ${ARG_DEPS} ${ARG_LINKS})
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  list(TRANSFORM ARG_PUBLIC PREPEND "${folder}/")
   list(TRANSFORM ARG_HEADERS PREPEND "${folder}/")
-  set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_HEADERS})
+  set_property(GLOBAL APPEND PROPERTY WEIR_PUBLIC_HEADERS ${ARG_PUBLIC})
+  set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_PUBLIC} ${ARG_HEADERS})
 endfunction()
 
 # weir_test(NAME SOURCES ... [BUSY ...] DEPS ... [LINKS ...] [CONCURRENCY] [FIRST])

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "weir/engine/pattern.h"
+#include "weir/engine/internal/pattern.h"
 
 namespace {
 

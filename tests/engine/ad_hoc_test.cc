@@ -4,7 +4,7 @@
 
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/table.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 namespace {

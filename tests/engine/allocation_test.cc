@@ -14,7 +14,7 @@
 
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/holds.h"
+#include "weir/engine/internal/holds.h"
 
 namespace {
 

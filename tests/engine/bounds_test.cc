@@ -9,8 +9,8 @@
 
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/internal/table.h"
 #include "weir/engine/print.h"
-#include "weir/engine/table.h"
 
 namespace weir::engine {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/engine/naive_meter.h"
 #include "tests/engine/stream.h"
 #include "weir/engine/limit.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine::naive {
 

@@ -1,4 +1,4 @@
-#include "weir/engine/heavy.h"
+#include "weir/engine/internal/heavy.h"
 
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@
 #include "tests/support/seed.h"
 #include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine {
 namespace {

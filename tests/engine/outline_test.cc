@@ -1,4 +1,4 @@
-#include "weir/engine/outline.h"
+#include "weir/engine/internal/outline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weir/engine/pattern.h"
+#include "weir/engine/internal/pattern.h"
 
 #include <gtest/gtest.h>
 

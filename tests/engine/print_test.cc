@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/engine/support.h"
-#include "weir/engine/table.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/engine/rows.h"
+#include "weir/engine/internal/rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

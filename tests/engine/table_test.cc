@@ -1,4 +1,4 @@
-#include "weir/engine/table.h"
+#include "weir/engine/internal/table.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/engine/support.h"
-#include "weir/engine/rows.h"
+#include "weir/engine/internal/rows.h"
 
 namespace weir::engine {
 namespace {

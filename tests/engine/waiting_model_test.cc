@@ -36,7 +36,7 @@
 #include "tests/support/seed.h"
 #include "weir/engine/decision_sink.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine {
 namespace {

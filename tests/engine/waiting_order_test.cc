@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/engine/waiting_support.h"
-#include "weir/engine/table.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 namespace {

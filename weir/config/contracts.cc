@@ -11,7 +11,7 @@
 
 #include "weir/config/draft.h"
 #include "weir/engine/quantity.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 #include "weir/system/contract/document.h"
 #include "weir/system/contract/follower.h"
 #include "weir/system/contract/gate.h"

@@ -6,23 +6,27 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/alarm_thread.h"
+
 namespace weir::engine {
 
 Result<std::unique_ptr<Driver>> Driver::create(Engine& engine, Clock& clock) noexcept {
   std::unique_ptr<Driver> driver(new (std::nothrow) Driver(engine, clock));
-  if (driver == nullptr) {
+  if (driver == nullptr || driver->thread_ == nullptr) {
     return Error{ErrorCode::kExhausted, "driver: no memory for it; allow the process more"};
   }
-  if (Status started = driver->thread_.start(); !started) return std::move(started).error();
+  if (Status started = driver->thread_->start(); !started) return std::move(started).error();
   return driver;
 }
 
 Driver::Driver(Engine& engine, Clock& clock) noexcept
-    : engine_(engine), clock_(clock), thread_(clock, [&engine](Instant now) {
+    : engine_(engine),
+      clock_(clock),
+      thread_(new (std::nothrow) AlarmThread(clock, [&engine](Instant now) {
         engine.advance(now);
         return engine.next_instant();
-      }) {
-  engine_.set_wakeup([this](Instant) { thread_.wake(); });
+      })) {
+  if (thread_ != nullptr) engine_.set_wakeup([this](Instant) { thread_->wake(); });
 }
 
 Driver::~Driver() { engine_.set_wakeup(nullptr); }

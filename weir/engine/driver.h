@@ -13,9 +13,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "weir/base/alarm_thread.h"
 #include "weir/base/clock.h"
 #include "weir/engine/engine.h"
+
+namespace weir {
+class AlarmThread;  // weir/base/alarm_thread.h
+}
 
 namespace weir::engine {
 
@@ -41,7 +44,7 @@ class Driver {
 
   Engine& engine_;
   Clock& clock_;
-  AlarmThread thread_;
+  std::unique_ptr<AlarmThread> thread_;
 };
 
 }  // namespace weir::engine

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "weir/engine/ad_hoc.h"
-#include "weir/engine/adopt.h"
 #include "weir/engine/collect.h"
 #include "weir/engine/decision_sink.h"
+#include "weir/engine/internal/adopt.h"
 #include "weir/engine/internal/engine_impl.h"
 
 namespace weir::engine {

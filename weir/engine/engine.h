@@ -45,7 +45,6 @@
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
 #include "weir/engine/counts.h"
-#include "weir/engine/inspection.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/options.h"
 #include "weir/engine/request.h"

@@ -5,10 +5,20 @@
 #include <algorithm>
 #include <set>
 
-#include "weir/engine/pattern.h"
+#include "weir/engine/internal/pattern.h"
 #include "weir/engine/quantity.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine {
+
+std::string Names::joined() const {
+  std::string all;
+  for (const std::string& name : texts_) {
+    if (!all.empty()) all += ", ";
+    all += name;
+  }
+  return all.empty() ? "none" : all;
+}
 
 const Rule* RuleSet::find(std::string_view name) const noexcept {
   for (const Rule& rule : rules_) {

@@ -1,27 +1,18 @@
-// Rule set: limits that were checked and made ready, together and for good.
+// Rules: limits that were checked and made ready, together and for good.
 //
 // compile() reports every mistake of a specification in one error, a line each,
 // naming the limit. A rule set never changes; an engine swaps one for another.
 //
-// Thread safety: immutable.
+// Thread safety: a rule set is immutable.
 
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "weir/base/result.h"
-#include "weir/engine/gate.h"
 #include "weir/engine/limit.h"
-#include "weir/engine/meter.h"
-#include "weir/engine/names.h"
 
 namespace weir::engine {
 
@@ -31,62 +22,7 @@ constexpr std::size_t kNameBytesMax = 128;    // of limits, attributes and units
 constexpr std::size_t kPatternsMax = 4096;    // patterns of one condition, weights of one table
 constexpr std::int64_t kWeightMax = std::int64_t{1} << 32;
 
-// Lets a map of strings be asked with a view.
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-using TextMap = boost::unordered_flat_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
-
-// A condition with the attribute's place instead of its name.
-struct Matcher {
-  std::size_t attribute = 0;
-  std::vector<std::string> globs{};
-  TextMap exact{};  // values, with a weight each
-};
-
-struct Rule {
-  std::string name;
-  MeterShape shape{};
-  std::shared_ptr<Gate> gate{};  // instead of the shape
-  std::uint64_t attributes = 0;  // bits of the attributes that must be present
-  std::size_t unit = 0;
-  std::vector<std::size_t> per{};
-  std::vector<Matcher> when{};
-  std::vector<std::vector<Matcher>> exempt{};
-  std::vector<Matcher> weigh{};  // none or one; exact values only
-  std::ptrdiff_t parent = -1;    // place of the limit it draws on, or -1
-  std::int64_t queue_max = 0;
-  bool shadow = false;
-  bool is_simple = false;  // no condition, exemption, weight or parent
-  std::optional<SharedSpec> shared{};
-};
-
-class RuleSet {
- public:
-  const std::vector<Rule>& rules() const noexcept { return rules_; }
-  const Names& attributes() const noexcept { return attributes_; }
-  const Names& units() const noexcept { return units_; }
-  UnitScale scale(std::size_t unit) const noexcept { return scales_[unit]; }
-
-  // The named limit, or nullptr.
-  const Rule* find(std::string_view name) const noexcept;
-  // Whether the named limit is kept outside this process.
-  bool is_shared(std::string_view name) const noexcept {
-    const Rule* const rule = find(name);
-    return rule != nullptr && rule->shared.has_value();
-  }
-
- private:
-  friend class Compiler;
-
-  std::vector<Rule> rules_;
-  Names attributes_;
-  Names units_;
-  std::vector<UnitScale> scales_;
-};
+class RuleSet;
 
 Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept;
 

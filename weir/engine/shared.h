@@ -31,7 +31,7 @@
 #include "weir/engine/meter.h"
 #include "weir/engine/print.h"
 #include "weir/engine/request.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 #include "weir/meter/step.h"
 
 namespace weir::engine {

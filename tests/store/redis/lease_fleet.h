@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 #include "weir/store/redis/leases.h"
 
 namespace weir::store::redis {

@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "weir/engine/holds.h"
 #include "weir/engine/internal/ground.h"
+#include "weir/engine/internal/holds.h"
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/state.h"
 

@@ -32,11 +32,10 @@
 #include <string>
 #include <string_view>
 
-#include "weir/engine/inspection.h"
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/resolver.h"
+#include "weir/engine/internal/wait_room.h"
 #include "weir/engine/shared.h"
-#include "weir/engine/wait_room.h"
 
 namespace weir::engine {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weir/engine/adopt.h"
+#include "weir/engine/internal/adopt.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/internal/wakeup.h"
 

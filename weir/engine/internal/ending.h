@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/engine/holds.h"
 #include "weir/engine/internal/ground.h"
+#include "weir/engine/internal/holds.h"
 #include "weir/engine/internal/rules_in_force.h"
 
 namespace weir::engine {

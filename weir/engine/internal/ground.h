@@ -11,10 +11,10 @@
 
 #include "weir/base/result.h"
 #include "weir/engine/internal/locals.h"
+#include "weir/engine/internal/rows.h"
+#include "weir/engine/internal/table.h"
 #include "weir/engine/options.h"
 #include "weir/engine/print.h"
-#include "weir/engine/rows.h"
-#include "weir/engine/table.h"
 
 namespace weir::engine {
 

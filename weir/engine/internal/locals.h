@@ -24,12 +24,12 @@
 #include <utility>
 #include <vector>
 
-#include "weir/engine/heavy.h"
+#include "weir/engine/internal/heavy.h"
+#include "weir/engine/internal/outline.h"
+#include "weir/engine/internal/plan.h"
+#include "weir/engine/internal/tallies.h"
+#include "weir/engine/internal/wait_room.h"
 #include "weir/engine/options.h"
-#include "weir/engine/outline.h"
-#include "weir/engine/plan.h"
-#include "weir/engine/tallies.h"
-#include "weir/engine/wait_room.h"
 
 namespace weir::engine {
 

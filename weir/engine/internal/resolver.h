@@ -17,8 +17,7 @@
 #include <string_view>
 
 #include "weir/engine/ask.h"
-#include "weir/engine/attempt.h"
-#include "weir/engine/inspection.h"
+#include "weir/engine/internal/attempt.h"
 #include "weir/engine/internal/counting.h"
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/rules_in_force.h"

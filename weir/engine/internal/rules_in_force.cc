@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weir/engine/adopt.h"
+#include "weir/engine/internal/adopt.h"
 
 namespace weir::engine {
 

@@ -19,10 +19,10 @@
 #include <set>
 #include <vector>
 
-#include "weir/engine/attempt.h"
+#include "weir/engine/internal/attempt.h"
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/resolver.h"
-#include "weir/engine/wait_room.h"
+#include "weir/engine/internal/wait_room.h"
 
 namespace weir::engine {
 

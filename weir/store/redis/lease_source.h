@@ -19,7 +19,7 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 #include "weir/store/redis/shared_meter.h"
 
 namespace weir::store::redis {

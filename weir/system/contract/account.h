@@ -31,7 +31,7 @@
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/holds.h"
+#include "weir/engine/ask.h"
 #include "weir/system/contract/book.h"
 #include "weir/system/contract/policy.h"
 #include "weir/system/contract/published.h"

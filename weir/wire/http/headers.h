@@ -27,7 +27,7 @@
 
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::wire::http {
 

@@ -8,7 +8,7 @@
 
 #include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::wire::http {

@@ -10,6 +10,7 @@
 #include "weir/base/time.h"
 #include "weir/engine/ad_hoc.h"
 #include "weir/engine/quantity.h"
+#include "weir/engine/rule_set.h"
 #include "weir/engine/told.h"
 #include "weir/wire/resp/command.h"
 

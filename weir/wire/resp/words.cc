@@ -6,6 +6,7 @@
 
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::wire::resp {
 namespace {

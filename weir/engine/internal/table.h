@@ -36,11 +36,11 @@
 #include <vector>
 
 #include "weir/base/time.h"
+#include "weir/engine/internal/rows.h"
 #include "weir/engine/log_blocks.h"
 #include "weir/engine/meter.h"
 #include "weir/engine/options.h"
 #include "weir/engine/print.h"
-#include "weir/engine/rows.h"
 
 namespace weir::engine {
 

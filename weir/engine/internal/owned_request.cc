@@ -1,4 +1,4 @@
-#include "weir/engine/owned_request.h"
+#include "weir/engine/internal/owned_request.h"
 
 namespace weir::engine {
 

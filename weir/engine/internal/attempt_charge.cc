@@ -4,8 +4,8 @@
 
 #include <bit>
 
-#include "weir/engine/adopt.h"
-#include "weir/engine/attempt.h"
+#include "weir/engine/internal/adopt.h"
+#include "weir/engine/internal/attempt.h"
 
 namespace weir::engine {
 

@@ -1,4 +1,4 @@
-#include "weir/engine/holds.h"
+#include "weir/engine/internal/holds.h"
 
 #include <algorithm>
 #include <functional>

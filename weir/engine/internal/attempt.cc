@@ -1,8 +1,8 @@
-#include "weir/engine/attempt.h"
+#include "weir/engine/internal/attempt.h"
 
 #include <algorithm>
 
-#include "weir/engine/adopt.h"
+#include "weir/engine/internal/adopt.h"
 
 namespace weir::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/engine/table.h"
+#include "weir/engine/internal/table.h"
 
 #include <sys/mman.h>
 

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "weir/base/result.h"
-#include "weir/engine/names.h"
-#include "weir/engine/plan.h"
+#include "weir/engine/internal/name.h"
+#include "weir/engine/internal/plan.h"
 #include "weir/engine/request.h"
 
 namespace weir::engine {

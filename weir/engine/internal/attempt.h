@@ -20,9 +20,9 @@
 
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
-#include "weir/engine/holds.h"
-#include "weir/engine/plan.h"
-#include "weir/engine/table.h"
+#include "weir/engine/internal/holds.h"
+#include "weir/engine/internal/plan.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 

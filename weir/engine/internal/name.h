@@ -1,19 +1,17 @@
-// Names: a small set of names, each with a place.
+// Name: a text to compare others with.
 //
-// A request names its attributes and units in plain text; rules refer to them by
-// place. A name carries its first eight bytes as a number: they and the length
-// settle almost every comparison without a call.
+// A request names its attributes and units in plain text, and most decisions compare them.
+// A name carries its first eight bytes as a number: they and the length settle almost
+// every comparison without a call.
 //
-// Thread safety: immutable once filled.
+// Thread safety: immutable.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace weir::engine {
 
@@ -53,25 +51,6 @@ class Name {
 
   std::uint64_t head_;
   std::string_view text_;
-};
-
-class Names {
- public:
-  // Place of `name`, or size() if it is not there.
-  std::size_t find(std::string_view name) const noexcept {
-    std::size_t place = 0;
-    while (place < texts_.size() && texts_[place] != name) ++place;
-    return place;
-  }
-
-  void add(std::string name) { texts_.push_back(std::move(name)); }
-
-  std::size_t size() const noexcept { return texts_.size(); }
-  const std::string& operator[](std::size_t place) const noexcept { return texts_[place]; }
-  std::string joined() const;  // `client, operation`, or `none`
-
- private:
-  std::vector<std::string> texts_;
 };
 
 }  // namespace weir::engine

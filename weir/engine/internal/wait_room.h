@@ -25,8 +25,8 @@
 
 #include "weir/base/integer.h"
 #include "weir/engine/ask.h"
-#include "weir/engine/owned_request.h"
-#include "weir/engine/plan.h"
+#include "weir/engine/internal/owned_request.h"
+#include "weir/engine/internal/plan.h"
 
 namespace weir::engine {
 

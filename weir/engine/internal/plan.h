@@ -20,10 +20,10 @@
 
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
+#include "weir/engine/internal/rows.h"
 #include "weir/engine/print.h"
 #include "weir/engine/request.h"
-#include "weir/engine/rows.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine {
 

@@ -1,12 +1,12 @@
-#include "weir/engine/plan.h"
+#include "weir/engine/internal/plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bitset>
 
-#include "weir/engine/outline.h"
-#include "weir/engine/pattern.h"
+#include "weir/engine/internal/outline.h"
+#include "weir/engine/internal/pattern.h"
 
 namespace weir::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/engine/wait_room.h"
+#include "weir/engine/internal/wait_room.h"
 
 #include <algorithm>
 #include <iterator>

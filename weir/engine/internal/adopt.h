@@ -8,8 +8,8 @@
 
 #pragma once
 
-#include "weir/engine/plan.h"
-#include "weir/engine/table.h"
+#include "weir/engine/internal/plan.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 

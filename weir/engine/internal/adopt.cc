@@ -1,4 +1,4 @@
-#include "weir/engine/adopt.h"
+#include "weir/engine/internal/adopt.h"
 
 namespace weir::engine {
 

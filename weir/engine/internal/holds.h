@@ -30,7 +30,7 @@
 
 #include "weir/base/decision.h"
 #include "weir/engine/ask.h"
-#include "weir/engine/plan.h"
+#include "weir/engine/internal/plan.h"
 #include "weir/engine/state.h"
 
 namespace weir::engine {

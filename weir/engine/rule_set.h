@@ -1,0 +1,104 @@
+// Rule set: what compile() makes of limits, as the rest of Weir reads it.
+//
+// Rules name attributes and units by their place, and meters by their shape. The engine decides
+// by it; protocols and stores read from it what a limit is.
+//
+// Thread safety: immutable.
+
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/engine/gate.h"
+#include "weir/engine/limit.h"
+#include "weir/engine/meter.h"
+#include "weir/engine/rules.h"
+
+namespace weir::engine {
+
+// The names of one kind that a rule set knows, each with a place.
+class Names {
+ public:
+  // Place of `name`, or size() if it is not there.
+  std::size_t find(std::string_view name) const noexcept {
+    std::size_t place = 0;
+    while (place < texts_.size() && texts_[place] != name) ++place;
+    return place;
+  }
+
+  void add(std::string name) { texts_.push_back(std::move(name)); }
+
+  std::size_t size() const noexcept { return texts_.size(); }
+  const std::string& operator[](std::size_t place) const noexcept { return texts_[place]; }
+  std::string joined() const;  // `client, operation`, or `none`
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+// Lets a map of strings be asked with a view.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+using TextMap = boost::unordered_flat_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
+
+// A condition with the attribute's place instead of its name.
+struct Matcher {
+  std::size_t attribute = 0;
+  std::vector<std::string> globs{};
+  TextMap exact{};  // values, with a weight each
+};
+
+struct Rule {
+  std::string name;
+  MeterShape shape{};
+  std::shared_ptr<Gate> gate{};  // instead of the shape
+  std::uint64_t attributes = 0;  // bits of the attributes that must be present
+  std::size_t unit = 0;
+  std::vector<std::size_t> per{};
+  std::vector<Matcher> when{};
+  std::vector<std::vector<Matcher>> exempt{};
+  std::vector<Matcher> weigh{};  // none or one; exact values only
+  std::ptrdiff_t parent = -1;    // place of the limit it draws on, or -1
+  std::int64_t queue_max = 0;
+  bool shadow = false;
+  bool is_simple = false;  // no condition, exemption, weight or parent
+  std::optional<SharedSpec> shared{};
+};
+
+class RuleSet {
+ public:
+  const std::vector<Rule>& rules() const noexcept { return rules_; }
+  const Names& attributes() const noexcept { return attributes_; }
+  const Names& units() const noexcept { return units_; }
+  UnitScale scale(std::size_t unit) const noexcept { return scales_[unit]; }
+
+  // The named limit, or nullptr.
+  const Rule* find(std::string_view name) const noexcept;
+  // Whether the named limit is kept outside this process.
+  bool is_shared(std::string_view name) const noexcept {
+    const Rule* const rule = find(name);
+    return rule != nullptr && rule->shared.has_value();
+  }
+
+ private:
+  friend class Compiler;
+
+  std::vector<Rule> rules_;
+  Names attributes_;
+  Names units_;
+  std::vector<UnitScale> scales_;
+};
+
+}  // namespace weir::engine
