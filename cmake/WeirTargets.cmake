@@ -124,3 +124,8 @@ function(weir_test name)
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
+
+# Boost.JSON has headers only, and one file to compile.
+add_library(weir_boost_json STATIC "${PROJECT_SOURCE_DIR}/cmake/boost_json.cc")
+target_link_libraries(weir_boost_json PUBLIC Boost::headers)
+target_compile_features(weir_boost_json PUBLIC cxx_std_20)

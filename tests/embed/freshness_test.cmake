@@ -5,7 +5,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/freshness.cmake")
 set(source "${WORK_DIR}/source")
 set(build "${WORK_DIR}/build")
 set(stamp "${WORK_DIR}/built")
-set(parts "${source}/CMakeLists.txt" "${source}/README.md" "${source}/cmake/weir.pc.in"
+set(parts "${source}/CMakeLists.txt" "${source}/docs/reference/library.md" "${source}/cmake/weir.pc.in"
     "${source}/examples/embed/main.cc" "${source}/tests/embed/installed_package.cmake"
     "${source}/weir/CMakeLists.txt" "${source}/weir/store/redis/CMakeLists.txt"
     "${source}/weir/store/redis/client.h" "${build}/weir/store/redis/libweir_store_redis.a")
@@ -35,5 +35,5 @@ foreach(part IN LISTS parts)
   expect(OFF "${part} has changed")
   date("${part}" "2026-01-01 00:00:01")
 endforeach()
-file(REMOVE "${source}/README.md")
-expect(OFF "README.md is gone")
+file(REMOVE "${source}/docs/reference/library.md")
+expect(OFF "the page is gone")

@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include "weir/base/export.h"
+
 namespace weir {
 
 struct AssertSite {
@@ -20,9 +22,9 @@ struct AssertSite {
 using AssertHandler = void (*)(const AssertSite&);
 
 // Installs `handler` (nullptr restores the default) and returns the former one.
-AssertHandler set_assert_handler(AssertHandler handler) noexcept;
+WEIR_EXPORT AssertHandler set_assert_handler(AssertHandler handler) noexcept;
 
-[[noreturn]] void assertion_failed(const AssertSite& site) noexcept;
+[[noreturn]] WEIR_EXPORT void assertion_failed(const AssertSite& site) noexcept;
 
 }  // namespace weir
 

@@ -16,13 +16,14 @@
 #include <mutex>
 
 #include "weir/base/clock_line.h"
+#include "weir/base/export.h"
 #include "weir/base/time.h"
 
 namespace weir {
 
 constexpr std::size_t kCacheLineBytes = 64;
 
-class Clock {
+class WEIR_EXPORT Clock {
  public:
   virtual ~Clock();
 
@@ -57,7 +58,7 @@ enum class CounterSource : std::uint8_t {
 // Thread safety: every function may be called from any thread. Readers take no
 // lock, except that the first ones after a second without any reader wait for
 // one of them to discipline the clock.
-class SystemClock final : public Clock {
+class WEIR_EXPORT SystemClock final : public Clock {
  public:
   // Takes about 2 ms, to measure the cycle counter's rate.
   explicit SystemClock(CounterSource source = CounterSource::kBest);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/print.h"
@@ -34,7 +35,7 @@ struct AdHocStep {
   Instant at;  // the instant it was decided at: as given, or that of the last charge if later
 };
 
-class AdHoc {
+class WEIR_EXPORT AdHoc {
  public:
   explicit AdHoc(Engine& engine) noexcept : engine_(engine) {}
 

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "weir/base/decision.h"
+#include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/request.h"
@@ -46,7 +47,7 @@ using LateAnswer = std::function<void(const Result<Decision>&)>;
 
 // Where the answers to several asks go. Each ask is told once, in their order: now() with its
 // answer, or later().
-class Answers {
+class WEIR_EXPORT Answers {
  public:
   virtual ~Answers() = default;
 

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "weir/base/clock.h"
+#include "weir/base/export.h"
 #include "weir/engine/engine.h"
 
 namespace weir {
@@ -22,7 +23,7 @@ class AlarmThread;  // weir/base/alarm_thread.h
 
 namespace weir::engine {
 
-class Driver {
+class WEIR_EXPORT Driver {
  public:
   // An error if the system has no thread or memory to give.
   static Result<std::unique_ptr<Driver>> create(Engine& engine, Clock& clock) noexcept;

@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "weir/base/decision.h"
+#include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
@@ -56,7 +57,7 @@ class SharedStore;  // shared.h
 
 // A request planned once and decided often. Owns copies of everything; used by
 // one thread at a time. Follows changes of the rules by itself.
-class Prepared {
+class WEIR_EXPORT Prepared {
  public:
   Prepared(Prepared&&) noexcept;
   Prepared& operator=(Prepared&&) noexcept;
@@ -70,7 +71,7 @@ class Prepared {
   std::unique_ptr<Impl> impl_;
 };
 
-class Engine {
+class WEIR_EXPORT Engine {
  public:
   // Fails only if the machine refuses the addresses for keys_max, or an option is
   // out of range.

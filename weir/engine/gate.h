@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "weir/base/export.h"
 #include "weir/base/time.h"
 #include "weir/engine/request.h"
 #include "weir/meter/step.h"
@@ -36,7 +37,7 @@ struct HoldEnd {
   std::uint64_t receipt = 0;       // what charge_held() said; 0 after a restart
 };
 
-class Gate {
+class WEIR_EXPORT Gate {
  public:
   virtual ~Gate() = default;
 

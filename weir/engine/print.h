@@ -17,6 +17,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "weir/base/export.h"
+
 namespace weir::engine {
 
 using Secret = std::array<std::uint64_t, 4>;
@@ -59,7 +61,7 @@ inline Print mix(const Secret& secret, Print print, std::uint64_t a, std::uint64
 }  // namespace internal
 
 // `print` with all of a long value mixed in but its last 1..16 bytes, which are left.
-Print with_blocks(const Secret& secret, Print print, std::string_view value) noexcept;
+WEIR_EXPORT Print with_blocks(const Secret& secret, Print print, std::string_view value) noexcept;
 
 // `print` with one more value of the tuple mixed in.
 inline Print with_value(const Secret& secret, Print print, std::string_view value) noexcept {
@@ -107,6 +109,6 @@ inline Print print_for(Print seed, Print key) noexcept {
 }
 
 // A secret from the operating system's generator.
-Secret random_secret();
+WEIR_EXPORT Secret random_secret();
 
 }  // namespace weir::engine

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/limit.h"
@@ -29,26 +30,26 @@ struct Rate {
 
 // From 1 ns to 2^62 ns. Parts add up, in any order; a decimal fraction must come
 // to whole nanoseconds.
-Result<Duration> parse_duration(std::string_view what, std::string_view text);
+WEIR_EXPORT Result<Duration> parse_duration(std::string_view what, std::string_view text);
 // The same from 0 ns.
-Result<Duration> parse_span(std::string_view what, std::string_view text);
+WEIR_EXPORT Result<Duration> parse_span(std::string_view what, std::string_view text);
 
 // From 0 to 2^62, after scaling. In a unit of millionths `0.64` is 640,000, and
 // at most six decimal places are read.
-Result<std::int64_t> parse_amount(std::string_view what, std::string_view text, UnitScale scale);
+WEIR_EXPORT Result<std::int64_t> parse_amount(std::string_view what, std::string_view text, UnitScale scale);
 
 // A whole number from `least` to `most`, not scaled. Requires 0 <= least <= most <= 2^62.
 Result<std::int64_t> parse_count(std::string_view what, std::string_view text, std::int64_t least,
                                  std::int64_t most);
 
 // An amount and a period; a bare unit stands for one of it. Not zero.
-Result<Rate> parse_rate(std::string_view what, std::string_view text, UnitScale scale);
+WEIR_EXPORT Result<Rate> parse_rate(std::string_view what, std::string_view text, UnitScale scale);
 
 // The shortest way to write it: `1h30m`, `31d`. parse_duration reads it back.
 // Requires a duration of 0 or more.
-std::string duration_text(Duration duration);
+WEIR_EXPORT std::string duration_text(Duration duration);
 
 // `0.64` for 640,000 millionths. parse_amount reads it back. Requires 0 or more.
-std::string amount_text(std::int64_t amount, UnitScale scale);
+WEIR_EXPORT std::string amount_text(std::int64_t amount, UnitScale scale);
 
 }  // namespace weir::engine

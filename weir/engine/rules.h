@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/engine/limit.h"
 
@@ -24,6 +25,6 @@ constexpr std::int64_t kWeightMax = std::int64_t{1} << 32;
 
 class RuleSet;
 
-Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept;
+WEIR_EXPORT Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept;
 
 }  // namespace weir::engine

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 
+#include "weir/base/export.h"
 #include "weir/base/integer.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -65,7 +66,7 @@ using BucketStep = Step<BucketState>;
 
 // `amount` units every `period`, at most `burst` at once. Refused, with a
 // message, when a term is below 1 or above 2^62 or filling takes 2^62 ns or more.
-Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) noexcept;
+WEIR_EXPORT Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) noexcept;
 
 // How long `cost` units take to refill. Requires 0 <= cost and cost*den/num <
 // 2^63 - 1, which holds for every cost up to the burst.
