@@ -1,3 +1,15 @@
+// What holds whenever the lock is free:
+//
+//  1. latest_ never goes back, and a call that decides does so at latest_: threads may arrive
+//     out of order, time does not.
+//  2. book_ and published_ have the same policies in the same order.
+//  3. An id reaches the book only if it is this account's: of this process from first_own_ on,
+//     or in a range of former_.
+//  4. Costs and times are checked before anything is debited; a call that returns an error has
+//     debited nothing.
+//  5. The account decides by the rule of its options alone. Only that rule is told what is asked;
+//     reports of the service reach both.
+
 #include "weir/system/contract/account.h"
 
 #include <fmt/format.h>
@@ -416,6 +428,69 @@ AccountView Account::view(Instant now) {
   view.granted = granted_;
   view.refused = refused_;
   return view;
+}
+
+// --- beyond the process
+
+std::uint64_t Account::changes() const {
+  const std::scoped_lock lock(lock_);
+  return book_.changes() + published_.changes();
+}
+
+std::vector<std::byte> Account::save(Instant now) const {
+  std::unique_lock lock(lock_);
+  AccountState state{.saved_at = later_of(now, latest_),
+                     .rule = options_.rule,
+                     .book = book_.saved(),
+                     .published_fs = {published_.levels_fs().begin(), published_.levels_fs().end()},
+                     .published_at = published_.at(),
+                     .refreshed_at = refreshed_at_,
+                     .owners = former_};
+  const std::uint64_t first_own = first_own_;
+  lock.unlock();  // a million reservations take a while to write
+  // Those whose reservations may still be ended.
+  std::erase_if(state.owners,
+                [&](const Owner& former) { return former.end <= state.book.first_number; });
+  state.owners.push_back(
+      {owner_, first_own, state.book.first_number + state.book.reservations.size()});
+  return write_state(state);
+}
+
+Status Account::restore(std::span<const std::byte> bytes, Instant now) {
+  Result<AccountState> read = read_state(bytes);
+  if (!read) return std::move(read).error();
+  AccountState state = *std::move(read);
+  move_back(state, std::max(Duration{0}, state.saved_at - now));
+
+  const std::scoped_lock lock(lock_);
+  const std::vector<Policy> configured = book_.policies();
+  const std::vector<Policy> saved = state.book.policies;
+  first_own_ = state.book.first_number + state.book.reservations.size();
+  former_ = std::move(state.owners);
+  refreshed_at_ = state.refreshed_at;
+  book_ = Book(std::move(state.book), book_.jitter());
+  published_ = Published(saved, std::move(state.published_fs), state.published_at);
+  if (state.rule != options_.rule) follow_other_rule(now);
+  // An account without policies of its own learnt those it had.
+  if (!configured.empty() && configured != saved) change_locked(configured, now);
+  return Done{};
+}
+
+// Only the rule that an account follows has been told what was used.
+void Account::follow_other_rule(Instant now) {
+  std::vector<std::optional<std::int64_t>> left;
+  if (options_.rule == Rule::kReservation) {
+    published_.advance(now);
+    for (std::size_t i = 0; i < published_.policies().size(); ++i) {
+      left.emplace_back(left_micro(published_.policies()[i], published_.levels_fs()[i]));
+    }
+    book_.refresh(left, now);
+    return;
+  }
+  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
+  }
 }
 
 }  // namespace weir::system::contract

@@ -32,6 +32,7 @@
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
+#include "weir/system/contract/account_state.h"
 #include "weir/system/contract/book.h"
 #include "weir/system/contract/policy.h"
 #include "weir/system/contract/published.h"
@@ -50,7 +51,6 @@ enum class Rule : std::uint8_t {
                  // longest delay and no feedback
 };
 
-constexpr std::size_t kOwnersMax = 1024;  // processes whose reservations are known
 constexpr Duration kTimeMax = std::chrono::hours{24 * 366};  // of every option
 
 struct AccountOptions {
@@ -220,17 +220,11 @@ class Account {
   Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
           Instant now);
 
-  // Whose ids of reservations count, of a process before: [first, end).
-  struct Owner {
-    std::uint64_t owner = 0;
-    std::uint64_t first = 0;
-    std::uint64_t end = 0;
-  };
   bool owns(HoldId reservation) const;
   std::optional<Error> check_contract() const;  // that it need not be awaited
   void refresh_counts_locked(std::span<const Count> counts, const Totals& before, Instant now);
   void change_locked(std::vector<Policy> policies, Instant now);
-  void follow_other_rule(Instant now);  // account_state.cc
+  void follow_other_rule(Instant now);
   Error wrong_rule(std::string_view what) const;
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
@@ -243,8 +237,8 @@ class Account {
   AccountOptions options_;
   Instant latest_{};
   Book book_;
-  Published published_;  // the same policies under the published rule
-  std::vector<Owner> former_;
+  Published published_;          // the same policies under the published rule
+  std::vector<Owner> former_;    // processes before this one
   std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
   std::optional<Instant> refreshed_at_;
   std::optional<Followed> followed_;

@@ -1,11 +1,9 @@
-// An account as bytes, for keeping it beyond the process. Layout: docs/reference/state.md.
+#include "weir/system/contract/account_state.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "weir/system/contract/account.h"
 
 namespace weir::system::contract {
 
@@ -187,117 +185,64 @@ Book::Saved read_book(Reader& in, std::vector<Policy> policies, std::uint64_t fo
   return book;
 }
 
-// By how much instants of then are moved: a clock that was ahead must not lock an account.
-struct Shift {
-  Duration back{};
-
-  void apply(Instant& at) const {
-    if (at != kForever) at = later_of(Instant{0}, at - back);
-  }
-  void apply(Book::Saved& book) const {
-    apply(book.at);
-    apply(book.not_before);
-    for (Book::Reservation& each : book.reservations) {
-      apply(each.start);
-      apply(each.expires);
-    }
-    for (Book::Lowering& each : book.lowerings) apply(each.at);
-  }
-};
-
 }  // namespace
 
-std::uint64_t Account::changes() const {
-  const std::scoped_lock lock(lock_);
-  return book_.changes() + published_.changes();
-}
-
-std::vector<std::byte> Account::save(Instant now) const {
-  std::unique_lock lock(lock_);
-  const Instant saved_at = later_of(now, latest_);
-  const Rule rule = options_.rule;
-  const Book::Saved book = book_.saved();
-  const std::vector<Wide> levels_fs(published_.levels_fs().begin(), published_.levels_fs().end());
-  const Instant published_at = published_.at();
-  const Instant refreshed_at = refreshed_at_.value_or(kForever);
-  std::vector<Owner> owners = former_;
-  const Owner own{owner_, first_own_, book.first_number + book.reservations.size()};
-  lock.unlock();  // nobody waits for a million of them to be written
-
+std::vector<std::byte> write_state(const AccountState& state) {
   Writer out;
   out.put(kFormat, 1);
-  out.put(saved_at);
-  out.put(static_cast<std::uint64_t>(rule), 1);
-  write(out, book.policies);
-  write(out, book);
-  for (const Wide level_fs : levels_fs) out.put(level_fs);
-  out.put(published_at);
-  out.put(refreshed_at);
-  // Those whose reservations may still be ended.
-  std::erase_if(owners, [&](const Owner& former) { return former.end <= book.first_number; });
-  owners.push_back(own);
-  const std::size_t most = std::min(owners.size(), kOwnersMax);
+  out.put(state.saved_at);
+  out.put(static_cast<std::uint64_t>(state.rule), 1);
+  write(out, state.book.policies);
+  write(out, state.book);
+  for (const Wide level_fs : state.published_fs) out.put(level_fs);
+  out.put(state.published_at);
+  out.put(state.refreshed_at.value_or(kForever));
+  const std::size_t most = std::min(state.owners.size(), kOwnersMax);
   out.put(most, 4);
-  for (std::size_t i = owners.size() - most; i < owners.size(); ++i) {
-    out.put(owners[i].owner);
-    out.put(owners[i].first);
-    out.put(owners[i].end);
+  for (std::size_t i = state.owners.size() - most; i < state.owners.size(); ++i) {
+    out.put(state.owners[i].owner);
+    out.put(state.owners[i].first);
+    out.put(state.owners[i].end);
   }
   return std::move(out).take();
 }
 
-Status Account::restore(std::span<const std::byte> bytes, Instant now) {
+Result<AccountState> read_state(std::span<const std::byte> bytes) {
   Reader in(bytes);
   const std::uint64_t format = in.get(1);
   if (in.is_whole() && format != kFormat && format != kFormerFormat) {
     return bad_argument(
         fmt::format("its format is {}, not {} or {}", format, kFormerFormat, kFormat));
   }
-  const Instant saved_at = in.instant();
-  const auto rule = static_cast<Rule>(in.choice(2));
-  const std::vector<Policy> policies = read_policies(in);
-  Book::Saved book = read_book(in, policies, format);
-  std::vector<Wide> levels_fs;
-  for (std::size_t i = 0; i < policies.size(); ++i) levels_fs.push_back(in.level_fs());
-  Instant published_at = in.instant();
-  Instant refreshed_at = in.instant();
-  std::vector<Owner> owners(in.count(kOwnerBytes, kOwnersMax));
-  for (Owner& former : owners) former = {in.get(), in.get(), in.get()};
+  AccountState state;
+  state.saved_at = in.instant();
+  state.rule = static_cast<Rule>(in.choice(2));
+  std::vector<Policy> policies = read_policies(in);
+  const std::size_t count = policies.size();
+  state.book = read_book(in, std::move(policies), format);
+  for (std::size_t i = 0; i < count; ++i) state.published_fs.push_back(in.level_fs());
+  state.published_at = in.instant();
+  const Instant refreshed_at = in.instant();
+  if (refreshed_at != kForever) state.refreshed_at = refreshed_at;
+  state.owners.resize(in.count(kOwnerBytes, kOwnersMax));
+  for (Owner& former : state.owners) former = {in.get(), in.get(), in.get()};
   if (!in.is_done()) return bad_argument("it is not as an account was saved");
-
-  const Shift shift{std::max(Duration{0}, saved_at - now)};
-  shift.apply(book);
-  shift.apply(published_at);
-  shift.apply(refreshed_at);
-
-  const std::scoped_lock lock(lock_);
-  const std::vector<Policy> configured = book_.policies();
-  first_own_ = book.first_number + book.reservations.size();
-  former_ = std::move(owners);
-  refreshed_at_ = refreshed_at == kForever ? std::nullopt : std::optional(refreshed_at);
-  book_ = Book(std::move(book), book_.jitter());
-  published_ = Published(policies, std::move(levels_fs), published_at);
-  if (rule != options_.rule) follow_other_rule(now);
-  // An account without policies of its own learnt those it had.
-  if (!configured.empty() && configured != policies) change_locked(configured, now);
-  return Done{};
+  return state;
 }
 
-// Only the rule that an account follows has been told what was used.
-void Account::follow_other_rule(Instant now) {
-  std::vector<std::optional<std::int64_t>> left;
-  if (options_.rule == Rule::kReservation) {
-    published_.advance(now);
-    for (std::size_t i = 0; i < published_.policies().size(); ++i) {
-      left.emplace_back(left_micro(published_.policies()[i], published_.levels_fs()[i]));
-    }
-    book_.refresh(left, now);
-    return;
+void move_back(AccountState& state, Duration by) {
+  const auto move = [by](Instant& at) {
+    if (at != kForever) at = later_of(Instant{0}, at - by);
+  };
+  move(state.book.at);
+  move(state.book.not_before);
+  for (Book::Reservation& each : state.book.reservations) {
+    move(each.start);
+    move(each.expires);
   }
-  const std::vector<Standing> rows = book_.standing({0, 0}, now);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
-  }
+  for (Book::Lowering& each : state.book.lowerings) move(each.at);
+  move(state.published_at);
+  if (state.refreshed_at) move(*state.refreshed_at);
 }
 
 }  // namespace weir::system::contract

@@ -222,8 +222,7 @@ class Book {
   }
   const Levels& frontier() const;
   void fold();
-  // book_report.cc: the levels at `now`, without reservations that are outstanding and
-  // were not counted.
+  // The levels at `now`, without reservations that are outstanding and were not counted.
   Levels levels_without_outstanding(Instant now) const;
   void anchor_at(Instant now, Levels levels, const Policies& reported, Instant asked_at);
 
