@@ -1,3 +1,15 @@
+// What holds after every call:
+//
+//  1. block_ never goes back. Reading at an earlier block is reading at block_.
+//  2. Only commit() changes the tables, and only by a plan that is ok and was made since the last
+//     change. A plan that is refused changes nothing.
+//  3. A portal's name is found if it is registered, and belongs to one cluster; its list has
+//     exactly Cluster::portals of them. Rows that are free are in free_portals, with no name.
+//  4. A cluster and a worker keep their places for good; of workers of one name the last to join
+//     is found.
+//  5. locked_ is the sum of all locks and at most the supply. active_portals_ counts the portals
+//     of the clusters that have a lock.
+
 #include "weir/system/compute/ledger.h"
 
 #include <algorithm>
@@ -5,6 +17,7 @@
 
 #include "weir/base/assert.h"
 #include "weir/system/compute/ledger_tables.h"
+#include "weir/system/compute/planning.h"
 
 namespace weir::system::compute {
 
@@ -28,12 +41,16 @@ Applied Ledger::apply_plan(Block block, const Operation& operation, Plan&& plann
   return outcome;
 }
 
+Plan Ledger::plan(Block block, const Operation& operation) const {
+  return plan_new(*this, block, operation);
+}
+
 Applied Ledger::apply(Block block, const Operation& operation) {
   return apply_plan(block, operation, plan(block, operation));
 }
 
 Applied Ledger::replay(Block block, const Operation& operation) {
-  return apply_plan(block, operation, plan_any(block, operation));
+  return apply_plan(block, operation, plan_made(*this, block, operation));
 }
 
 // --- changes
@@ -197,6 +214,15 @@ std::vector<std::string_view> Ledger::portals(const Cluster& cluster) const {
     place = tables_->portals.rows[place].next;
   }
   return names;
+}
+
+std::size_t Ledger::portals_in_all() const noexcept {
+  return tables_->portals.rows.size() - tables_->free_portals.size();
+}
+
+bool Ledger::knows_strategy(std::string_view name) const noexcept {
+  return std::any_of(strategies_.begin(), strategies_.end(),
+                     [&](const auto& row) { return row.first == name; });
 }
 
 const Rows<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }

@@ -149,11 +149,13 @@ class Ledger {
   const Rows<Cluster>& clusters() const noexcept;
   // Of a cluster, in the order in which they were registered.
   std::vector<std::string_view> portals(const Cluster& cluster) const;
+  std::size_t portals_in_all() const noexcept;
   // Portals of clusters that have a lock, also one that is over.
   std::size_t active_portals() const noexcept { return active_portals_; }
   Amount locked() const noexcept { return locked_; }
   // Units of a cluster in the epoch of `block`: 0 before its lock starts and from its end on.
   std::int64_t epoch_units(const Cluster& cluster, Block block) const noexcept;
+  bool knows_strategy(std::string_view name) const noexcept;
   // Of a lock that lasts `duration` blocks, over its whole length.
   Amount total_units(Amount amount, std::int64_t duration) const noexcept;
 
@@ -168,22 +170,7 @@ class Ledger {
  private:
   Ledger(Parameters parameters, NamedStrategies strategies);
 
-  Fault check_block(Block block, std::string& detail) const;
-  Plan plan_any(Block block, const Operation& operation) const;
-  Fault check_new(const Operation& operation, std::string& detail) const;
-  Fault check_new_split(const Operation& operation, std::string& detail) const;
   Applied apply_plan(Block block, const Operation& operation, Plan&& plan);
-  Plan plan_register(const Operation& operation) const;
-  Plan plan_unregister(const Operation& operation) const;
-  Plan plan_lock(Block block, const Operation& operation) const;
-  Plan plan_add(Block block, const Operation& operation) const;
-  Plan plan_unlock(Block block, const Operation& operation) const;
-  Plan plan_auto(Block block, const Operation& operation) const;
-  Plan plan_split(const Operation& operation) const;
-  Plan plan_join(Block block, const Operation& operation) const;
-  Plan plan_leave(Block block, const Operation& operation) const;
-  Plan plan_setting(Block block, const Operation& operation) const;
-  Plan plan_known(Block block, const Operation& operation) const;
 
   std::uint32_t place_for(const std::string& wallet);
   Cluster& cluster_for(const std::string& wallet);
