@@ -1,3 +1,15 @@
+// What holds after every call:
+//
+//  1. running_ and queued_ are the sums over the clusters, and neither is above its bound; with
+//     fair queueing no cluster is above its part.
+//  2. A query has taken a whole token. What goes back to a bucket goes back at its end, once, and
+//     only to a bucket of the same generation (Refund::kPortal: to the portal's).
+//  3. A query that waits stands in one lane: its cluster's, or with Queueing::kFirstIn in that of
+//     place 0. A lane is in turns_ if its first query may start as soon as a slot is free.
+//  4. No slot is free while a lane is in turns_: each end starts the next.
+//  5. A portal leads to a cluster with a bucket. A cluster without one is kept until its last
+//     query has ended, then its place is free.
+
 #include "weir/system/compute/worker.h"
 
 #include <algorithm>
@@ -27,7 +39,7 @@ std::int64_t any_serial() { return static_cast<std::int64_t>(engine::random_secr
 Worker::Worker(const WorkerSettings& settings)
     : settings_(with_parts(settings)),
       secret_(engine::random_secret()),
-      last_serial_(any_serial()) {
+      queries_(settings_.running + settings_.queue, any_serial()) {
   WEIR_ASSERT(validate(settings_).ok());
   // The lane of all clusters where they do not take turns; nobody's otherwise.
   clusters_.emplace_back();
@@ -37,7 +49,7 @@ engine::Print Worker::print_of(std::string_view name) const noexcept {
   return engine::with_value(secret_, {}, name);
 }
 
-Worker::Place Worker::find(engine::Print portal) const noexcept {
+Place Worker::find(engine::Print portal) const noexcept {
   const auto found = portals_.find(portal);
   return found == portals_.end() ? kNowhere : found->second;
 }
@@ -46,7 +58,7 @@ meter::TickerShape Worker::shape_of(const Cluster& cluster) const noexcept {
   return {cluster.interval_ns, kMicro, cluster.burst_micro, meter::TickerStart::kEmpty};
 }
 
-Worker::Place Worker::lane_of(Place cluster) const noexcept {
+Place Worker::lane_of(Place cluster) const noexcept {
   return settings_.queueing == Queueing::kFair ? cluster : 0;
 }
 
@@ -133,14 +145,14 @@ Admission Worker::admit_until(std::string_view portal, std::int64_t cost_micro, 
   totals_.outcomes[static_cast<std::size_t>(said.outcome)] += 1;
   if (said.outcome != QueryOutcome::kAccepted) return said;
   clusters_[at].bucket.tokens -= kMicro;
-  const Place query = add_query(print, at, cost_micro);
+  const Place query = queries_.add(print, cost_micro, at, clusters_[at].generation);
   said.query = queries_[query].id;
   if (said.is_queued) {
     enqueue(query);
   } else {
     start(query);
   }
-  expect_end(query, expires);
+  queries_.expect_end(query, expires);
   return said;
 }
 
@@ -172,6 +184,131 @@ bool Worker::could_start(std::string_view portal) const noexcept {
   return room(find(print_of(portal))) == Room::kRuns;
 }
 
+// --- slots and queue
+
+void Worker::start(Place query) {
+  Query& started = queries_[query];
+  started.is_queued = false;
+  running_ += 1;
+  clusters_[started.cluster].running += 1;
+  update_turn(lane_of(started.cluster));
+}
+
+void Worker::enqueue(Place query) {
+  Query& waiting = queries_[query];
+  Cluster& lane = clusters_[lane_of(waiting.cluster)];
+  waiting.is_queued = true;
+  (lane.last == kNowhere ? lane.first : queries_[lane.last].next) = query;
+  lane.last = query;
+  queued_ += 1;
+  clusters_[waiting.cluster].queued += 1;
+  update_turn(lane_of(waiting.cluster));
+}
+
+void Worker::take_out(Place query) {
+  Query& taken = queries_[query];
+  Cluster& lane = clusters_[lane_of(taken.cluster)];
+  Place before = kNowhere;
+  for (Place at = lane.first; at != query; at = queries_[at].next) before = at;
+  (before == kNowhere ? lane.first : queries_[before].next) = taken.next;
+  if (lane.last == query) lane.last = before;
+  taken.next = kNowhere;
+  queued_ -= 1;
+  clusters_[taken.cluster].queued -= 1;
+  update_turn(lane_of(taken.cluster));
+}
+
+void Worker::update_turn(Place at) {
+  const Cluster& lane = clusters_[at];
+  const bool may_start = lane.first != kNowhere && (settings_.queueing == Queueing::kFirstIn ||
+                                                    lane.running < settings_.cluster_running);
+  if (may_start == turns_.has(at)) return;
+  if (may_start) {
+    turns_.join(at);
+  } else {
+    turns_.leave(at);
+  }
+}
+
+QueryId Worker::start_next(Instant now) {
+  if (turns_.empty() || running_ >= settings_.running) return 0;
+  const Place query = clusters_[turns_.take()].first;
+  take_out(query);
+  start(query);
+  if (queries_[query].expires != kForever) {
+    queries_.expect_no_end(query);
+    queries_.expect_end(query, now + settings_.query_time);
+  }
+  return queries_[query].id;
+}
+
+// --- ends
+
+void Worker::give_back(const Query& query, std::int64_t back_micro, Instant now) {
+  if (back_micro <= 0) return;
+  Place to = kNowhere;
+  if (settings_.refund == Refund::kPortal) {
+    to = find(query.portal);
+  } else if (clusters_[query.cluster].generation == query.generation) {
+    to = query.cluster;
+  }
+  if (to == kNowhere || !clusters_[to].has_bucket) return;
+  Cluster& cluster = clusters_[to];
+  cluster.bucket = meter::give_back(shape_of(cluster), cluster.bucket, now, back_micro);
+}
+
+void Worker::forget(Place query) {
+  const Place cluster = queries_[query].cluster;
+  queries_.forget(query);
+  if (!clusters_[cluster].has_bucket) drop_bucket(cluster);
+}
+
+Ending Worker::end(Place query, std::int64_t back_micro, Instant now) {
+  Ending ending;
+  ending.known = true;
+  ending.was_queued = queries_[query].is_queued;
+  give_back(queries_[query], back_micro, now);
+  const Place portal_cluster = find(queries_[query].portal);
+  if (portal_cluster != kNowhere) {
+    const Cluster& cluster = clusters_[portal_cluster];
+    ending.tokens_micro = meter::level(shape_of(cluster), cluster.bucket, now);
+  }
+  if (ending.was_queued) {
+    take_out(query);
+  } else {
+    const Place cluster = queries_[query].cluster;
+    running_ -= 1;
+    clusters_[cluster].running -= 1;
+    update_turn(lane_of(cluster));
+  }
+  forget(query);
+  ending.started = start_next(now);
+  return ending;
+}
+
+Ending Worker::finish(QueryId id, std::optional<std::int64_t> cost_micro, Instant now) {
+  expire(now);
+  const Place query = queries_.find(id);
+  if (query == kNowhere) return {};
+  if (queries_[query].is_queued) return {.known = true, .was_queued = true};
+  const std::int64_t cost =
+      std::clamp<std::int64_t>(cost_micro.value_or(queries_[query].cost_micro), 0, kMicro);
+  return end(query, kMicro - cost, now);
+}
+
+Ending Worker::cancel(QueryId id, Instant now) {
+  expire(now);
+  const Place query = queries_.find(id);
+  return query == kNowhere ? Ending{} : end(query, kMicro, now);
+}
+
+void Worker::expire(Instant now) {
+  for (Place query; (query = queries_.expired(now)) != kNowhere;) {
+    totals_.expired += 1;
+    end(query, 0, now);
+  }
+}
+
 // --- allocations
 
 std::int64_t Worker::burst_micro(std::int64_t interval_ns) const noexcept {
@@ -193,7 +330,7 @@ void Worker::begin_bucket(Cluster& cluster, Instant now) {
   kept_.erase(kept);
 }
 
-Worker::Place Worker::place_for(const std::string& cluster) {
+Place Worker::place_for(const std::string& cluster) {
   if (const auto found = names_.find(std::string_view(cluster)); found != names_.end()) {
     return *found;
   }
@@ -333,6 +470,12 @@ void Worker::restore(std::vector<KeptBucket> buckets) {
     const engine::Print print = print_of(bucket.cluster);
     kept_.insert_or_assign(print, std::move(bucket));
   }
+}
+
+Worker::QueryState Worker::state(QueryId query) const noexcept {
+  const Place found = queries_.find(query);
+  if (found == kNowhere) return QueryState::kGone;
+  return queries_[found].is_queued ? QueryState::kQueued : QueryState::kRunning;
 }
 
 }  // namespace weir::system::compute

@@ -30,6 +30,8 @@
 #include "weir/engine/print.h"
 #include "weir/meter/ticker.h"
 #include "weir/system/compute/admission.h"
+#include "weir/system/compute/queries.h"
+#include "weir/system/compute/turns.h"
 
 namespace weir::system::compute {
 
@@ -114,9 +116,6 @@ class Worker {
   void restore(std::vector<KeptBucket> buckets);
 
  private:
-  using Place = std::uint32_t;
-  static constexpr Place kNowhere = ~Place{0};
-
   struct PrintHash {
     std::size_t operator()(engine::Print print) const noexcept { return print.low; }
   };
@@ -153,24 +152,9 @@ class Worker {
     std::uint32_t queued = 0;
     Place first = kNowhere;  // of its queue
     Place last = kNowhere;
-    Place turn_before = kNowhere;  // in the ring of those who may start
-    Place turn_after = kNowhere;
     std::uint32_t generation = 0;  // of the bucket
     bool has_bucket = false;
     bool is_listed = false;  // in the allocations being applied
-  };
-
-  struct Query {
-    QueryId id = 0;  // 0: free
-    engine::Print portal{};
-    std::int64_t cost_micro = 0;
-    Instant expires{};
-    Place cluster = kNowhere;
-    std::uint32_t generation = 0;
-    Place next = kNowhere;   // in the queue, or of those free
-    Place older = kNowhere;  // by time of expiry
-    Place newer = kNowhere;
-    bool is_queued = false;
   };
 
   enum class Room : std::uint8_t { kRuns, kQueues, kWorkerFull, kClusterFull };
@@ -194,22 +178,16 @@ class Worker {
 
   Admission admit_until(std::string_view portal, std::int64_t cost_micro, Instant now,
                         Instant expires);
-  Place add_query(engine::Print portal, Place cluster, std::int64_t cost_micro);
-  Query* query_of(QueryId id) noexcept;
   void start(Place query);
   void enqueue(Place query);
   void take_out(Place query);  // of the queue
-  void expect_end(Place query, Instant at);
-  void expect_no_end(Place query);
   Ending end(Place query, std::int64_t back_micro, Instant now);
   QueryId start_next(Instant now);
   void forget(Place query);
   void give_back(const Query& query, std::int64_t back_micro, Instant now);
 
-  // The ring of lanes that have a query which may start.
-  void join_ring(Place lane);
-  void leave_ring(Place lane);
-  void update_ring(Place lane);
+  // Whether the lane has a query that may start may be another now.
+  void update_turn(Place lane);
 
   const WorkerSettings settings_;
   const engine::Secret secret_;
@@ -220,14 +198,10 @@ class Worker {
   boost::unordered_flat_set<Place, NameHash, NameEqual> names_{0, NameHash{this}, NameEqual{this}};
   std::vector<Place> free_clusters_;
   std::size_t bucket_count_ = 0;
-  std::vector<Query> queries_;  // as many as may run and wait
-  Place free_query_ = kNowhere;
-  std::int64_t last_serial_;
-  Place oldest_ = kNowhere;
-  Place newest_ = kNowhere;
+  Queries queries_;  // places for as many as may run and wait
   std::int64_t running_ = 0;
   std::int64_t queued_ = 0;
-  Place turn_ = kNowhere;  // whose turn is next
+  Turns turns_;  // of lanes that have a query which may start
   ByPrint<KeptBucket> kept_;
   WorkerTotals totals_;
 };
