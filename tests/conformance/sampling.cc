@@ -18,10 +18,10 @@
 
 #include "tests/conformance/runner.h"
 #include "weir/meter/log.h"
-#include "weir/system/sampling/pass.h"
-#include "weir/system/sampling/rotation.h"
+#include "weir/system/sampling/published/pass.h"
+#include "weir/system/sampling/published/rotation.h"
+#include "weir/system/sampling/published/slots.h"
 #include "weir/system/sampling/sampling.h"
-#include "weir/system/sampling/slots.h"
 
 namespace weir::conformance {
 namespace {

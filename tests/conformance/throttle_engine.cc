@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/conformance/throttle_support.h"
-#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/published/congestion.h"
 #include "weir/system/throttle/read.h"
 #include "weir/system/throttle/snapshot.h"
 #include "weir/system/throttle/throttle_set.h"

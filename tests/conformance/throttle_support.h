@@ -17,8 +17,7 @@
 
 #include "tests/conformance/runner.h"
 #include "weir/system/throttle/answer.h"
-#include "weir/system/throttle/moment.h"
-#include "weir/system/throttle/usage.h"
+#include "weir/system/throttle/published/moment.h"
 
 namespace weir::conformance::throttle {
 

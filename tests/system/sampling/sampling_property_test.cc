@@ -7,7 +7,7 @@
 #include "tests/system/sampling/support.h"
 #include "weir/engine/engine.h"
 #include "weir/system/sampling/gate.h"
-#include "weir/system/sampling/pass.h"
+#include "weir/system/sampling/published/pass.h"
 
 namespace weir::system::sampling {
 namespace {

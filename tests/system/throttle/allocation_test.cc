@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "weir/engine/engine.h"
-#include "weir/system/throttle/congestion.h"
 #include "weir/system/throttle/gate.h"
+#include "weir/system/throttle/published/congestion.h"
 #include "weir/system/throttle/read.h"
 
 namespace {

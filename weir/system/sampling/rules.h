@@ -23,7 +23,7 @@
 
 #include "weir/base/result.h"
 #include "weir/meter/log.h"
-#include "weir/system/sampling/allowance.h"
+#include "weir/system/sampling/published/allowance.h"
 
 namespace weir::system::sampling {
 

@@ -16,7 +16,7 @@
 
 #include "weir/system/throttle/definitions.h"
 #include "weir/system/throttle/finding.h"
-#include "weir/system/throttle/operation_bucket.h"
+#include "weir/system/throttle/published/operation_bucket.h"
 
 namespace weir::system::throttle {
 

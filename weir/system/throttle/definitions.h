@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "weir/system/throttle/json_scanner.h"
-#include "weir/system/throttle/overflow.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 

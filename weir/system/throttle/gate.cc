@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
-#include "weir/system/throttle/whole_number.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

@@ -11,7 +11,7 @@
 #include "weir/base/in_quotes.h"
 #include "weir/system/throttle/finding.h"
 #include "weir/system/throttle/operations.h"
-#include "weir/system/throttle/whole_number.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

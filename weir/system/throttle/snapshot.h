@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "weir/base/result.h"
-#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/published/congestion.h"
+#include "weir/system/throttle/published/moment.h"
 #include "weir/system/throttle/throttle_set.h"
-#include "weir/system/throttle/usage.h"
 
 namespace weir::system::throttle {
 

@@ -4,8 +4,8 @@
 
 #include "weir/base/in_quotes.h"
 #include "weir/system/throttle/json_scanner.h"
+#include "weir/system/throttle/published/numbers.h"
 #include "weir/system/throttle/snapshot.h"
-#include "weir/system/throttle/whole_number.h"
 
 namespace weir::system::throttle {
 namespace {

@@ -1,10 +1,23 @@
+// What holds after every call:
+//
+//  1. operations_, listing_ and buckets_ are made together: an id of the first is a place in the
+//     second, which names places in the third. Normal buckets come first, normal_count_ of them.
+//  2. A decision that was refused has taken nothing of gas and of operation buckets, though those
+//     it asked have leaked and moved their clocks. Bytes stay taken, as published.
+//  3. With clamp_clock, no transaction is decided at an earlier moment than latest_.
+//  4. An item of Claims is given back only to buckets of the generation it names, which are those
+//     it was taken from: making buckets anew begins another generation.
+//  5. decide() and peek() go the same way (decision_order.h). The short way of decide() is for
+//     claims that only one plain operation concerns; a refusal takes the long way after it.
+
 #include "weir/system/throttle/throttle_set.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "weir/base/assert.h"
-#include "weir/system/throttle/logical.h"
+#include "weir/system/throttle/decision_order.h"
+#include "weir/system/throttle/transaction.h"
 
 namespace weir::system::throttle {
 namespace {
@@ -18,6 +31,10 @@ ScalarBucket scalar_of(std::int64_t per_second) {
 std::int64_t gas_per_second(const ThrottleOptions& options) {
   return options.role == Role::kConsensus ? options.settings.consensus_gas_per_second
                                           : options.settings.front_end_gas_per_second;
+}
+
+Instant after(Moment now, std::optional<std::int64_t> ns) noexcept {
+  return ns ? instant_of(now) + Duration{*ns} : kForever;
 }
 
 }  // namespace
@@ -102,6 +119,8 @@ Claim ThrottleSet::claim_for(const Transaction& transaction) const {
                   options_.settings, listing_);
 }
 
+// --- decisions
+
 Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment now,
                                         Claims* claims) {
   if (options_.role == Role::kAlwaysAllow) return Admission{};
@@ -148,68 +167,65 @@ Answer ThrottleSet::claim_plainly(OperationId operation, Moment now) {
   return granted;
 }
 
-// All buckets are visited even after one has refused: each leaks and moves its clock.
-Answered<bool> ThrottleSet::claim_operations(const Claim& claim, Moment now, Claims* claims,
-                                             Admission& admission) {
-  bool granted = true;
-  for (const Requirement& requirement : claim.requirements) {
-    OperationBucket& bucket = buckets_[requirement.bucket].bucket;
-    bucket.mark();
-    const Answered<std::int32_t> logical = logical_of(claim, requirement);
-    if (!logical.ok()) return logical.fault();
-    const Answer said = bucket.claim(*logical, now);
-    if (!said.ok()) return said.fault();
-    if (!*said) {
-      if (granted) admission.bucket = requirement.bucket;
-      granted = false;
-    } else if (claims != nullptr) {
-      claims->items_.push_back({Claims::Kind::kBucket, requirement.bucket, generation_, *logical});
-    }
+struct ThrottleSet::Taking {
+  ThrottleSet& set;
+  Moment now;
+  Claims* claims;
+  Admission& admission;
+  bool asked_operations = false;
+
+  void note(Claims::Kind kind, std::uint32_t bucket, std::int64_t amount) {
+    if (claims == nullptr) return;
+    const bool is_bucket = kind == Claims::Kind::kBucket;
+    claims->items_.push_back(
+        {kind, bucket, is_bucket ? set.generation_ : set.scalar_generation_, amount});
   }
-  return granted;
-}
+  Answer gas(const Claim& claim) {
+    const Answer said = set.gas_.claim(claim.gas, now);
+    if (said.ok() && *said) note(Claims::Kind::kGas, 0, claim.gas);
+    return said;
+  }
+  Fault leak_gas() { return set.gas_.leak_until(now); }
+  Answer bytes(const Claim& claim) {
+    const Answer said = set.bytes_->claim(claim.bytes, now);
+    if (said.ok() && *said) note(Claims::Kind::kBytes, 0, claim.bytes);
+    return said;
+  }
+  // All buckets are visited even after one has refused: each leaks and moves its clock.
+  Answer operations(const Claim& claim) {
+    asked_operations = true;
+    bool granted = true;
+    for (const Requirement& requirement : claim.requirements) {
+      OperationBucket& bucket = set.buckets_[requirement.bucket].bucket;
+      bucket.mark();
+      const Answered<std::int32_t> logical = logical_of(claim, requirement);
+      if (!logical.ok()) return logical.fault();
+      const Answer said = bucket.claim(*logical, now);
+      if (!said.ok()) return said.fault();
+      if (*said) {
+        note(Claims::Kind::kBucket, requirement.bucket, *logical);
+      } else {
+        if (granted) admission.bucket = requirement.bucket;
+        granted = false;
+      }
+    }
+    return granted;
+  }
+};
 
 Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* claims) {
   Admission admission;
   if (claim.touches_nothing) return admission;
   const std::size_t noted = claims != nullptr ? claims->items_.size() : 0;
   gas_.mark();
-  bool operations_asked = false;
-  const auto decided = [&]() -> Answered<Refuser> {
-    if (claim.gas_use == GasUse::kClaim) {
-      const Answer said = gas_.claim(claim.gas, now);
-      if (!said.ok()) return said.fault();
-      if (!*said) return Refuser::kGas;
-      if (claims != nullptr) {
-        claims->items_.push_back({Claims::Kind::kGas, 0, scalar_generation_, claim.gas});
-      }
-    } else if (claim.gas_use == GasUse::kLeak) {
-      const Fault fault = gas_.leak_until(now);
-      if (fault != Fault::kNone) return fault;
-    }
-    if (claim.claims_bytes) {
-      const Answer said = bytes_->claim(claim.bytes, now);
-      if (!said.ok()) return said.fault();
-      if (!*said) return Refuser::kBytes;
-      if (claims != nullptr) {
-        claims->items_.push_back({Claims::Kind::kBytes, 0, scalar_generation_, claim.bytes});
-      }
-    }
-    if (!claim.claims_operations) return Refuser::kNobody;
-    if (claim.objection == Objection::kUnlisted) return Refuser::kUnlisted;
-    if (claim.objection == Objection::kMalformed) return Refuser::kMalformed;
-    operations_asked = true;
-    const Answered<bool> said = claim_operations(claim, now, claims, admission);
-    if (!said.ok()) return said.fault();
-    if (!*said) return Refuser::kBucket;
-    return claim.schedule_is_full ? Refuser::kSchedule : Refuser::kNobody;
-  }();
+  Taking taking{*this, now, claims, admission};
+  const Answered<Refuser> decided = first_refuser(claim, taking);
   if (!decided.ok()) return decided.fault();
   if (*decided == Refuser::kNobody) return admission;
 
   // Bytes are not given back: published so.
   gas_.reclaim();
-  if (operations_asked) {
+  if (taking.asked_operations) {
     for (const Requirement& requirement : claim.requirements) {
       buckets_[requirement.bucket].bucket.reclaim();
     }
@@ -248,6 +264,145 @@ void ThrottleSet::count_refusal(const Admission& admission) noexcept {
       return;
   }
 }
+
+// --- what it would say, and why it refused: nothing here changes the set
+
+// Of buckets that have refused at `now`: by how much, and until when.
+void ThrottleSet::explain(const Claim& claim, Moment now, Admission& admission) const {
+  switch (admission.refuser) {
+    case Refuser::kGas:
+      admission.never = claim.gas > gas_.capacity();
+      admission.missing = claim.gas - gas_.free_at(now);
+      admission.fits_at = after(now, gas_.fits_after_ns(claim.gas, now));
+      return;
+    case Refuser::kBytes:
+      admission.never = claim.bytes > bytes_->capacity();
+      admission.missing = claim.bytes - bytes_->free_at(now);
+      admission.fits_at = after(now, bytes_->fits_after_ns(claim.bytes, now));
+      return;
+    case Refuser::kUnlisted:
+    case Refuser::kMalformed:
+      admission.never = true;
+      return;
+    case Refuser::kBucket:
+      break;
+    case Refuser::kNobody:
+    case Refuser::kSchedule:
+    case Refuser::kDuration:
+      return;
+  }
+  admission.fits_at = instant_of(now);
+  for (const Requirement& requirement : claim.requirements) {
+    const OperationBucket& bucket = buckets_[requirement.bucket].bucket;
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok()) continue;
+    const std::optional<std::int64_t> ns = bucket.fits_after_ns(*logical, now);
+    const Instant fits = after(now, ns);
+    if (fits <= admission.fits_at) continue;
+    admission.fits_at = fits;
+    admission.bucket = requirement.bucket;
+    admission.never = !ns;
+    admission.missing =
+        saturate(Wide{*logical} * kUnitsPerOperation - bucket.capacity() + bucket.used_at(now));
+  }
+}
+
+// On copies: nothing is claimed, leaked or moved.
+struct ThrottleSet::Looking {
+  const ThrottleSet& set;
+  Moment now;
+
+  Answer gas(const Claim& claim) const {
+    ScalarBucket gas = set.gas_;
+    return gas.claim(claim.gas, now);
+  }
+  static Fault leak_gas() { return Fault::kNone; }
+  Answer bytes(const Claim& claim) const {
+    ScalarBucket bytes = *set.bytes_;
+    return bytes.claim(claim.bytes, now);
+  }
+  Answer operations(const Claim& claim) const {
+    bool granted = true;
+    for (const Requirement& requirement : claim.requirements) {
+      OperationBucket bucket = set.buckets_[requirement.bucket].bucket;
+      const Answered<std::int32_t> logical = logical_of(claim, requirement);
+      if (!logical.ok()) return logical.fault();
+      const Answer said = bucket.claim(*logical, now);
+      if (!said.ok()) return said.fault();
+      granted &= *said;
+    }
+    return granted;
+  }
+};
+
+Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
+  Admission admission;
+  if (claim.touches_nothing) return admission;
+  Looking looking{*this, now};
+  const Answered<Refuser> decided = first_refuser(claim, looking);
+  if (!decided.ok()) return decided.fault();
+  if (*decided == Refuser::kNobody) return admission;
+  admission.allowed = false;
+  admission.refuser = *decided;
+  admission.fits_at = kForever;
+  explain(claim, now, admission);
+  return admission;
+}
+
+Answered<Admission> ThrottleSet::peek(const Transaction& transaction, Moment now) const {
+  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  const Moment at = options_.clamp_clock ? std::max(latest_, now) : now;
+  return look(claim_for(transaction), at);
+}
+
+Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) const {
+  // Gas, bytes and operations bind one after the other, and none closes again by itself.
+  for (int round = 0; round < 3; ++round) {
+    const Answered<Admission> said = peek(transaction, moment_of(from));
+    if (!said.ok()) return kForever;
+    if (said->allowed || said->fits_at == kForever) return said->allowed ? from : kForever;
+    from = said->fits_at;
+  }
+  return from;
+}
+
+template <typename OfBucket, typename OfGas>
+std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bucket,
+                                OfGas&& of_gas) const {
+  if (options_.role == Role::kAlwaysAllow) return kTermMax;
+  Transaction one = transaction;
+  one.count = 1;
+  const Claim claim = claim_for(one);
+  if (claim.touches_nothing) return kTermMax;
+  if (claim.objection != Objection::kNone || claim.schedule_is_full) return 0;
+  std::int64_t least = kTermMax;
+  for (const Requirement& requirement : claim.requirements) {
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok() || *logical > kOperationsMax) return 0;
+    // A requirement cut to 32 bits may have become 0.
+    if (*logical < 1) continue;
+    least = std::min(least, of_bucket(buckets_[requirement.bucket].bucket) / units_of(*logical));
+  }
+  if (claim.gas_use == GasUse::kClaim && claim.gas > 0) {
+    least = std::min(least, of_gas(gas_) / claim.gas);
+  }
+  return least;
+}
+
+std::int64_t ThrottleSet::room_for(const Transaction& transaction, Moment at) const {
+  return least(
+      transaction,
+      [&](const OperationBucket& bucket) { return bucket.capacity() - bucket.used_at(at); },
+      [&](const ScalarBucket& gas) { return gas.free_at(at); });
+}
+
+std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
+  return least(
+      transaction, [](const OperationBucket& bucket) { return bucket.capacity(); },
+      [](const ScalarBucket& gas) { return gas.capacity(); });
+}
+
+// --- giving back
 
 Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
   if (options_.role == Role::kAlwaysAllow) return Fault::kNone;
@@ -307,6 +462,8 @@ Fault ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> paye
   return gas_.give_back(gas);
 }
 
+// --- duration of operations
+
 std::int64_t ThrottleSet::free_duration(Moment at) const noexcept {
   return options_.role == Role::kAlwaysAllow ? kMax : duration_.free_at(at);
 }
@@ -349,18 +506,14 @@ Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operatio
   return std::min(fullest, 10'000);
 }
 
+// --- for snapshots
+
 Fault ThrottleSet::restore_bucket(std::size_t bucket, const Usage& usage) {
   return buckets_[bucket].bucket.restore(usage);
 }
 
 Fault ThrottleSet::restore_bytes(const Usage& usage) {
   return bytes_ ? bytes_->restore(usage) : Fault::kNone;
-}
-
-std::string_view status_of(Role role, const Admission& admission) noexcept {
-  if (admission.allowed) return "OK";
-  if (role != Role::kConsensus) return "BUSY";
-  return admission.by_contracts() ? "CONSENSUS_GAS_EXHAUSTED" : "THROTTLED_AT_CONSENSUS";
 }
 
 }  // namespace weir::system::throttle

@@ -27,42 +27,18 @@
 #include <vector>
 
 #include "weir/base/time.h"
+#include "weir/system/throttle/admission.h"
 #include "weir/system/throttle/answer.h"
 #include "weir/system/throttle/build.h"
 #include "weir/system/throttle/definitions.h"
 #include "weir/system/throttle/listing.h"
-#include "weir/system/throttle/moment.h"
-#include "weir/system/throttle/operation_bucket.h"
 #include "weir/system/throttle/operations.h"
-#include "weir/system/throttle/scalar_bucket.h"
+#include "weir/system/throttle/published/moment.h"
+#include "weir/system/throttle/published/operation_bucket.h"
+#include "weir/system/throttle/published/scalar_bucket.h"
 #include "weir/system/throttle/transaction.h"
 
 namespace weir::system::throttle {
-
-enum class Refuser : std::uint8_t {
-  kNobody,
-  kGas,
-  kBytes,
-  kBucket,     // Admission::bucket
-  kUnlisted,   // no bucket lists the operation: never
-  kMalformed,  // a ScheduleCreate without a transaction, several that imply others: never
-  kSchedule,   // too many transactions expire in that second
-  kDuration,   // the work of contracts before it has not leaked yet
-};
-
-struct Admission {
-  bool allowed = true;
-  Refuser refuser = Refuser::kNobody;
-  std::uint32_t bucket = 0;  // of several, the one that keeps the claim waiting longest
-  // When it would be granted if nobody else came; kForever: unknown, or never.
-  Instant fits_at{};
-  bool never = false;        // it is more than the bucket can ever hold
-  std::int64_t missing = 0;  // units that the bucket lacked
-
-  bool by_gas() const noexcept { return refuser == Refuser::kGas; }
-  // The network has one word for both.
-  bool by_contracts() const noexcept { return by_gas() || refuser == Refuser::kDuration; }
-};
 
 // What decisions have claimed, to be given back together. May be used again and again.
 class Claims {
@@ -204,13 +180,15 @@ class ThrottleSet {
   void clamp_to(Moment latest) noexcept { latest_ = latest; }
 
  private:
+  // The buckets of decision_order.h: as a decision claims from them, and as a look leaves them.
+  struct Taking;
+  struct Looking;
+
   Moment clamped(Moment now) noexcept;
   bool is_query(const Transaction& transaction) const noexcept;
   Claim claim_for(const Transaction& transaction) const;
   Answered<Admission> run(const Claim& claim, Moment now, Claims* claims);
   Answer claim_plainly(OperationId operation, Moment now);
-  Answered<bool> claim_operations(const Claim& claim, Moment now, Claims* claims,
-                                  Admission& admission);
   Answered<Admission> look(const Claim& claim, Moment now) const;
   void explain(const Claim& claim, Moment now, Admission& admission) const;
   void count_refusal(const Admission& admission) noexcept;
@@ -233,9 +211,5 @@ class ThrottleSet {
   std::uint32_t scalar_generation_ = 0;
   bool last_by_gas_ = false;
 };
-
-// The network's own word for a decision: `OK`, `BUSY`, `THROTTLED_AT_CONSENSUS`,
-// `CONSENSUS_GAS_EXHAUSTED`.
-std::string_view status_of(Role role, const Admission& admission) noexcept;
 
 }  // namespace weir::system::throttle

@@ -28,8 +28,8 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/system/throttle/congestion.h"
 #include "weir/system/throttle/definitions.h"
+#include "weir/system/throttle/published/congestion.h"
 #include "weir/system/throttle/snapshot.h"
 #include "weir/system/throttle/throttle_set.h"
 

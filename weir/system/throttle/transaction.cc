@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "weir/system/throttle/overflow.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

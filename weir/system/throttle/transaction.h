@@ -9,14 +9,16 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "weir/system/throttle/answer.h"
 #include "weir/system/throttle/listing.h"
 #include "weir/system/throttle/operations.h"
-#include "weir/system/throttle/scale.h"
+#include "weir/system/throttle/published/scale.h"
 
 namespace weir::system::throttle {
 
@@ -108,6 +110,17 @@ struct Claim {
   ScaleFactor scale{};
   bool schedule_is_full = false;
 };
+
+// How many logical operations the claim takes of one bucket that lists its operation.
+constexpr Answered<std::int32_t> logical_of(const Claim& claim,
+                                            const Requirement& requirement) noexcept {
+  if (claim.is_plain) return requirement.logical;
+  if (!claim.wraps) {
+    const std::int64_t product = std::int64_t{claim.count} * requirement.logical;
+    return static_cast<std::int32_t>(std::min<std::int64_t>(product, kMax32));
+  }
+  return scaled(claim.scale, wrapping_product32(claim.count, requirement.logical));
+}
 
 inline bool is_exempt(const Settings& settings, std::optional<std::int64_t> payer) noexcept {
   return payer && *payer >= 1 && *payer <= settings.exempt_payer_max;

@@ -1,9 +1,9 @@
-#include "weir/system/throttle/scalar_bucket.h"
+#include "weir/system/throttle/published/scalar_bucket.h"
 
 #include <algorithm>
 
 #include "weir/base/integer.h"
-#include "weir/system/throttle/overflow.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/system/sampling/allowance.h"
+#include "weir/system/sampling/published/allowance.h"
 
 #include <fmt/format.h>
 

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "tests/system/compute/support.h"
-#include "weir/system/compute/exit_queue.h"
-#include "weir/system/compute/merge.h"
-#include "weir/system/compute/stake_pool.h"
-#include "weir/system/compute/worker_choice.h"
+#include "weir/system/compute/published/exit_queue.h"
+#include "weir/system/compute/published/merge.h"
+#include "weir/system/compute/published/stake_pool.h"
+#include "weir/system/compute/published/worker_choice.h"
 
 namespace weir::system::compute {
 namespace {

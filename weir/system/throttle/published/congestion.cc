@@ -1,4 +1,4 @@
-#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/published/congestion.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
-#include "weir/system/throttle/triggers.h"
-#include "weir/system/throttle/whole_number.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

@@ -20,9 +20,8 @@
 
 #include "weir/base/integer.h"
 #include "weir/system/throttle/answer.h"
-#include "weir/system/throttle/moment.h"
-#include "weir/system/throttle/overflow.h"
-#include "weir/system/throttle/usage.h"
+#include "weir/system/throttle/published/moment.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 

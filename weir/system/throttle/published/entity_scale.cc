@@ -1,4 +1,4 @@
-#include "weir/system/throttle/entity_scale.h"
+#include "weir/system/throttle/published/entity_scale.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "weir/base/in_quotes.h"
 #include "weir/base/integer.h"
-#include "weir/system/throttle/triggers.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/system/sampling/pass.h"
+#include "weir/system/sampling/published/pass.h"
 
 #include <fmt/format.h>
 

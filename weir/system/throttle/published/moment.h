@@ -2,6 +2,10 @@
 //
 // weir's Instant is one 64-bit count of nanoseconds and ends in 2262; snapshots of the
 // published software may hold any second. Elapsed time is exact or refused.
+//
+// Usage is what of a bucket outlives a process: its level, and the moment of its last decision.
+//
+// Thread safety: every function is pure.
 
 #pragma once
 
@@ -51,5 +55,12 @@ constexpr std::int64_t elapsed_or_zero_ns(Moment from, Moment to) noexcept {
   if (to <= from) return 0;
   return elapsed_ns(from, to).value_or(INT64_MAX);
 }
+
+struct Usage {
+  std::int64_t used = 0;
+  std::optional<Moment> decided{};  // the last decision; none: there was none
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
 
 }  // namespace weir::system::throttle

@@ -1,8 +1,8 @@
-#include "weir/system/throttle/congestion.h"
+#include "weir/system/throttle/published/congestion.h"
 
 #include "tests/system/throttle/support.h"
-#include "weir/system/throttle/entity_scale.h"
-#include "weir/system/throttle/high_volume_price.h"
+#include "weir/system/throttle/published/entity_scale.h"
+#include "weir/system/throttle/published/high_volume_price.h"
 
 namespace weir::system::throttle {
 namespace {

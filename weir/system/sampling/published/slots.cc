@@ -1,4 +1,4 @@
-#include "weir/system/sampling/slots.h"
+#include "weir/system/sampling/published/slots.h"
 
 #include <algorithm>
 

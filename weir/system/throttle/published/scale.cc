@@ -1,6 +1,6 @@
-#include "weir/system/throttle/scale.h"
+#include "weir/system/throttle/published/scale.h"
 
-#include "weir/system/throttle/whole_number.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "weir/system/throttle/answer.h"
-#include "weir/system/throttle/overflow.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 

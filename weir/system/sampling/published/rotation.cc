@@ -1,4 +1,4 @@
-#include "weir/system/sampling/rotation.h"
+#include "weir/system/sampling/published/rotation.h"
 
 #include <algorithm>
 

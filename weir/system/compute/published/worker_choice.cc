@@ -1,4 +1,4 @@
-#include "weir/system/compute/worker_choice.h"
+#include "weir/system/compute/published/worker_choice.h"
 
 #include <algorithm>
 #include <limits>

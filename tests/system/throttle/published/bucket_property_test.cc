@@ -4,8 +4,8 @@
 
 #include "tests/meter/property.h"
 #include "tests/system/throttle/support.h"
-#include "weir/system/throttle/operation_bucket.h"
-#include "weir/system/throttle/scalar_bucket.h"
+#include "weir/system/throttle/published/operation_bucket.h"
+#include "weir/system/throttle/published/scalar_bucket.h"
 
 namespace weir::system::throttle {
 namespace {

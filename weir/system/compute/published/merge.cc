@@ -1,4 +1,4 @@
-#include "weir/system/compute/merge.h"
+#include "weir/system/compute/published/merge.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "weir/system/throttle/high_volume_price.h"
+#include "weir/system/throttle/published/high_volume_price.h"
 
 #include <algorithm>
 

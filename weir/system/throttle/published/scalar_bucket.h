@@ -12,8 +12,7 @@
 #include <optional>
 
 #include "weir/system/throttle/answer.h"
-#include "weir/system/throttle/moment.h"
-#include "weir/system/throttle/usage.h"
+#include "weir/system/throttle/published/moment.h"
 
 namespace weir::system::throttle {
 

@@ -1,4 +1,4 @@
-#include "weir/system/sampling/allowance.h"
+#include "weir/system/sampling/published/allowance.h"
 
 #include "tests/meter/property.h"
 #include "tests/system/sampling/support.h"

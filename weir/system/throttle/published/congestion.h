@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "weir/base/result.h"
-#include "weir/system/throttle/moment.h"
+#include "weir/system/throttle/published/moment.h"
 #include "weir/system/throttle/throttle_set.h"
 
 namespace weir::system::throttle {
