@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/store/redis/pool_books.h"
-#include "weir/store/redis/pool_coordinator.h"
-#include "weir/store/redis/pool_scripts.h"
+#include "weir/store/redis/pool/books.h"
+#include "weir/store/redis/pool/coordinator.h"
+#include "weir/store/redis/pool/scripts.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::store::redis {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/store/redis/shared_support.h"
+#include "tests/store/redis/shared/support.h"
 #include "tests/support/seed.h"
-#include "weir/store/redis/shared_meter.h"
+#include "weir/store/redis/shared/meter.h"
 
 namespace weir::store::redis {
 namespace {

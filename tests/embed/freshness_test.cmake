@@ -8,7 +8,7 @@ set(stamp "${WORK_DIR}/built")
 set(parts "${source}/CMakeLists.txt" "${source}/docs/reference/library.md" "${source}/cmake/weir.pc.in"
     "${source}/examples/embed/main.cc" "${source}/tests/embed/installed_package.cmake"
     "${source}/weir/CMakeLists.txt" "${source}/weir/store/redis/CMakeLists.txt"
-    "${source}/weir/store/redis/client.h" "${build}/weir/store/redis/libweir_store_redis.a")
+    "${source}/weir/store/redis/link/client.h" "${build}/weir/store/redis/libweir_store_redis.a")
 
 function(date file when)
   execute_process(COMMAND touch -d "${when}" "${file}" COMMAND_ERROR_IS_FATAL ANY)

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "weir/config/draft.h"
-#include "weir/store/redis/shared_limits.h"
-#include "weir/store/redis/shared_meter.h"
+#include "weir/store/redis/shared/limits.h"
+#include "weir/store/redis/shared/meter.h"
 
 namespace weir::config {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "weir/store/redis/pool_coordinator.h"
+#include "weir/store/redis/pool/coordinator.h"
 #include "weir/system/pool/local_coordinator.h"
 
 namespace weir::server {

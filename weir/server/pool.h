@@ -15,7 +15,7 @@
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
 #include "weir/config/config.h"
-#include "weir/store/redis/loop.h"
+#include "weir/store/redis/link/loop.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/system/pool/outage.h"
 

@@ -25,7 +25,7 @@
 #include "weir/server/server.h"
 #include "weir/server/throttle_parts.h"
 #include "weir/server/tokens.h"
-#include "weir/store/redis/shared_limits.h"
+#include "weir/store/redis/shared/limits.h"
 
 namespace weir::server {
 

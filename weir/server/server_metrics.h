@@ -12,7 +12,7 @@
 #include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
-#include "weir/store/redis/shared_limits.h"
+#include "weir/store/redis/shared/limits.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/sampling/sampling.h"
 #include "weir/system/throttle/throttles.h"

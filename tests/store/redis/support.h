@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "tests/support/eventually.h"
-#include "weir/store/redis/client.h"
-#include "weir/store/redis/script.h"
+#include "weir/store/redis/link/client.h"
+#include "weir/store/redis/link/script.h"
 
 namespace weir::store::redis {
 

@@ -1,0 +1,330 @@
+#include "weir/store/redis/shared/leases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <utility>
+
+#include "weir/store/redis/shared/keys.h"
+#include "weir/store/redis/shared/lease_entry.h"
+
+namespace weir::store::redis {
+namespace {
+
+static_assert(kLeasesMax % kLeaseShards == 0);
+
+DrawFailure too_many(const std::string& limit, std::string_view what, std::size_t most) {
+  return {false,
+          {ErrorCode::kExhausted, fmt::format("limit '{}': {} {}, as many as one server has; ask "
+                                              "again",
+                                              limit, most, what)}};
+}
+
+}  // namespace
+
+Leases::Leases(LeaseSource& source, std::string prefix)
+    : source_(source), prefix_(std::move(prefix)), shards_(kLeaseShards) {}
+
+Leases::~Leases() = default;
+
+// Other bits than those that choose the place within a shard.
+Leases::Shard& Leases::shard_of(engine::Print print) noexcept {
+  return shards_[(print.low >> 32) % kLeaseShards];
+}
+
+Leases::Sums& Leases::sums_of(const std::string& limit) {
+  const std::scoped_lock lock(sums_lock_);
+  std::unique_ptr<Sums>& sums = sums_[limit];
+  if (sums == nullptr) sums = std::make_unique<Sums>();
+  return *sums;
+}
+
+Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
+                              engine::SharedOutcome& outcome, std::int64_t& stamp_us, Work& work) {
+  Shard& shard = shard_of(item.print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(item.print);
+  if (found == shard.entries.end()) return Took::kMissing;
+  Entry& entry = found->second;
+  if (entry.rule != item.rule) return Took::kMissing;
+  entry.touched = now;
+  const std::int64_t held = entry.lease.held(now);
+  // Whoever waits for a draw came earlier.
+  if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
+    outcome = entry.allowed(now, item.cost, held);
+    stamp_us = entry.stamp_us;
+    if (!entry.is_talking && entry.is_low(now)) start_draw(entry, now, work);
+    return Took::kTaken;
+  }
+  const auto refused = entry.refusal(now, item.cost, held);
+  if (!refused) return Took::kMissing;
+  outcome = *refused;
+  return Took::kRefused;
+}
+
+bool Leases::take_now(std::span<const engine::LeasedItem> items, Instant now,
+                      std::span<engine::SharedOutcome> outcomes) {
+  Work work;
+  bool is_decided = true;
+  boost::container::small_vector<std::int64_t, 4> stamps_us(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Took took = take_one(items[i], now, outcomes[i], stamps_us[i], work);
+    if (took == Took::kTaken) continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      put_back(items[j].print, {items[j].cost, stamps_us[j]}, 0, now);
+    }
+    // What the others would have said is not known.
+    is_decided = took == Took::kRefused && items.size() == 1;
+    break;
+  }
+  run(work, now);
+  return is_decided;
+}
+
+// The lease longest unused makes room for another one.
+bool Leases::make_room(Shard& shard, Instant now, Work& work) {
+  if (shard.entries.size() < kLeasesMax / kLeaseShards) return true;
+  auto oldest = shard.entries.end();
+  for (auto at = shard.entries.begin(); at != shard.entries.end(); ++at) {
+    if (at->second.is_talking) continue;
+    if (oldest == shard.entries.end() || at->second.touched < oldest->second.touched) oldest = at;
+  }
+  if (oldest == shard.entries.end()) return false;
+  oldest->second.leave(now, work);
+  shard.entries.erase(oldest);
+  return true;
+}
+
+// What was drawn of the limit as it was goes back, and whoever waits goes on waiting.
+void Leases::change_over(Entry& entry, Instant now, Work& work) {
+  const Entry::Next next = *std::exchange(entry.next, std::nullopt);
+  if (entry.rule->shape == next.rule->shape && entry.rule->shared == next.rule->shared) {
+    entry.rule = next.rule;
+    entry.rules = next.rules;
+    return;
+  }
+  entry.leave(now, work);
+  Entry fresh(entry.print, *next.rule, next.rules, next.key, *entry.sums, *this);
+  fresh.touched = entry.touched;
+  for (Entry::Waiter& waiter : entry.waiters) {
+    if (const auto refused = fresh.refusal(now, waiter.cost, 0)) {
+      work.answers.push_back({std::move(waiter.callback), {*refused, 0, {}}});
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      fresh.waiters.push_back(std::move(waiter));
+    }
+  }
+  fresh.followers = std::move(entry.followers);
+  entry = std::move(fresh);
+}
+
+Leases::Entry* Leases::entry_for(Shard& shard, const engine::SharedItem& item,
+                                 const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
+                                 Work& work) {
+  auto found = shard.entries.find(item.print);
+  if (found != shard.entries.end()) {
+    Entry& entry = found->second;
+    entry.touched = now;
+    if (entry.rule == item.rule) return &entry;
+    entry.next = {item.rule, rules, limit_key(prefix_, item)};
+    if (!entry.is_talking) change_over(entry, now, work);
+    return &entry;
+  }
+  if (!make_room(shard, now, work)) return nullptr;
+  found = shard.entries
+              .try_emplace(item.print, item.print, *item.rule, rules, limit_key(prefix_, item),
+                           sums_of(item.rule->name), *this)
+              .first;
+  found->second.touched = now;
+  return &found->second;
+}
+
+void Leases::take(const engine::SharedItem& item,
+                  const std::shared_ptr<const engine::RuleSet>& rules, Instant now,
+                  LeaseCallback callback) {
+  Work work;
+  {
+    Shard& shard = shard_of(item.print);
+    const std::scoped_lock lock(shard.lock);
+    Entry* const entry = entry_for(shard, item, rules, now, work);
+    if (entry == nullptr) {
+      work.answers.push_back(
+          {std::move(callback),
+           {{}, 0, too_many(item.rule->name, "leases are being drawn", kLeasesMax)}});
+    } else if (const std::int64_t held = entry->lease.held(now);
+               entry->waiters.empty() && entry->lease.take(now, item.cost)) {
+      entry->out += item.cost;
+      work.answers.push_back(
+          {std::move(callback), {entry->allowed(now, item.cost, held), entry->stamp_us, {}}});
+    } else if (const auto refused =
+                   entry->next ? std::nullopt : entry->refusal(now, item.cost, held)) {
+      work.answers.push_back({std::move(callback), {*refused, 0, {}}});
+    } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      work.answers.push_back(
+          {std::move(callback),
+           {{}, 0, too_many(item.rule->name, "requests wait for leases", kLeaseWaitersMax)}});
+    } else {
+      entry->waiters.push_back({item.cost, std::move(callback)});
+      talk(*entry, now, work);
+    }
+  }
+  run(work, now);
+}
+
+void Leases::put_back(engine::Print print, LeaseUnits units, Instant now) {
+  put_back(print, units, units.units, now);
+}
+
+void Leases::put_back(engine::Print print, LeaseUnits units, std::int64_t out, Instant now) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end()) return;  // made room: it counts as used
+    Entry& entry = found->second;
+    entry.settle_out(out);
+    if (entry.is_window() && units.stamp_us != entry.stamp_us) return entry.give_up(units.units);
+    entry.back +=
+        is_ending_ ? units.units : entry.lease.put_back(now, units.units, entry.reserved());
+    talk(entry, now, work);
+  }
+  run(work, now);
+}
+
+void Leases::spend(engine::Print print, std::int64_t units) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found != shard.entries.end()) found->second.settle_out(units);
+}
+
+std::int64_t Leases::held(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  return found == shard.entries.end() ? 0 : found->second.lease.held(now);
+}
+
+std::int64_t Leases::left(engine::Print print, Instant now) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  return found == shard.entries.end() ? 0 : found->second.left(found->second.lease.held(now));
+}
+
+void Leases::surrender(engine::Print print, Instant now, std::function<void()> then) {
+  Work work;
+  {
+    Shard& shard = shard_of(print);
+    const std::scoped_lock lock(shard.lock);
+    const auto found = shard.entries.find(print);
+    if (found == shard.entries.end()) {
+      work.followers.push_back(std::move(then));
+    } else if (waiters_.fetch_add(1, std::memory_order_relaxed) >= kLeaseWaitersMax) {
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      work.followers.push_back(std::move(then));  // does without
+    } else {
+      found->second.followers.push_back(std::move(then));
+      talk(found->second, now, work);
+    }
+  }
+  run(work, now);
+}
+
+LeaseUnits Leases::withdraw(engine::Print print) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found == shard.entries.end()) return {};
+  Entry& entry = found->second;
+  const std::int64_t units = entry.lease.empty() + std::exchange(entry.back, 0);
+  entry.out += units;
+  return {units, entry.stamp_us};
+}
+
+void Leases::start_anew(engine::Print print, std::int64_t units) {
+  Shard& shard = shard_of(print);
+  const std::scoped_lock lock(shard.lock);
+  const auto found = shard.entries.find(print);
+  if (found == shard.entries.end()) return;
+  Entry& entry = found->second;
+  entry.settle_out(units);
+  entry.give_up(units);
+  entry.lease.forget_use();
+  entry.heard = {};
+  // A message under way may reach Redis after the reset.
+  entry.must_say = entry.is_talking;
+  entry.told = 0;
+  entry.quiet_until = {};
+}
+
+void Leases::end(Instant now) {
+  is_ending_ = true;
+  for (Shard& shard : shards_) {
+    Work work;
+    {
+      const std::scoped_lock lock(shard.lock);
+      for (auto& [print, entry] : shard.entries) {
+        entry.back += entry.lease.empty();
+        entry.must_say = entry.must_say || entry.told > 0;
+        talk(entry, now, work);
+      }
+    }
+    run(work, now);
+  }
+}
+
+void Leases::tick(Instant now) {
+  for (Shard& shard : shards_) {
+    Work work;
+    {
+      const std::scoped_lock lock(shard.lock);
+      for (auto at = shard.entries.begin(); at != shard.entries.end();) {
+        Entry& entry = at->second;
+        // A draw under way may prolong it yet, and those who wait for that count on it.
+        const bool may_go_on = entry.is_talking && now >= entry.lease.end();
+        const Lease::Tidied tidied = may_go_on ? Lease::Tidied{} : entry.lease.tidy(now);
+        entry.back += tidied.expired + tidied.surplus;
+        if (now >= entry.unsure_until) entry.unsure = 0;
+        if (now - entry.heard.here >= record_length(entry.terms())) entry.lapse();
+        const bool is_wanted = tidied.is_old || entry.is_low(now);
+        if (is_wanted && !entry.is_talking && !is_ending_) start_draw(entry, now, work);
+        // Used units would come back if Redis thought of them as held when the lease ends.
+        const Duration half = entry.terms().length / 2;
+        if (entry.told > entry.lease.held(now) && now - entry.heard.here >= half) {
+          entry.must_say = true;
+        }
+        if (now >= entry.quiet_until) talk(entry, now, work);
+        const bool is_forgotten = tidied.is_idle && !entry.is_talking && entry.back == 0 &&
+                                  entry.out == 0 && now - entry.touched > 2 * entry.terms().length;
+        at = is_forgotten ? shard.entries.erase(at) : std::next(at);
+      }
+    }
+    run(work, now);
+  }
+}
+
+std::vector<LeaseCounts> Leases::counts(Instant now) {
+  std::map<std::string, LeaseCounts> counts;
+  {
+    const std::scoped_lock lock(sums_lock_);
+    for (const auto& [limit, sums] : sums_) {
+      counts[limit] = {limit, 0, sums->drawn.load(), sums->returned.load(), sums->expired.load()};
+    }
+  }
+  for (Shard& shard : shards_) {
+    const std::scoped_lock lock(shard.lock);
+    for (const auto& [print, entry] : shard.entries) {
+      counts[entry.rule->name].held += entry.lease.held(now);
+    }
+  }
+  std::vector<LeaseCounts> listed;
+  listed.reserve(counts.size());
+  for (auto& [limit, count] : counts) listed.push_back(std::move(count));
+  return listed;
+}
+
+}  // namespace weir::store::redis

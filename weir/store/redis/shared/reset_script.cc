@@ -1,0 +1,49 @@
+// The script that forgets what one key has used.
+
+#include <string>
+
+#include "weir/store/redis/shared/lua.h"
+#include "weir/store/redis/shared/scripts.h"
+
+namespace weir::store::redis {
+namespace {
+
+// Each kind is read first, so that nobody else's value is overwritten.
+constexpr std::string_view kReset = R"lua(
+local key = KEYS[2]
+local record = read(KEYS[3])
+if record and record:sub(1, 1) ~= 'd' then foreign(KEYS[3]) end
+local kind, _, _, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[5])
+if kind == 'b' then
+  read_bucket(key, c, d, e)
+  put_bucket(key, now, 0, c)
+elseif kind == 't' then
+  local empty = e == 1
+  read_ticker(key, b, c, d, empty)
+  if empty then
+    put_ticker(key, 0, now, b, c, d, true)
+  else
+    put_ticker(key, b, now - now % c, b, c, d, false)
+  end
+elseif kind == 'l' then
+  read_log(key, b, c)
+  put_log(key, 0, '', c)
+else
+  local bounds = kind == 'c' and {c, d, e, f}
+  read_window(key, b, c, bounds)
+  put_window(key, now, 0, c, bounds)
+end
+-- What servers have drawn before does not come back.
+if record then call('DEL', KEYS[3]) end
+if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
+return {now, epoch_after == seen and '' or epoch_after}
+)lua";
+
+}  // namespace
+
+std::string_view reset_script() {
+  static const std::string text = with_epoch(kReset);
+  return text;
+}
+
+}  // namespace weir::store::redis
