@@ -74,6 +74,39 @@ function(weir_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_HEADERS ${ARG_PUBLIC} ${ARG_HEADERS})
 endfunction()
 
+# weir_lua(NAME FOLDER SCRIPTS ... INCLUDED ...)
+#
+# Embeds Lua scripts of a folder of a library. Its sources include FOLDER/lua.h, where the text of
+# one_bucket.lua is kOneBucket, in the namespace of the library and FOLDER_lua. INCLUDED names the
+# files that scripts put in front of themselves. A change to any of them embeds all again.
+function(weir_lua name folder)
+  cmake_parse_arguments(ARG "" "" "SCRIPTS;INCLUDED" ${ARGN})
+  file(RELATIVE_PATH below "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(made "${PROJECT_BINARY_DIR}/made")
+  set(header "${made}/${below}/${folder}/lua.h")
+  set(embed "${PROJECT_SOURCE_DIR}/cmake/EmbedLua.cmake")
+  string(REPLACE "/" "::" namespace "${below}::${folder}_lua")
+  set(scripts ${ARG_SCRIPTS})
+  set(included ${ARG_INCLUDED})
+  foreach(list scripts included)
+    list(TRANSFORM ${list} PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+    list(TRANSFORM ${list} APPEND ".lua")
+  endforeach()
+  add_custom_command(OUTPUT "${header}"
+    COMMAND "${CMAKE_COMMAND}" "-DSCRIPTS=${scripts}" "-DOUTPUT=${header}" "-DNAMESPACE=${namespace}"
+            -P "${embed}"
+    DEPENDS ${scripts} ${included} "${embed}"
+    COMMENT "Embedding ${below}/${folder}/*.lua" VERBATIM)
+  target_sources(weir_${name} PRIVATE "${header}")
+  target_include_directories(weir_${name} PRIVATE "${made}")
+  if(NOT TARGET weir_embedded_lua)
+    add_custom_target(weir_embedded_lua)  # for tools that compile nothing and read everything
+  endif()
+  add_custom_target(weir_${name}_${folder}_lua DEPENDS "${header}")
+  add_dependencies(weir_${name} weir_${name}_${folder}_lua)
+  add_dependencies(weir_embedded_lua weir_${name}_${folder}_lua)
+endfunction()
+
 # weir_test(NAME SOURCES ... [BUSY ...] DEPS ... [LINKS ...] [CONCURRENCY] [FIRST])
 #
 # One test binary per folder under tests/. BUSY names the sources that run longer than they compile:

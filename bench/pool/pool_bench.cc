@@ -267,7 +267,7 @@ void add_instance(Client& client, int number) {
              0, 0, kLimitMax, kLimitMax, kLimitMax, kLimitMax, kLimitMax, 1, 0, 0, 0, 0, 0, 0, 0);
   const std::array<std::string_view, 5> arguments = {keys.channel, instance, limits, "", numbers};
   std::promise<bool> done;
-  client.call(pool_fleet_scripts().enrol, std::array<std::string_view, 2>{keys.books, keys.leases},
+  client.call(pool_scripts().enrol, std::array<std::string_view, 2>{keys.books, keys.leases},
               arguments, [&](const Answer& answer) {
                 done.set_value(answer.ok() && read_reply(answer.reply()).code == 0);
               });

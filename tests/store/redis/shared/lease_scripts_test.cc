@@ -1,6 +1,6 @@
 // The scripts of leases, asked out of turn and late as only a failing network does.
 
-#include "weir/store/redis/shared/lease_scripts.h"
+#include "weir/store/redis/shared/scripts.h"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,8 @@ struct LeaseScripts : ::testing::Test {
     const std::string kept = asked.kept == 0 ? "" : part(asked.kept);
     const std::string word = std::to_string(asked.word);
     const std::string until = std::to_string(asked.until);
-    call(draw_, {now, "", "", kEpoch, blob, kServer, length, kept, amounts, word, kEpoch, until});
+    call(shared_scripts().draw,
+         {now, "", "", kEpoch, blob, kServer, length, kept, amounts, word, kEpoch, until});
   }
   void give_back(std::int64_t now, std::int64_t units, std::int64_t until, std::uint64_t word) {
     std::string blob;
@@ -57,7 +58,7 @@ struct LeaseScripts : ::testing::Test {
     const std::string back = units == 0 ? "" : part(units);
     const std::string till = std::to_string(until);
     const std::string number = std::to_string(word);
-    call(give_back_, {at, kEpoch, blob, back, kServer, "", till, number});
+    call(shared_scripts().give_back, {at, kEpoch, blob, back, kServer, "", till, number});
   }
   void call(const Script& script, std::vector<std::string_view> arguments) {
     const std::vector<std::string_view> keys = {"{w}:epoch", "{w}:w", "{w}:lease"};
@@ -94,8 +95,6 @@ struct LeaseScripts : ::testing::Test {
 
   static constexpr std::string_view kServer = "fedcba9876543210";
   const engine::MeterShape shape = *engine::make_shape(engine::WindowSpec{100, 24h});
-  const Script draw_{"draw", draw_script()};
-  const Script give_back_{"give_back", give_back_script()};
   testing::RedisServer redis;
   Loop loop;
   std::unique_ptr<Client> client = make_client(loop, [this] {

@@ -59,9 +59,8 @@ void PoolCore::connect() {
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
   const PoolScripts& scripts = pool_scripts();
-  const PoolFleetScripts& fleet = pool_fleet_scripts();
-  options.scripts = {&scripts.work, &scripts.tell,    &scripts.report,
-                     &fleet.enrol,  &fleet.heartbeat, &fleet.unregister};
+  options.scripts = {&scripts.work,  &scripts.tell,      &scripts.report,
+                     &scripts.enrol, &scripts.heartbeat, &scripts.unregister};
   options.on_up = [this] {
     if (options_.on_up) options_.on_up();
     for (const auto& [name, model] : models_) model->enrol();

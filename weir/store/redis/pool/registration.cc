@@ -63,7 +63,7 @@ void PoolModel::enrol() {
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
   const std::array<std::string_view, 5> arguments = {keys_.channel, options.instance, words,
                                                      registration_, numbers};
-  host_.client().call(pool_fleet_scripts().enrol, keys, arguments,
+  host_.client().call(pool_scripts().enrol, keys, arguments,
                       [this](const Answer& answer) { on_enrolled(answer); });
 }
 
@@ -185,14 +185,12 @@ void PoolModel::send_heartbeat(bool states_in_flight) {
              states_in_flight ? live_count() : -1);
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
-  host_.client().call(pool_fleet_scripts().heartbeat, keys, arguments,
-                      [this](const Answer& answer) {
-                        if (!answer.ok() || phase_ != Phase::kIn) return;
-                        const PoolReply reply = read_reply(answer.reply());
-                        if (is(reply, PoolCode::kLost) || is(reply, PoolCode::kNotRegistered))
-                          return come_back();
-                        if (const auto totals = reply.totals()) take_totals(*totals);
-                      });
+  host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
+    if (!answer.ok() || phase_ != Phase::kIn) return;
+    const PoolReply reply = read_reply(answer.reply());
+    if (is(reply, PoolCode::kLost) || is(reply, PoolCode::kNotRegistered)) return come_back();
+    if (const auto totals = reply.totals()) take_totals(*totals);
+  });
 }
 
 void PoolModel::on_down() {
@@ -234,7 +232,7 @@ void PoolModel::unregister(std::function<void(Status)> done) {
   const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
   const std::string numbers = packed(marker_);
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
-  host_.client().call(pool_fleet_scripts().unregister, keys, arguments,
+  host_.client().call(pool_scripts().unregister, keys, arguments,
                       [done = std::move(done)](const Answer& answer) {
                         done(answer.ok() ? Status(Done{}) : Status(to_error(answer.failure())));
                       });

@@ -1,8 +1,17 @@
 // The scripts by which the instances of a fleet share the limits of a model.
 //
-// Keys, fields, arguments and replies: docs/reference/pool-redis.md. Every reply is a text, or an
-// array that begins with one, whose first letter is the digit of a PoolCode. Numbers travel as
-// little-endian doubles.
+// Each is a .lua file of this folder. The build puts what a script includes in front of it
+// (cmake/EmbedLua.cmake). Keys, fields, arguments and replies: docs/reference/pool-redis.md.
+// Every reply is a text, or an array that begins with one, whose first letter is the digit of a
+// PoolCode. Numbers travel as little-endian doubles.
+//
+// Lua has only doubles. Every number here is whole and below 2^53: times are microseconds
+// (2^53 of them end in the year 2255), limits end at 10^15, what one job uses at 10^12, and
+// sums are cut at 2^53 - 1, which also stands for no limit.
+//
+// A script's time goes into calls and into turning numbers to text and back, so the numbers of
+// the books are one field, `state`: twenty doubles, in the order of PoolTotals' reader. It is
+// also what scripts answer, after a letter for the code and one more.
 //
 // Internal to this folder.
 //
@@ -31,14 +40,10 @@ struct PoolScripts {
   Script work;  // acquires and releases
   Script tell;
   Script report;
-};
-const PoolScripts& pool_scripts();
-
-struct PoolFleetScripts {
   Script enrol;  // register, which C++ keeps for itself
   Script heartbeat;
   Script unregister;
 };
-const PoolFleetScripts& pool_fleet_scripts();
+const PoolScripts& pool_scripts();
 
 }  // namespace weir::store::redis

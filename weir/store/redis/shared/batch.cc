@@ -10,6 +10,7 @@
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
+#include "weir/store/redis/shared/scripts.h"
 
 namespace weir::store::redis {
 namespace {
@@ -184,9 +185,9 @@ void SharedLimits::ask_together(std::vector<std::shared_ptr<Asked>> all) {
   const std::string now = now_argument();
   boost::container::small_vector<std::string_view, 12> arguments = {now, known.seen, plan};
   terms.append_to(arguments);
-  client().call(buckets_, keys, arguments, [this, all = std::move(all)](const Answer& answer) {
-    on_decided_together(all, answer);
-  });
+  client().call(
+      shared_scripts().buckets, keys, arguments,
+      [this, all = std::move(all)](const Answer& answer) { on_decided_together(all, answer); });
 }
 
 void SharedLimits::ask_one_bucket(const std::shared_ptr<Asked>& asked, const Epoch& known) {
@@ -195,7 +196,7 @@ void SharedLimits::ask_one_bucket(const std::shared_ptr<Asked>& asked, const Epo
   append_bucket(terms, asked->items[0], asked->now);
   const std::string now = now_argument();
   const std::array<std::string_view, 3> arguments = {now, known.seen, terms};
-  client().call(one_bucket_, keys, arguments, [this, asked](const Answer& answer) {
+  client().call(shared_scripts().one_bucket, keys, arguments, [this, asked](const Answer& answer) {
     // Another epoch: what that means, the other script knows.
     if (answer.ok() && !answer.reply().text()) return ask_all(asked, epoch());
     on_decided(*asked, answer);

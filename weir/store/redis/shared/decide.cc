@@ -11,6 +11,7 @@
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
+#include "weir/store/redis/shared/scripts.h"
 
 namespace weir::store::redis {
 namespace {
@@ -101,7 +102,7 @@ void SharedLimits::ask_all(const std::shared_ptr<Asked>& asked, const Epoch& kno
   boost::container::small_vector<std::string_view, 12> arguments = {
       now, asked->is_peek ? "p" : "c", known.seen, known.fresh, hold, hold_ttl_us, record};
   blobs.append_to(arguments);
-  client().call(decide_, keys, arguments,
+  client().call(shared_scripts().decide, keys, arguments,
                 [this, asked](const Answer& answer) { on_decided(*asked, answer); },
                 {.timeout = std::nullopt, .late = [this, asked](const Answer& answer) {
                    if (answer.ok()) on_late(*asked, answer.reply());

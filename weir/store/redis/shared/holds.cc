@@ -10,6 +10,7 @@
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
+#include "weir/store/redis/shared/scripts.h"
 
 namespace weir::store::redis {
 
@@ -98,7 +99,7 @@ void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> 
     std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
                                                known.seen, id};
     arguments.insert(arguments.end(), texts.begin(), texts.end());
-    client().call(end_, keys, arguments, [ending](const Answer& answer) {
+    client().call(shared_scripts().end, keys, arguments, [ending](const Answer& answer) {
       if (!answer.ok()) return ending->callback(named(answer.failure()));
       const auto letter = answer.reply().at(0).text();
       if (!letter) return ending->callback(odd_reply("the end of a hold"));
@@ -122,7 +123,7 @@ void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldCallbac
       if (part.charged_at_us < 0 || !part.key.starts_with(slots)) continue;
       keys.push_back(part.key);
     }
-    client().call(renew_, keys, arguments, [callback](const Answer& answer) {
+    client().call(shared_scripts().renew, keys, arguments, [callback](const Answer& answer) {
       if (!answer.ok()) return callback(named(answer.failure()));
       const auto letter = answer.reply().at(0).text();
       if (!letter) return callback(odd_reply("the renewal of a hold"));

@@ -8,6 +8,7 @@
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
+#include "weir/store/redis/shared/scripts.h"
 
 namespace weir::store::redis {
 
@@ -39,7 +40,7 @@ void SharedLimits::inspect(const SharedItem& item,
   // A peek at a cost of nothing.
   const std::array<std::string_view, 8> arguments = {at, "p", known.seen, known.fresh,
                                                      "", "",  "",         blob};
-  client().call(decide_, keys, arguments,
+  client().call(shared_scripts().decide, keys, arguments,
                 [this, rules, rule = item.rule, print = item.print,
                  callback = std::move(callback)](const Answer& answer) {
                   if (!answer.ok()) return callback(failed(answer.failure()));
@@ -72,7 +73,7 @@ void SharedLimits::reset(const SharedItem& item,
   // What was drawn before is given to nobody any more, or it would come on top. If Redis does
   // not answer, it is as good as before.
   const LeaseUnits drawn = item.rule->shared->lease ? leases_.withdraw(item.print) : LeaseUnits{};
-  client().call(reset_, keys, arguments,
+  client().call(shared_scripts().reset, keys, arguments,
                 [this, rules, print = item.print, drawn,
                  callback = std::move(callback)](const Answer& answer) {
                   if (!answer.ok()) {

@@ -13,6 +13,7 @@
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
+#include "weir/store/redis/shared/scripts.h"
 
 namespace weir::store::redis {
 namespace {
@@ -248,7 +249,7 @@ void SharedLimits::draw(const LeaseDraw& draw, DrawCallback callback) {
     if (drawn) told(*drawn);
   };
   client().call(
-      draw_, keys, arguments,
+      shared_scripts().draw, keys, arguments,
       [this, amounts = std::vector<std::int64_t>(draw.amounts.begin(), draw.amounts.end()),
        seen = known.seen, callback = std::move(callback)](const Answer& answer) {
         if (!answer.ok()) {
@@ -307,7 +308,7 @@ void SharedLimits::give_back(const LeaseReturn& units, Instant now, ReturnCallba
   const std::array<std::string_view, 3> keys = {epoch_key_, units.key, record};
   const std::array<std::string_view, 8> arguments = {at,  units.epoch, blob,  back,
                                                      id_, kept,        until, word};
-  client().call(give_back_, keys, arguments,
+  client().call(shared_scripts().give_back, keys, arguments,
                 [callback = std::move(callback)](const Answer& answer) {
                   if (answer.ok()) return callback(Delivery::kHeard);
                   callback(answer.failure().may_have_run ? Delivery::kUnsure : Delivery::kUnsent);

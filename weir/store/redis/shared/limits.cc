@@ -10,7 +10,6 @@
 
 #include "weir/store/redis/shared/errors.h"
 #include "weir/store/redis/shared/keys.h"
-#include "weir/store/redis/shared/lease_scripts.h"
 #include "weir/store/redis/shared/meter.h"
 #include "weir/store/redis/shared/scripts.h"
 
@@ -57,15 +56,6 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       epoch_key_(prefix_ + "epoch"),
       servers_key_(prefix_ + "servers"),
       id_(random_id()),
-      decide_("decide", decide_script()),
-      one_bucket_("one bucket", one_bucket_script()),
-      buckets_("buckets", buckets_script()),
-      end_("end", end_script()),
-      renew_("renew", renew_script()),
-      reset_("reset", reset_script()),
-      beat_("beat", beat_script()),
-      draw_("draw", draw_script()),
-      give_back_("give_back", give_back_script()),
       breaker_(options_.breaker),
       epoch_{.seen = {}, .fresh = random_id(), .version = next_version()},
       epoch_version_(epoch_.version),
@@ -95,8 +85,10 @@ ClientOptions SharedLimits::client_options() const {
   options.connect_timeout = std::max(options.connect_timeout, options_.timeout);
   options.silence = std::max(options.silence, options_.timeout);
   options.retry_most = kRetryMost;
-  options.scripts = {&decide_, &one_bucket_, &buckets_, &end_,      &renew_,
-                     &reset_,  &beat_,       &draw_,    &give_back_};
+  const SharedScripts& scripts = shared_scripts();
+  options.scripts = {&scripts.decide, &scripts.one_bucket, &scripts.buckets,
+                     &scripts.end,    &scripts.renew,      &scripts.reset,
+                     &scripts.beat,   &scripts.draw,       &scripts.give_back};
   return options;
 }
 
@@ -186,7 +178,7 @@ void SharedLimits::beat() {
   const std::string at = now_argument();
   const std::array<std::string_view, 2> keys = {epoch_key_, servers_key_};
   const std::array<std::string_view, 5> arguments = {at, id_, known.seen, known.fresh, alive};
-  clients_[0]->call(beat_, keys, arguments,
+  clients_[0]->call(shared_scripts().beat, keys, arguments,
                     [this, sent_at = clock_.now()](const Answer& answer) {
                       if (!answer.ok()) {
                         const Failure& failure = answer.failure();

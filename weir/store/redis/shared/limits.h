@@ -191,15 +191,6 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
   const std::string epoch_key_;
   const std::string servers_key_;
   const std::string id_;  // of this server, for heartbeats
-  const Script decide_;
-  const Script one_bucket_;
-  const Script buckets_;
-  const Script end_;
-  const Script renew_;
-  const Script reset_;
-  const Script beat_;
-  const Script draw_;
-  const Script give_back_;
   std::mutex turn_lock_;  // while the breaker may turn
   Breaker breaker_;
   StandIn stand_in_;

@@ -1,11 +1,7 @@
-#include "weir/store/redis/shared/lua.h"
+-- What every script begins with: the time, how values are read and written, and what a meter is
+-- that has no key.
+--   ARGV[1]  now, in microseconds; empty: the time of this Redis
 
-namespace weir::store::redis {
-namespace {
-
-// What every script begins with: the time, how values are read and written, and what a
-// meter is that has no key.
-constexpr std::string_view kMeters = R"lua(
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local EXACT = 9007199254740991
@@ -360,36 +356,3 @@ local function find_hold(key, from, to, at, id)
     if found == id then return i, units end
   end
 end
-)lua";
-
-// Which data this is: KEYS[1], as last seen ARGV[3], the id of a new one ARGV[4].
-constexpr std::string_view kEpoch = R"lua(
-local epoch = read(KEYS[1])
-local seen = ARGV[3]
-local epoch_after = epoch
-if not epoch then
-  epoch_after = ARGV[4] .. ':' .. (seen == '' and '0' or string.format('%.0f', now))
-elseif epoch ~= seen then
-  if #epoch > 33 or not epoch:find('^:%d+$', 17) then foreign(KEYS[1]) end
-  if seen ~= '' and epoch:sub(1, 16) ~= seen:sub(1, 16) and epoch:sub(18) == '0' then
-    epoch_after = epoch:sub(1, 17) .. string.format('%.0f', now)
-  end
-end
-lost_at = loss_in(epoch_after)
-)lua";
-
-}  // namespace
-
-std::string with_meters(std::string_view body) {
-  std::string text(kMeters);
-  text += body;
-  return text;
-}
-
-std::string with_epoch(std::string_view body) {
-  std::string text = with_meters(kEpoch);
-  text += body;
-  return text;
-}
-
-}  // namespace weir::store::redis

@@ -1,15 +1,11 @@
-// The script that forgets what one key has used.
+-- include epoch.lua
 
-#include <string>
+-- Forgets what one key has used. Not for slots. Each kind is read first, so that no value of
+-- another program is overwritten.
+--   KEYS   epoch, the key, the record of its leases
+--   ARGV   now, nothing, the epoch as last seen, a fresh epoch, a blob of no cost
+--   reply  now, the epoch if it is not as last seen, else ''
 
-#include "weir/store/redis/shared/lua.h"
-#include "weir/store/redis/shared/scripts.h"
-
-namespace weir::store::redis {
-namespace {
-
-// Each kind is read first, so that nobody else's value is overwritten.
-constexpr std::string_view kReset = R"lua(
 local key = KEYS[2]
 local record = read(KEYS[3])
 if record and record:sub(1, 1) ~= 'd' then foreign(KEYS[3]) end
@@ -37,13 +33,3 @@ end
 if record then call('DEL', KEYS[3]) end
 if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
 return {now, epoch_after == seen and '' or epoch_after}
-)lua";
-
-}  // namespace
-
-std::string_view reset_script() {
-  static const std::string text = with_epoch(kReset);
-  return text;
-}
-
-}  // namespace weir::store::redis

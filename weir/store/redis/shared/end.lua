@@ -1,14 +1,12 @@
-// The scripts that end and renew holds.
+-- include meters.lua
 
-#include <string>
+-- Ends a hold.
+--   KEYS   the hold, a key for each limit it was charged at
+--   ARGV   now, 's' or 'c', the epoch as last seen, hold id, then for each limit a blob with what
+--          to give back (an overage: the second letter is '-'), and under which instant it was
+--          charged
+--   reply  how the hold stands: 's', 'c', or 'g' if it is gone; now
 
-#include "weir/store/redis/shared/lua.h"
-#include "weir/store/redis/shared/scripts.h"
-
-namespace weir::store::redis {
-namespace {
-
-constexpr std::string_view kEnd = R"lua(
 lost_at = loss_in(ARGV[3])
 local record = read(KEYS[1])
 if not record then return {'g', now} end
@@ -68,51 +66,3 @@ for _, m in pairs(after) do
 end
 put(KEYS[1], pack('>c1d', ARGV[2], ends), ends)
 return {ARGV[2], now}
-)lua";
-
-constexpr std::string_view kRenew = R"lua(
-local record = read(KEYS[1])
-if not record then return {'g', now} end
-if #record < 9 then foreign(KEYS[1]) end
-local state, ends = unpack('>c1d', record)
-if state ~= 'a' and state ~= 's' and state ~= 'c' then foreign(KEYS[1]) end
-if ends <= now then return {'g', now} end
-if state ~= 'a' then return {state, now} end
-local till = now + tonumber(ARGV[2])
-local hold = ARGV[3]
-local after = {}
-for i = 2, #KEYS do
-  local key = KEYS[i]
-  local total, n, ended = read_slots(key)
-  local from, units = find_hold(key, ended, n, ends, hold)
-  if from then
-    local to = place_after(key, ended, n, till)
-    local before, behind
-    if to > from then
-      before = holds_in(key, ended, from) .. holds_in(key, from + 1, to)
-      behind = holds_in(key, to, n)
-    else
-      before = holds_in(key, ended, to)
-      behind = holds_in(key, to, from) .. holds_in(key, from + 1, n)
-    end
-    after[i] = {total, before, pack('>I7I7', till, units) .. hold, behind}
-  end
-end
-for i, m in pairs(after) do put_slots(KEYS[i], m[1], m[2], m[3], m[4]) end
-put(KEYS[1], pack('>c1d', 'a', till) .. record:sub(10), till)
-return {'a', now}
-)lua";
-
-}  // namespace
-
-std::string_view end_script() {
-  static const std::string text = with_meters(kEnd);
-  return text;
-}
-
-std::string_view renew_script() {
-  static const std::string text = with_meters(kRenew);
-  return text;
-}
-
-}  // namespace weir::store::redis

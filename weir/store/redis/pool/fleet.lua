@@ -1,0 +1,81 @@
+-- include books.lua
+
+-- How instances join and leave, and what happens if books or instances were lost.
+--   KEYS[2]  registrations by the instant at which their leases end
+--   ARGV[1]  the channel on which news are published
+
+local channel = ARGV[1]
+local leases = KEYS[2]
+local function forget(b, registration)
+  local jobs = redis.call('HGET', books, 'r:' .. registration)
+  if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
+  redis.call('ZREM', leases, registration)
+  redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration)
+end
+local function changed(b)
+  b.count = redis.call('ZCARD', leases)
+  b.epoch = b.epoch + 1
+  redis.call('PUBLISH', channel, 'fleet')
+end
+-- Ends leases that are over, a bounded number at a time. What their jobs were estimated to
+-- use stays counted. If nobody at all was heard for a whole lease, rather Redis was away than
+-- everybody dead: then whoever lives has half a lease, at most three seconds, to say so.
+local function clean_up(b, lease)
+  if now - b.now >= lease then
+    local rest = now + math.min(3000000, math.floor(lease / 2))
+    local list = redis.call('ZRANGEBYSCORE', leases, '-inf', rest, 'LIMIT', 0, 10000)
+    for _, registration in ipairs(list) do redis.call('ZADD', leases, rest, registration) end
+    return
+  end
+  local dead = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 100)
+  for _, registration in ipairs(dead) do forget(b, registration) end
+  if #dead > 0 then changed(b) end
+end
+-- Keeps the highest totals that anybody has seen, for the end of a recovery.
+local function remember(minute, mt, mr, day, dt, dr)
+  local text = redis.call('HGET', books, 'seen')
+  local s = text and {struct.unpack('<dddddd', text)} or {0, 0, 0, 0, 0, 0}
+  local function higher(at, window, tokens, requests)
+    if window < s[at] then return end
+    if window > s[at] then s[at], s[at + 1], s[at + 2] = window, 0, 0 end
+    s[at + 1], s[at + 2] = math.max(s[at + 1], tokens), math.max(s[at + 2], requests)
+  end
+  higher(1, minute, mt, mr)
+  higher(4, day, dt, dr)
+  redis.call('HSET', books, 'seen', struct.pack('<dddddd', unpack(s)))
+end
+-- Ends a recovery if everybody has reported, or if nobody will any more: then, if the data were
+-- lost, those who have not count at their full share. What was seen in the books before counts
+-- even if whoever used it has left.
+local function end_recovery(b)
+  if b.recover_at == 0 then return end
+  local r = redis.call('HMGET', books, 'expected', 'reported', 'lost_minute', 'seen')
+  local expected = tonumber(r[1] or 0)
+  local silent = math.max(0, expected - tonumber(r[2] or 0))
+  if now < b.recover_at and (expected == 0 or silent > 0) then return end
+  if silent > 0 and r[3] then
+    local function count(field, limit)
+      if limit < 9007199254740991 then add(b, field, silent * math.floor(limit / expected)) end
+    end
+    if tonumber(r[3]) == b.minute then
+      count('mt', b.tm)
+      count('mr', b.rm)
+    end
+    count('dt', b.td)
+    count('dr', b.rd)
+  end
+  if r[4] then
+    local minute, mt, mr, day, dt, dr = struct.unpack('<dddddd', r[4])
+    if minute == b.minute then b.mt, b.mr = math.max(b.mt, mt), math.max(b.mr, mr) end
+    if day == b.day then b.dt, b.dr = math.max(b.dt, dt), math.max(b.dr, dr) end
+  end
+  b.recover_at = 0
+  redis.call('HDEL', books, 'expected', 'reported', 'lost_minute', 'seen', 'checked')
+  redis.call('HSET', books, 'recovered', 1)
+  redis.call('PUBLISH', channel, 'freed')
+end
+-- Two days of the longest window after the last sign of life.
+local function keep(day_length)
+  redis.call('PEXPIRE', books, day_length / 500)
+  redis.call('PEXPIRE', leases, day_length / 500)
+end

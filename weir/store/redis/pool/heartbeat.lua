@@ -1,0 +1,21 @@
+-- include fleet.lua
+
+-- Says that an instance is alive.
+-- ARGV: channel, registration; marker, lease, minute, day, jobs in flight or -1
+local marker, lease, minute_length, day_length, flying = struct.unpack('<ddddd', ARGV[3])
+local b, is_there = load()
+if not is_there or b.marker ~= marker then return '5' end
+local mine = redis.call('HGET', books, 'r:' .. ARGV[2])
+if not mine then return '3' end
+redis.call('ZADD', leases, now + lease, ARGV[2])
+clean_up(b, lease)
+roll(b, minute_length, day_length)
+end_recovery(b)
+if flying >= 0 then
+  local n, last = struct.unpack('<dd', mine)
+  b.flying = math.max(0, b.flying + flying - n)
+  redis.call('HSET', books, 'r:' .. ARGV[2], struct.pack('<dd', flying, last))
+end
+save(b)
+keep(day_length)
+return '00' .. packed(b)
