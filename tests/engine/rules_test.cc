@@ -220,6 +220,42 @@ TEST(Compile, RefusesOneGateForTwoLimits) {
               HasSubstr("limit 'b': its gate is already used by limit 'a'"));
 }
 
+TEST(Compile, BindsAGateByItsName) {
+  const auto gate = std::make_shared<NoGate>();
+  const RuleSetSpec spec{.limits = {{.name = "a", .meter = GateRef{"tolls"}},
+                                    {.name = "b", .meter = WindowSpec{1, 1s}}}};
+  const auto rules = compile(spec, {{"tolls", gate}});
+  ASSERT_TRUE(rules.ok()) << rules.error().message;
+  EXPECT_EQ((*rules)->find("a")->gate, gate);
+  EXPECT_EQ((*rules)->find("b")->gate, nullptr);
+}
+
+TEST(Compile, NamesEachLimitWhoseGateIsNotThere) {
+  const RuleSetSpec spec{.limits = {{.name = "a", .meter = GateRef{"tolls"}},
+                                    {.name = "b", .meter = GateRef{"doors"}}}};
+  const auto rules = compile(spec);
+  ASSERT_FALSE(rules.ok());
+  EXPECT_THAT(rules.error().message, HasSubstr("limit 'a': its gate 'tolls' is not there"));
+  EXPECT_THAT(rules.error().message, HasSubstr("\nlimit 'b': its gate 'doors' is not there"));
+}
+
+TEST(Compile, RefusesOneGateForTwoLimitsUnderWhateverNames) {
+  const RuleSetSpec same{
+      .limits = {{.name = "a", .meter = GateRef{"t"}}, {.name = "b", .meter = GateRef{"t"}}}};
+  EXPECT_THAT(compile_unbound(same).error().message,
+              HasSubstr("limit 'b': its gate is already used by limit 'a'"));
+  const auto gate = std::make_shared<NoGate>();
+  const RuleSetSpec two{
+      .limits = {{.name = "a", .meter = GateRef{"t"}}, {.name = "b", .meter = GateRef{"u"}}}};
+  EXPECT_THAT(compile(two, {{"t", gate}, {"u", gate}}).error().message,
+              HasSubstr("limit 'b': its gate is already used by limit 'a'"));
+}
+
+TEST(Compile, FindsMistakesBeforeThereAreGates) {
+  const RuleSetSpec spec{.limits = {{.name = "a", .per = {"client"}, .meter = GateRef{"tolls"}}}};
+  EXPECT_THAT(compile_unbound(spec).error().message, HasSubstr("limit 'a': a gate has no key"));
+}
+
 TEST(Compile, RefusesAUnitDeclaredTwice) {
   EXPECT_THAT(mistakes_of({.units = {{"tokens"}, {"tokens"}}}), HasSubstr("'tokens'"));
 }

@@ -407,5 +407,31 @@ TEST(Swap, ThatFailsForWantOfRowsChangesNothing) {
   EXPECT_EQ(remaining(*engine, "kind", {}, kStart), 2);
 }
 
+// Overrides take every row that is left, and give back those nobody uses, between the two calls.
+TEST(Swap, ToRulesWithReservedRoomCannotFail) {
+  const BucketSpec slow{.amount = 1, .period = 1h, .burst = 1};
+  const RuleSetSpec before{.limits = {{.name = "many", .per = {"client"}, .meter = slow}}};
+  RuleSetSpec after = before;
+  after.limits.push_back({.name = "more", .meter = slow});
+  auto engine = engine_of(before);
+  const auto set_all = [&] {
+    for (std::int64_t taken = 0;; ++taken) {
+      const std::string client = std::to_string(taken + 1);
+      const BucketSpec own{.amount = 1, .period = 1h, .burst = taken + 2};
+      if (!engine->set_override("many", Key{client}, own, kStart)) return;
+    }
+  };
+  ASSERT_TRUE(engine->reserve(*rules_of(after), kStart));
+  set_all();
+  EXPECT_EQ(engine->rules()->find("more"), nullptr) << "nothing is in force yet";
+  EXPECT_TRUE(engine->swap(rules_of(after), kStart));
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+}
+
+TEST(Reserve, IsRefusedWhereSwapWouldBe) {
+  auto engine = engine_of(one(WindowSpec{9, 1h}));
+  EXPECT_FALSE(engine->reserve(*rules_of(one(WindowSpec{9, 1h})), Instant{kTermMax}));
+}
+
 }  // namespace
 }  // namespace weir::engine

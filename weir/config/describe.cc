@@ -51,6 +51,7 @@ struct MeterWords {
     return fmt::format("slots {} at once, {} may wait, held {}", amount(spec.limit), spec.queue,
                        engine::duration_text(spec.hold));
   }
+  std::string operator()(const engine::GateRef&) const { return "gate"; }
   std::string operator()(const std::shared_ptr<engine::Gate>&) const { return "gate"; }
 };
 

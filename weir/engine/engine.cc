@@ -199,6 +199,11 @@ Status Engine::swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept 
   return status;
 }
 
+Status Engine::reserve(const RuleSet& rules, Instant now) noexcept {
+  if (!is_acceptable(now)) return unacceptable_instant(now);
+  return impl_->rules.reserve(rules, now);
+}
+
 std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
   return impl_->rules.current()->rules;
 }

@@ -134,6 +134,9 @@ class WEIR_EXPORT Engine {
   // Puts another rule set in force, whole. Meters of limits that still exist keep
   // what was used. An error leaves the old rules in force.
   Status swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept;
+  // Keeps room for a rule set, so that the next swap(), if it is to this one, cannot fail. For a
+  // caller who changes more than the engine, all of it or nothing. Changes no decision.
+  Status reserve(const RuleSet& rules, Instant now) noexcept;
   std::shared_ptr<const RuleSet> rules() const noexcept;
   // Where shared limits are kept; it must outlive every call. nullptr: requests that meet one fail.
   void set_store(SharedStore* store) noexcept;

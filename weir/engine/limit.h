@@ -60,9 +60,17 @@ struct SlotsSpec {
   Duration hold = std::chrono::minutes{1};  // how long an admission lasts if nobody ends it
 };
 
-// The parameters of one meter, or a gate of one of the systems.
+// The name of a gate. compile() is given the gate itself.
+struct GateRef {
+  std::string name;
+
+  friend bool operator==(const GateRef&, const GateRef&) = default;
+};
+
+// The parameters of one meter, or a gate of one of the systems: by its name, as in a file, or
+// the gate itself, as a program that has just made one writes it.
 using MeterSpec = std::variant<BucketSpec, TickerSpec, WindowSpec, CalendarSpec, LogSpec, SlotsSpec,
-                               std::shared_ptr<Gate>>;
+                               GateRef, std::shared_ptr<Gate>>;
 
 // True when the attribute is present and one of the patterns matches its value.
 // `*` stands for any characters and `?` for one; a pattern without them is equality.

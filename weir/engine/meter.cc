@@ -89,6 +89,9 @@ struct ShapeMaker {
   Result<MeterShape> operator()(const SlotsSpec& spec) const {
     return widen(meter::make_slots(spec.limit, spec.queue, spec.hold));
   }
+  Result<MeterShape> operator()(const GateRef&) const {
+    return bad_argument("a gate has no meter");
+  }
   Result<MeterShape> operator()(const std::shared_ptr<Gate>&) const {
     return bad_argument("a gate has no meter");
   }

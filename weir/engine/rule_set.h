@@ -3,6 +3,11 @@
 // Rules name attributes and units by their place, and meters by their shape. The engine decides
 // by it; protocols and stores read from it what a limit is.
 //
+// A limit may name its gate (GateRef). A configuration file is read before there are gates, so
+// compiling has two steps, of which compile() does both:
+//
+//   RuleSetSpec --compile_unbound()--> UnboundRules --bind(gates)--> RuleSet
+//
 // Thread safety: immutable.
 
 #pragma once
@@ -64,6 +69,7 @@ struct Rule {
   std::string name;
   MeterShape shape{};
   std::shared_ptr<Gate> gate{};  // instead of the shape
+  std::string gate_name{};       // as the limit names it; empty: it has a shape, or its gate
   std::uint64_t attributes = 0;  // bits of the attributes that must be present
   std::size_t unit = 0;
   std::vector<std::size_t> per{};
@@ -94,11 +100,32 @@ class RuleSet {
 
  private:
   friend class Compiler;
+  friend class UnboundRules;
 
   std::vector<Rule> rules_;
   Names attributes_;
   Names units_;
   std::vector<UnitScale> scales_;
 };
+
+// Rules that were checked, and whose gates are names still. An engine does not take them.
+class UnboundRules {
+ public:
+  UnboundRules() : rules_(std::make_shared<const RuleSet>()) {}
+
+  // For looking: a rule that names its gate has none yet.
+  const RuleSet* operator->() const noexcept { return rules_.get(); }
+
+  // The rules with their gates. An error names each limit whose gate is not in `gates`.
+  Result<std::shared_ptr<const RuleSet>> bind(const Gates& gates) const noexcept;
+
+ private:
+  friend class Compiler;
+  explicit UnboundRules(std::shared_ptr<const RuleSet> rules) : rules_(std::move(rules)) {}
+
+  std::shared_ptr<const RuleSet> rules_;
+};
+
+Result<UnboundRules> compile_unbound(const RuleSetSpec& spec) noexcept;
 
 }  // namespace weir::engine

@@ -27,12 +27,21 @@ const Rule* RuleSet::find(std::string_view name) const noexcept {
   return nullptr;
 }
 
+namespace {
+
+std::string used_already(std::string_view limit) {
+  return fmt::format("its gate is already used by limit '{}'; give each limit a gate of its own",
+                     limit);
+}
+
+}  // namespace
+
 // Collects mistakes instead of stopping at the first.
 class Compiler {
  public:
   explicit Compiler(const RuleSetSpec& spec) : spec_(spec) {}
 
-  Result<std::shared_ptr<const RuleSet>> run() {
+  Result<UnboundRules> run() {
     declare_units();
     for (const std::string& name : spec_.attributes) attribute("attributes", name);
     if (spec_.limits.size() > kLimitsMax) {
@@ -185,17 +194,18 @@ class Compiler {
   }
 
   void add_meter(const std::string& where, const LimitSpec& spec, Rule& rule) {
-    if (const auto* gate = std::get_if<std::shared_ptr<Gate>>(&spec.meter)) {
-      rule.gate = *gate;
+    const auto* gate = std::get_if<std::shared_ptr<Gate>>(&spec.meter);
+    const auto* named = std::get_if<GateRef>(&spec.meter);
+    if (gate != nullptr || named != nullptr) {
+      if (gate != nullptr) rule.gate = *gate;
+      if (named != nullptr) rule.gate_name = named->name;
+      const bool is_missing = rule.gate == nullptr && rule.gate_name.empty();
       if (spec.shared)
         mistake(where, "a gate cannot be shared; leave out 'store', or write a meter");
-      if (rule.gate == nullptr) mistake(where, "the gate is missing; give one, or a meter");
+      if (is_missing) mistake(where, "the gate is missing; give one, or a meter");
       for (const Rule& other : set_->rules_) {
-        if (rule.gate != nullptr && other.gate == rule.gate) {
-          mistake(where,
-                  fmt::format("its gate is already used by limit '{}'; give each limit a gate "
-                              "of its own",
-                              other.name));
+        if (!is_missing && other.gate == rule.gate && other.gate_name == rule.gate_name) {
+          mistake(where, used_already(other.name));
         }
       }
       if (!rule.per.empty()) {
@@ -285,9 +295,9 @@ class Compiler {
     }
   }
 
-  Result<std::shared_ptr<const RuleSet>> finish() {
+  Result<UnboundRules> finish() {
     if (!mistakes_.empty()) return bad_argument(mistakes_);
-    return std::shared_ptr<const RuleSet>(std::move(set_));
+    return UnboundRules(std::move(set_));
   }
 
   const RuleSetSpec& spec_;
@@ -295,8 +305,40 @@ class Compiler {
   std::string mistakes_;
 };
 
-Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept {
+Result<std::shared_ptr<const RuleSet>> UnboundRules::bind(const Gates& gates) const noexcept {
+  const auto names_gate = [](const Rule& rule) { return !rule.gate_name.empty(); };
+  if (std::none_of(rules_->rules_.begin(), rules_->rules_.end(), names_gate)) return rules_;
+  auto bound = std::make_shared<RuleSet>(*rules_);
+  std::map<const Gate*, std::string_view> users;
+  std::string mistakes;
+  const auto mistake = [&](const Rule& rule, const std::string& what) {
+    mistakes += fmt::format("{}limit '{}': {}", mistakes.empty() ? "" : "\n", rule.name, what);
+  };
+  for (Rule& rule : bound->rules_) {
+    if (names_gate(rule)) {
+      const auto found = gates.find(rule.gate_name);
+      if (found != gates.end()) rule.gate = found->second;
+      if (rule.gate == nullptr) {
+        mistake(rule, fmt::format("its gate '{}' is not there; give one of that name, or a meter",
+                                  rule.gate_name));
+      }
+    }
+    if (rule.gate == nullptr) continue;
+    const auto [user, is_first] = users.emplace(rule.gate.get(), rule.name);
+    if (!is_first) mistake(rule, used_already(user->second));
+  }
+  if (!mistakes.empty()) return bad_argument(mistakes);
+  return std::shared_ptr<const RuleSet>(std::move(bound));
+}
+
+Result<UnboundRules> compile_unbound(const RuleSetSpec& spec) noexcept {
   return Compiler(spec).run();
+}
+
+Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec,
+                                               const Gates& gates) noexcept {
+  const Result<UnboundRules> rules = compile_unbound(spec);
+  return rules ? rules->bind(gates) : rules.error();
 }
 
 }  // namespace weir::engine

@@ -9,7 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "weir/base/export.h"
 #include "weir/base/result.h"
@@ -25,6 +28,11 @@ constexpr std::int64_t kWeightMax = std::int64_t{1} << 32;
 
 class RuleSet;
 
-WEIR_EXPORT Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec) noexcept;
+// The gates that limits may name (GateRef).
+using Gates = std::map<std::string, std::shared_ptr<Gate>, std::less<>>;
+
+// Limits that name no gate need no `gates`.
+WEIR_EXPORT Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec,
+                                                           const Gates& gates = {}) noexcept;
 
 }  // namespace weir::engine

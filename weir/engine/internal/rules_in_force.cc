@@ -48,12 +48,16 @@ ActiveLimit RulesInForce::active_limit(const Rule& rule, const RuleSet& rules) {
   return limit;
 }
 
-Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
-  Rows& rows = ground_.rows;
+Status RulesInForce::reserve(const RuleSet& rules, Instant now) {
   const std::scoped_lock lock(lock_);
+  return locked_reserve(rules, now);
+}
+
+Status RulesInForce::locked_reserve(const RuleSet& rule_set, Instant now) {
+  Rows& rows = ground_.rows;
   if (active_ != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active_, now);
   std::size_t missing = 0;
-  for (const Rule& rule : rule_set->rules()) {
+  for (const Rule& rule : rule_set.rules()) {
     if (rule.gate != nullptr || rows.find(rule.name, rule.shape) != 0) continue;
     if (++missing > rows.left()) {
       return Error{ErrorCode::kExhausted,
@@ -62,6 +66,17 @@ Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
                                rule.name)};
     }
   }
+  reserved_.clear();
+  for (const Rule& rule : rule_set.rules()) {
+    if (rule.gate == nullptr) reserved_.push_back(rows.add(rule.name, rule.shape));
+  }
+  return Done{};
+}
+
+Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant now) {
+  Rows& rows = ground_.rows;
+  const std::scoped_lock lock(lock_);
+  if (Status status = locked_reserve(*rule_set, now); !status) return status;
 
   // From here on nothing can fail.
   auto next = std::make_shared<Active>();
@@ -80,6 +95,7 @@ Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     if (is_gone || kept->shape.index() != old.shape.index()) end_overrides(old.name);
   }
   active_ = std::move(next);
+  reserved_.clear();
   generation_.store(active_->generation, std::memory_order_release);
   return Done{};
 }
@@ -105,6 +121,7 @@ void RulesInForce::compact_rows(const Active& rules, Instant now) {
   std::vector<bool> in_use(kRowsMax, false);
   for (const ActiveLimit& limit : rules.limits) in_use[limit.row] = true;
   in_use[ground_.ad_hoc_row] = true;
+  for (const RowId row : reserved_) in_use[row] = true;
   for (std::size_t i = 0; i < table.shard_count(); ++i) {
     Shard& shard = table.shard(i);
     const std::scoped_lock lock(shard);

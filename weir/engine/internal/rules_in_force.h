@@ -9,6 +9,7 @@
 //  4. A row that a slot names exists. Rows are freed only when no slot names them.
 //  5. `overridden_` names the keys whose slots carry the override flag, at most
 //     `overrides_max`, each with a limit in force of the same kind of meter.
+//  6. Reserved rows exist, used or not, until a rule set is put in force.
 //
 // Thread safety: safe from any thread.
 
@@ -59,7 +60,10 @@ class RulesInForce {
   }
   const std::atomic<std::uint64_t>& generation() const noexcept { return generation_; }
 
-  // Puts a rule set in force. An error leaves the old one in force.
+  // Makes the rows that a rule set needs.
+  Status reserve(const RuleSet& rules, Instant now);
+  // Puts a rule set in force. An error leaves the old one in force; there is none if the rule
+  // set was the last one reserved.
   Status activate(std::shared_ptr<const RuleSet> rules, Instant now);
 
   // The key that a call names. An error says what is wrong with the name.
@@ -91,6 +95,7 @@ class RulesInForce {
  private:
   using KeyOfPrint = std::pair<std::uint64_t, std::uint64_t>;
 
+  Status locked_reserve(const RuleSet& rules, Instant now);
   std::shared_ptr<GateSeat> seat_of(const std::shared_ptr<Gate>& gate);
   ActiveLimit active_limit(const Rule& rule, const RuleSet& rules);
   void compact_rows(const Active& active, Instant now);
@@ -106,6 +111,7 @@ class RulesInForce {
   std::uint64_t next_seat_order_ = 1;
   std::map<const Gate*, std::weak_ptr<GateSeat>> seats_;  // a seat keeps its gate's address taken
   std::map<KeyOfPrint, std::string_view> overridden_;
+  std::vector<RowId> reserved_;
 };
 
 }  // namespace weir::engine
