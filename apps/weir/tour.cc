@@ -64,9 +64,9 @@ class Tour {
 
   void finish(HoldId hold, std::string_view client, std::int64_t tokens) {
     const Cost actual[] = {{"tokens", tokens}};
-    engine_.settle(hold, actual, now(), [&](const Result<engine::HoldState>& state) {
+    engine_.settle(hold, actual, now(), [&](const Result<engine::HoldAnswer>& ended) {
       fmt::print("  {:>6} is done and used {:>4} tokens: {}\n", client, tokens,
-                 state ? to_string(*state) : "error");
+                 ended ? to_string(ended->state) : "error");
     });
   }
 

@@ -80,7 +80,7 @@ TEST(Engine, CancelsNoHoldAtWhatIsNoInstant) {
   }
   EXPECT_EQ(engine->usage().holds, 1u);
   EXPECT_EQ(engine::cancel(*engine, held->hold, kStart), HoldState::kCancelled);
-  engine->cancel(held->hold, kForever, [](const Result<HoldState>& state) {
+  engine->cancel(held->hold, kForever, [](const Result<HoldAnswer>& state) {
     ASSERT_FALSE(state);
     EXPECT_THAT(state.error().message, HasSubstr("between 0 and 2^62 ns"));
   });

@@ -40,10 +40,10 @@ struct Yes final : SharedStore {
     return true;
   }
   void end(HoldId, HoldState as, std::span<const Cost>, std::shared_ptr<const RuleSet>, Instant,
-           HoldCallback callback) override {
+           HoldStateCallback callback) override {
     callback(as);
   }
-  void renew(HoldId, Duration, Instant, HoldCallback callback) override {
+  void renew(HoldId, Duration, Instant, HoldStateCallback callback) override {
     callback(HoldState::kActive);
   }
   void inspect(const SharedItem&, const std::shared_ptr<const RuleSet>&, Instant,

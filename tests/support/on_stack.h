@@ -35,23 +35,27 @@ struct Kept {
 
 }  // namespace on_stack
 
+inline Result<HoldState> state_of(const Result<HoldAnswer>& answer) {
+  return answer ? Result<HoldState>(answer->state) : answer.error();
+}
+
 inline Result<HoldState> settle(Engine& engine, HoldId hold, std::span<const Cost> actual,
                                 Instant now) {
-  on_stack::Kept<Result<HoldState>> kept;
+  on_stack::Kept<Result<HoldAnswer>> kept;
   engine.settle(hold, actual, now, kept.callback());
-  return kept.get();
+  return state_of(kept.get());
 }
 // kActive: at that instant it could not be cancelled.
 inline HoldState cancel(Engine& engine, HoldId hold, Instant now) {
-  on_stack::Kept<Result<HoldState>> kept;
+  on_stack::Kept<Result<HoldAnswer>> kept;
   engine.cancel(hold, now, kept.callback());
-  const Result<HoldState> state = kept.get();
+  const Result<HoldState> state = state_of(kept.get());
   return state ? *state : HoldState::kActive;
 }
 inline Result<HoldState> renew(Engine& engine, HoldId hold, Duration ttl, Instant now) {
-  on_stack::Kept<Result<HoldState>> kept;
+  on_stack::Kept<Result<HoldAnswer>> kept;
   engine.renew(hold, ttl, now, kept.callback());
-  return kept.get();
+  return state_of(kept.get());
 }
 inline Result<Inspection> inspect(Engine& engine, std::string_view limit,
                                   std::span<const std::string_view> key, Instant now) {

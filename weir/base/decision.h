@@ -100,6 +100,8 @@ struct Decision {
   std::int64_t granted = 0;  // of an "up to n" request: how much was granted
   HoldId hold{};
   Instant hold_expires{};
+  // A record of this number must be on disk before a client is told of this; 0: none need be.
+  std::uint64_t record = 0;
   union {
     std::array<Outcome, kLimitsPerRequestMax> outcome_rows;
   };

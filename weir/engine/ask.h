@@ -81,7 +81,15 @@ constexpr std::string_view to_string(HoldState state) noexcept {
   return "unknown";
 }
 
-using HoldCallback = std::function<void(const Result<HoldState>&)>;
+// What a call that ends or renews a hold answers.
+struct HoldAnswer {
+  HoldState state = HoldState::kGone;
+  std::uint64_t record = 0;  // as that of a Decision
+
+  friend bool operator==(const HoldAnswer&, const HoldAnswer&) = default;
+};
+
+using HoldCallback = std::function<void(const Result<HoldAnswer>&)>;
 using StatusCallback = std::function<void(const Status&)>;
 
 }  // namespace weir::engine

@@ -115,30 +115,29 @@ Prepared::~Prepared() = default;
 
 void Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now,
                     HoldCallback answered) noexcept {
-  if (!is_acceptable(now)) return tell(answered, Result<HoldState>(unacceptable_instant(now)));
+  if (!is_acceptable(now)) return tell(answered, Result<HoldAnswer>(unacceptable_instant(now)));
   if (auto error = impl_->ending.check_settlement(hold, actual, now)) {
-    return tell(answered, Result<HoldState>(std::move(*error)));
+    return tell(answered, Result<HoldAnswer>(std::move(*error)));
   }
   if (hold.is_shared) {
     return impl_->elsewhere.end(hold, HoldState::kSettled, actual, now, given(answered));
   }
-  const HoldState state = impl_->ending.end(hold, HoldState::kSettled, actual, now);
-  tell(answered, Result<HoldState>(state));
+  tell(answered, Result<HoldAnswer>(impl_->ending.end(hold, HoldState::kSettled, actual, now)));
 }
 
 void Engine::cancel(HoldId hold, Instant now, HoldCallback answered) noexcept {
-  if (!is_acceptable(now)) return tell(answered, Result<HoldState>(unacceptable_instant(now)));
+  if (!is_acceptable(now)) return tell(answered, Result<HoldAnswer>(unacceptable_instant(now)));
   if (hold.is_shared) {
     return impl_->elsewhere.end(hold, HoldState::kCancelled, {}, now, given(answered));
   }
-  const HoldState state = impl_->ending.end(hold, HoldState::kCancelled, {}, now);
-  tell(answered, Result<HoldState>(state));
+  tell(answered, Result<HoldAnswer>(impl_->ending.end(hold, HoldState::kCancelled, {}, now)));
 }
 
 void Engine::renew(HoldId hold, Duration ttl, Instant now, HoldCallback answered) noexcept {
-  if (!is_acceptable(now)) return tell(answered, Result<HoldState>(unacceptable_instant(now)));
+  if (!is_acceptable(now)) return tell(answered, Result<HoldAnswer>(unacceptable_instant(now)));
   if (hold.is_shared) return impl_->elsewhere.renew(hold, ttl, now, given(answered));
-  tell(answered, impl_->ending.renew(hold, ttl, now));
+  const Result<HoldState> state = impl_->ending.renew(hold, ttl, now);
+  tell(answered, state ? Result<HoldAnswer>(HoldAnswer{*state}) : state.error());
 }
 
 // --- one key

@@ -82,6 +82,10 @@ class WEIR_EXPORT Gate {
   // `amount` is negative. `ended` says that the work itself is over.
   virtual void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) = 0;
 
+  // The record that tells of the last charge or end; 0: none. Who is told of that is told when the
+  // record is on disk (Decision::record).
+  virtual std::uint64_t last_record() const noexcept { return 0; }
+
   // Whether charge() may be given an instant to come, if fits_from() gave that instant.
   virtual bool can_book() const { return false; }
 

@@ -81,6 +81,7 @@ struct SharedLevel {
   std::optional<std::int64_t> leased{};  // drawn ahead by this process; of a limit with a lease
 };
 
+using HoldStateCallback = std::function<void(const Result<HoldState>&)>;
 using LevelCallback = std::function<void(Result<SharedLevel>)>;
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;
 
@@ -104,8 +105,9 @@ class SharedStore {
   // Ends or renews the store's part of a hold, whoever made it. `as`: kSettled or
   // kCancelled. `actual` is read before this returns.
   virtual void end(HoldId hold, HoldState as, std::span<const Cost> actual,
-                   std::shared_ptr<const RuleSet> rules, Instant now, HoldCallback callback) = 0;
-  virtual void renew(HoldId hold, Duration ttl, Instant now, HoldCallback callback) = 0;
+                   std::shared_ptr<const RuleSet> rules, Instant now,
+                   HoldStateCallback callback) = 0;
+  virtual void renew(HoldId hold, Duration ttl, Instant now, HoldStateCallback callback) = 0;
 
   // What is left of one key, and forgetting what it has used. `item` has no cost, and is read
   // before this returns.

@@ -42,8 +42,7 @@ HttpDesk::HttpDesk(Loop& the_loop, wire::http::Api& the_api, const Tokens& the_t
       requests((wire::http::routes().size() + 1) * kClasses) {}
 
 void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
-  loop.post([this, connection, late = std::move(late), pending = system::sampling::pending()] {
-    system::sampling::keep_pending(pending);
+  loop.post([this, connection, late = std::move(late)] {
     const auto found = waiting.find(connection);
     if (found != waiting.end()) {
       found->second->on_answer(late);
@@ -152,6 +151,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
 // `is_last`: nothing more has arrived.
 void HttpConnection::respond(const Answer& answer, bool is_last, Instant now) {
   desk_.count(answer);
+  record_ = std::max(record_, answer.record);
   const bool stays = keep_alive_ && !answer.is_stream && !(is_draining_ && is_last);
   append_response(loop_.output, answer, desk_.date.at(now),
                   !stays        ? Afterwards::kClose

@@ -97,6 +97,7 @@ class HttpConnection final : public SocketConnection {
   void on_end(Instant now) override;
   void on_sent(Instant now) override;
   void on_closed() override;
+  std::uint64_t take_record() override { return std::exchange(record_, 0); }
 
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);
@@ -116,6 +117,7 @@ class HttpConnection final : public SocketConnection {
   std::size_t needed_ = 0;                    // bytes of a request that is arriving; 0: unknown
   std::function<bool(Instant now)> give_up_;  // of the request that waits
   std::size_t waiting_route_ = 0;
+  std::uint64_t record_ = 0;  // the last that an answer waits for
   std::uint64_t events_ = 0;
   Instant next_event_at_{};
   bool needs_more_ = false;  // what is unread is no whole request

@@ -60,6 +60,12 @@ void Keeper::forget_grants_before(Instant at) noexcept {
   if (const auto journal = this->journal()) journal->forget_before(at);
 }
 
+void Keeper::when_written(std::uint64_t record, std::function<void(const Status&)> told) {
+  // There are records only where there is a journal.
+  const auto journal = this->journal();
+  journal ? journal->when_written(record, std::move(told)) : told(Done{});
+}
+
 Status Keeper::end() {
   const auto journal = this->journal();
   Status written = journal ? journal->stop() : Status{Done{}};

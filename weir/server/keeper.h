@@ -49,6 +49,8 @@ class Keeper {
   Status keep(system::sampling::Sampling& sampling, Instant now);
   // Grants of before count no more.
   void forget_grants_before(Instant at) noexcept;
+  // Calls back when a grant's record is on disk, or has failed to get there.
+  void when_written(std::uint64_t record, std::function<void(const Status&)> told);
   Status end();
 
   // Why the last flush, or the last write of grants, failed; empty if neither did.

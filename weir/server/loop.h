@@ -13,12 +13,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <unordered_set>
 #include <utility>
 
+#include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/server/counter.h"
 #include "weir/server/metrics.h"
@@ -70,6 +73,10 @@ class Loop {
       visitor(*connection);
     }
   }
+
+  // Calls back when a record is on disk, or has failed to get there. The server sets it before it
+  // accepts connections.
+  std::function<void(std::uint64_t record, std::function<void(const Status&)>)> when_written;
 
   // --- lent to the connection that is being run
   std::array<char, kInputBytes> input;

@@ -70,8 +70,7 @@ void RespConnection::on_sent(Instant now) {
 wire::resp::Deliver RespConnection::deliver() {
   return [weak = weak_from_this(), &loop = loop_, &clock = clock_](std::size_t place,
                                                                    wire::resp::LateReply late) {
-    loop.post([weak, &clock, place, late = std::move(late), pending = system::sampling::pending()] {
-      system::sampling::keep_pending(pending);
+    loop.post([weak, &clock, place, late = std::move(late)] {
       const auto self = std::static_pointer_cast<RespConnection>(weak.lock());
       if (self != nullptr && self->is_open()) {
         self->on_late(place, late);

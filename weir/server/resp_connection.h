@@ -29,6 +29,7 @@ class RespConnection final : public SocketConnection {
   void on_end(Instant now) override;
   void on_sent(Instant now) override;
   void on_closed() override;
+  std::uint64_t take_record() override { return session_.take_record(); }
 
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);

@@ -105,6 +105,11 @@ void Server::Impl::start(Server& server) {
     loops[0]->post([this] { arm_pool_timer(); });
   }
   loops[0]->post([this] { tick(); });
+  for (auto& loop : loops) {
+    loop->when_written = [this](std::uint64_t record, std::function<void(const Status&)> told) {
+      keeper.when_written(record, std::move(told));
+    };
+  }
   // First: an account without policies waits for those of its service.
   followers.follow(config.contracts, log);
   listeners.start();

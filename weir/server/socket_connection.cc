@@ -1,5 +1,6 @@
 #include "weir/server/socket_connection.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <utility>
@@ -64,8 +65,8 @@ void SocketConnection::on_readable() {
 
 void SocketConnection::send(Instant now) {
   if (!loop_.output.empty()) {
-    const system::sampling::Pending pending = system::sampling::take_pending();
-    if (is_held_back_ || pending.journal != nullptr) return hold_back(pending, now);
+    const std::uint64_t record = take_record();
+    if (is_held_back_ || record != 0) return hold_back(record, now);
   }
   std::string_view left = loop_.output;
   while (unsent_.empty() && !left.empty()) {
@@ -100,27 +101,26 @@ void SocketConnection::send_unsent() {
   send(clock_.now());
 }
 
-void SocketConnection::hold_back(system::sampling::Pending pending, Instant now) {
+void SocketConnection::hold_back(std::uint64_t record, Instant now) {
   if (unsent_.empty()) begun_at_ = now;
   unsent_.append(loop_.output);
   loop_.output.clear();
-  if (!std::exchange(is_held_back_, true)) return wait_written(pending);
-  if (pending.journal != nullptr) held_next_ = pending;
+  if (!std::exchange(is_held_back_, true)) return wait_written(record);
+  held_next_ = std::max(held_next_, record);
 }
 
-void SocketConnection::wait_written(system::sampling::Pending pending) {
-  pending.journal->when_written(
-      pending.ticket, [weak = weak_from_this(), &loop = loop_](const Status& written) {
-        loop.post([weak, is_written = written.ok()] {
-          const auto self = weak.lock();
-          if (self == nullptr || !self->is_open_) return;
-          if (!is_written) return self->close();
-          const system::sampling::Pending next = std::exchange(self->held_next_, {});
-          if (next.journal != nullptr) return self->wait_written(next);
-          self->is_held_back_ = false;
-          self->send_unsent();
-        });
-      });
+void SocketConnection::wait_written(std::uint64_t record) {
+  loop_.when_written(record, [weak = weak_from_this(), &loop = loop_](const Status& written) {
+    loop.post([weak, is_written = written.ok()] {
+      const auto self = weak.lock();
+      if (self == nullptr || !self->is_open_) return;
+      if (!is_written) return self->close();
+      const std::uint64_t next = std::exchange(self->held_next_, 0);
+      if (next != 0) return self->wait_written(next);
+      self->is_held_back_ = false;
+      self->send_unsent();
+    });
+  });
 }
 
 void SocketConnection::shut_sending() {

@@ -13,6 +13,7 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +21,6 @@
 
 #include "weir/base/clock.h"
 #include "weir/server/loop.h"
-#include "weir/system/sampling/journal.h"
 
 namespace weir::server {
 
@@ -49,6 +49,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   virtual void on_sent(Instant now) = 0;
   // It is closed now.
   virtual void on_closed() = 0;
+  // What the loop's output holds is sent when this record is on disk; 0: at once. Says it once.
+  virtual std::uint64_t take_record() = 0;
 
   bool is_open() const noexcept { return is_open_; }
   void wait_readable();
@@ -74,9 +76,9 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   void on_readable();
   void wait_writable();
   void send_unsent();
-  // Keeps what the loop's output holds until that is written.
-  void hold_back(system::sampling::Pending pending, Instant now);
-  void wait_written(system::sampling::Pending pending);
+  // Keeps what the loop's output holds until the record is on disk.
+  void hold_back(std::uint64_t record, Instant now);
+  void wait_written(std::uint64_t record);
 
   Traffic& traffic_;
   Socket socket_;
@@ -84,7 +86,7 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   bool is_open_ = true;
   bool is_reading_ = false;
   bool is_held_back_ = false;
-  system::sampling::Pending held_next_{};  // what replies behind those held back wait for
+  std::uint64_t held_next_ = 0;  // what replies behind those held back wait for
 };
 
 }  // namespace weir::server

@@ -58,6 +58,11 @@ struct Running {
     return counters->peek(miner(hotkey), 0, now)->count;
   }
 
+  sampling::Ticket last_record() const {
+    const std::scoped_lock lock(*counters);
+    return counters->last_record();
+  }
+
   Result<Directory> directory;
   std::shared_ptr<Sampling> counters;
   std::unique_ptr<SamplingJournal> journal;  // before the counters' last use of it
@@ -73,7 +78,7 @@ TEST(SamplingJournal, BringsBackGrantsAndReservations) {
     const auto first = before.counters->grant(miner("a"), 6, kStart);
     second = *before.counters->grant(miner("a"), 3, kStart + 1s);
     ASSERT_TRUE(before.counters->commit(first->reservation, 4, kStart + 2s));
-    ASSERT_TRUE(before.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(before.journal->wait(before.last_record()));
   }
   const Running after(dir.path(), 1000, kStart + 1min);
   EXPECT_EQ(after.restored, 3u);
@@ -96,7 +101,7 @@ TEST(SamplingJournal, WritesGrantsOfManyThreads) {
           const auto grant = running.counters->grant(miner(std::to_string(t)), 1, kStart);
           EXPECT_TRUE(grant && grant->granted == 1);
         }
-        EXPECT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+        EXPECT_TRUE(running.journal->wait(running.last_record()));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -116,7 +121,7 @@ TEST(SamplingJournal, WritesWhatCameDuringOneTransactionInTheNext) {
   while (!is_held_up) {
     std::promise<void> told;
     ASSERT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    running.journal->when_written(sampling::take_pending().ticket, [&](const Status& status) {
+    running.journal->when_written(running.last_record(), [&](const Status& status) {
       EXPECT_TRUE(status.ok());
       // If it was faster than this thread, the next one may not be.
       is_held_up = std::this_thread::get_id() != here;
@@ -128,7 +133,7 @@ TEST(SamplingJournal, WritesWhatCameDuringOneTransactionInTheNext) {
   const std::uint64_t before = running.journal->stats().transactions;
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(running.counters->grant(miner("b"), 1, kStart));
   go_on.set_value();
-  ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+  ASSERT_TRUE(running.journal->wait(running.last_record()));
   EXPECT_EQ(running.journal->stats().transactions, before + 1);
 }
 
@@ -140,10 +145,10 @@ TEST(SamplingJournal, ForgetsRecordsThatAreOfNoUseButNoReservationNumber) {
     for (int i = 0; i < 100; ++i) {
       last = running.counters->grant(miner("a"), 1, kStart + i * 1s)->reservation;
     }
-    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(running.journal->wait(running.last_record()));
     running.journal->forget_before(kStart + 1h);
     ASSERT_TRUE(running.counters->grant(miner("b"), 1, kStart + 2h, sampling::Keep::kFinal));
-    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(running.journal->wait(running.last_record()));
   }
   const Running after(dir.path(), 1000, kStart);
   EXPECT_EQ(after.restored, 1u);
@@ -159,7 +164,7 @@ TEST(SamplingJournal, ForgetsOtherRecordsThoughSomeAreOfAClockThatWasAhead) {
     for (int i = 0; i < count; ++i) {
       ASSERT_TRUE(running.counters->grant(miner(hotkey), 1, at, sampling::Keep::kFinal));
     }
-    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(running.journal->wait(running.last_record()));
   };
   grant(Running(dir.path()), "ahead", 3, kStart + 24h);
   {
@@ -212,7 +217,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
   {
     const Running running(disk.path(), 100'000);
     ASSERT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(running.journal->wait(running.last_record()));
     disk.fill();
     // Until the log's file has no room left in it.
     Status written = Done{};
@@ -220,7 +225,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
       const auto grant = running.counters->grant(miner("a"), 1, kStart);
       if (!grant) break;
       granted += grant->granted;
-      written = running.journal->wait(sampling::take_pending().ticket);
+      written = running.journal->wait(grant->record);
     }
     ASSERT_FALSE(written);
     EXPECT_THAT(written.error().message, HasSubstr("sampling.db"));
@@ -232,7 +237,7 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
     disk.make_room();
     while (!running.journal->ready()) std::this_thread::yield();
     EXPECT_TRUE(running.counters->grant(miner("a"), 1, kStart));
-    ASSERT_TRUE(running.journal->wait(sampling::take_pending().ticket));
+    ASSERT_TRUE(running.journal->wait(running.last_record()));
   }
   const Running after(disk.path());
   EXPECT_EQ(after.count("a"), granted + 1);
@@ -256,7 +261,7 @@ void schedule_for_ever(const Running& running, JournalShared& shared, std::uint6
   for (;;) {
     const std::size_t each = random() % kMiners;
     const auto grant = running.counters->grant(miner(std::to_string(each)), 1, kStart);
-    if (!grant || !running.journal->wait(sampling::take_pending().ticket)) ::_exit(1);
+    if (!grant || !running.journal->wait(grant->record)) ::_exit(1);
     shared.told[each] += grant->granted;
     shared.answers += 1;
   }

@@ -17,7 +17,7 @@ TEST(SamplingConcurrency, GrantsTheAllowanceOnceHoweverManyAsk) {
         if (!grant) return;
         total += grant->granted;
         if (i % 3 != 0 || grant->reservation == 0) continue;
-        if (const auto back = sampling->release(grant->reservation, kStart)) total -= *back;
+        if (const auto back = sampling->release(grant->reservation, kStart)) total -= back->units;
       }
     });
   }

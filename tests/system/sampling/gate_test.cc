@@ -168,7 +168,7 @@ TEST_F(SamplingGateTest, CountsAndWritesWhatItHasCheckedThoughTheJournalFailsMea
     EXPECT_EQ(count(), 4);
     ASSERT_EQ(journal.records.size(), 1u);
     EXPECT_EQ(journal.records[0].units, 4);
-    EXPECT_NE(take_pending().journal, nullptr) << "the answer waits for the record";
+    EXPECT_EQ(said.record, journal.records.size()) << "the answer waits for the record";
   }
 }
 
@@ -176,11 +176,23 @@ TEST_F(SamplingGateTest, EndsAHoldThoughTheJournalFails) {
   FailingJournal journal;
   use(spec_of({six_an_hour()}), {.journal = &journal});
   const Decision all = acquire(asker(), 6, kStart, 60s);
-  (void)take_pending();
   journal.ready_times = 0;
-  EXPECT_EQ(engine::cancel(*engine, all.hold, kStart), engine::HoldState::kCancelled);
+  engine::HoldAnswer ended;
+  engine->cancel(all.hold, kStart, [&](const auto& answer) { ended = *answer; });
+  EXPECT_EQ(ended.state, engine::HoldState::kCancelled);
   EXPECT_EQ(count(), 0);
-  EXPECT_NE(take_pending().journal, nullptr) << "the answer waits for the record";
+  EXPECT_EQ(ended.record, journal.records.size()) << "the answer waits for the record";
+  EXPECT_GT(ended.record, all.record);
+}
+
+TEST_F(SamplingGateTest, LetsNobodyElseWaitForARecord) {
+  FailingJournal journal;
+  use(spec_of({six_an_hour()}), {.journal = &journal});
+  EXPECT_NE(acquire(asker(), 2).record, 0u);
+  const Attribute other[] = {{"client", "acme"}};
+  EXPECT_EQ(engine->decide({.attributes = other}, kStart)->record, 0u);
+  const engine::Cost none[] = {{"requests", 0}};
+  EXPECT_EQ(engine->decide({.attributes = asker(), .costs = none}, kStart)->record, 0u);
 }
 
 TEST_F(SamplingGateTest, CountsWhatItRefuses) {

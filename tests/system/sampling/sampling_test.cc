@@ -45,7 +45,7 @@ TEST(Sampling, AsAGateGrantsEverythingWhileItIsOpen) {
 TEST(Sampling, GivesBackWhatWasNotCreated) {
   const auto sampling = sampling_of(spec_of({six_an_hour()}));
   const Grant first = granted(*sampling, miner(), 6, kStart);
-  const Result<std::int64_t> back = sampling->commit(first.reservation, 4, kStart + 1s);
+  const Result<GivenBack> back = sampling->commit(first.reservation, 4, kStart + 1s);
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, 2);
   const Grant second = granted(*sampling, miner(), 6, kStart + 2s);
@@ -58,7 +58,7 @@ TEST(Sampling, EndsAReservationOnce) {
   const auto sampling = sampling_of(spec_of({six_an_hour()}));
   const Grant grant = granted(*sampling, miner(), 3, kStart);
   EXPECT_TRUE(sampling->commit(grant.reservation, std::nullopt, kStart));
-  const Result<std::int64_t> again = sampling->release(grant.reservation, kStart);
+  const Result<GivenBack> again = sampling->release(grant.reservation, kStart);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 3);

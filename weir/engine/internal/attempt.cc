@@ -266,6 +266,7 @@ void Attempt::report(Decision& decision) const noexcept {
   // What was booked did not pass at once.
   (charged_ ? Ruling(start_) : ruling_).write_to(decision);
   decision.outcome_count = plan_.count;
+  decision.record = record_;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     const Item& item = items_[i];
     const ActiveLimit& limit = *planned(i).limit;

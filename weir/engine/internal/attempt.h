@@ -244,6 +244,7 @@ class Attempt {
   Instant now_;
   Instant start_;  // now_, or the booked start
   Ruling ruling_;
+  std::uint64_t record_ = 0;  // that tells of what gates were charged
   bool stale_ = false;
   bool charged_ = false;
   bool booked_ = false;

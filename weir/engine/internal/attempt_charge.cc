@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "weir/engine/internal/adopt.h"
@@ -109,6 +110,7 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
     } else {
       gate->gate->charge(request_, start_, item.cost);
     }
+    record_ = std::max(record_, gate->gate->last_record());
     return;
   }
   if (item.cost == 0) return;

@@ -292,8 +292,9 @@ void Elsewhere::ask_store(const std::shared_ptr<Asking>& asking, const Request& 
 }
 
 // The part of a hold that is kept here, if it is.
-void Elsewhere::end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
-  if (hold) ending_.end(hold, as, actual, now);
+std::uint64_t Elsewhere::end_local(HoldId hold, HoldState as, std::span<const Cost> actual,
+                                   Instant now) {
+  return hold ? ending_.end(hold, as, actual, now).record : 0;
 }
 
 // Puts what both sides said together, in the order of the rules.
@@ -366,8 +367,9 @@ void Elsewhere::admit(const std::shared_ptr<Asking>& asking, const SharedAnswer&
     decision.hold_expires = now + asking->ttl;
   } else {
     // The charges stay.
-    end_local(asking->held, HoldState::kSettled, {}, now);
+    decision.record = end_local(asking->held, HoldState::kSettled, {}, now);
   }
+  decision.record = std::max(decision.record, asking->local->record);
   if (!asking->up_to.empty()) decision.granted = asking->want;
   count(decision);
   tell(asking, answer, now);
@@ -394,7 +396,8 @@ void Elsewhere::tell(const std::shared_ptr<Asking>& asking, const Result<Decisio
     if (!answer || !answer->hold) return;
     if (answer->hold.is_shared)
       return end(answer->hold, HoldState::kCancelled, {}, now, [](const auto&) {});
-    return end_local(answer->hold, HoldState::kCancelled, {}, now);
+    end_local(answer->hold, HoldState::kCancelled, {}, now);
+    return;
   }
   DecisionSink* const sink = ground_.options.sink;
   if (sink != nullptr && answer && !asking->is_peek) {
@@ -596,24 +599,25 @@ void Elsewhere::end(HoldId hold, HoldState as, std::span<const Cost> actual, Ins
   for (const Cost& cost : actual) kept.emplace_back(cost.unit, cost.amount);
   store->end(hold, as, actual, rules_.current()->rules, now,
              [this, hold, as, now, kept = std::move(kept),
-              callback = std::move(callback)](Result<HoldState> state) {
-               if (state) {
-                 std::vector<Cost> costs;
-                 for (const auto& [unit, amount] : kept) costs.push_back({unit, amount});
-                 // How it ended elsewhere, it ends here.
-                 const bool is_ours = *state == as || *state == HoldState::kGone;
-                 if (!is_ours) costs.clear();
-                 end_local(hold, is_ours ? as : *state, costs, now);
-               }
-               callback(state);
+              callback = std::move(callback)](const Result<HoldState>& state) {
+               if (!state) return callback(state.error());
+               std::vector<Cost> costs;
+               for (const auto& [unit, amount] : kept) costs.push_back({unit, amount});
+               // How it ended elsewhere, it ends here.
+               const bool is_ours = *state == as || *state == HoldState::kGone;
+               if (!is_ours) costs.clear();
+               callback(HoldAnswer{*state, end_local(hold, is_ours ? as : *state, costs, now)});
              });
 }
 
 void Elsewhere::renew(HoldId hold, Duration ttl, Instant now, HoldCallback callback) {
   SharedStore* const store = this->store();
   Result<HoldState> local = ending_.renew(hold, ttl, now);
-  if (!local || store == nullptr) return callback(std::move(local));
-  store->renew(hold, ttl, now, std::move(callback));
+  const auto tell = [callback = std::move(callback)](const Result<HoldState>& state) {
+    state ? callback(HoldAnswer{*state}) : callback(state.error());
+  };
+  if (!local || store == nullptr) return tell(local);
+  store->renew(hold, ttl, now, tell);
 }
 
 void Elsewhere::inspect(const std::shared_ptr<const Active>& rules, const KeyedLimit& keyed,

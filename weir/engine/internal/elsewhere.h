@@ -141,7 +141,8 @@ class Elsewhere {
   void count(const Decision& decision) { counting_.count(*rules_.current(), decision); }
   // Of the slots of a plan, with what keys have of their own.
   Duration shortest_hold(const Plan& plan);
-  void end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  // Answers the record that tells of it; 0: none.
+  std::uint64_t end_local(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
 
   // --- waiting; those below require the lock
   // Makes it late, if it is not yet, so that it can be given up.

@@ -116,9 +116,9 @@ bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant
   }
 }
 
-std::vector<Print> EndingHolds::give_back(const HoldCharges& charges, HoldState as,
-                                          std::span<const Cost> actual, Instant now) {
-  std::vector<Print> waited_for;
+EndingHolds::GivenBack EndingHolds::give_back(const HoldCharges& charges, HoldState as,
+                                              std::span<const Cost> actual, Instant now) {
+  GivenBack given;
   for (const HoldCharge& charge : charges) {
     // Units to return: all of a cancelled hold, none of an expired one (unless
     // they are slots, which end with the work), the difference of a settled one.
@@ -126,30 +126,31 @@ std::vector<Print> EndingHolds::give_back(const HoldCharges& charges, HoldState 
     if (as == HoldState::kCancelled) back = charge.amount;
     if (as == HoldState::kSettled) back = charge.amount - actual_amount(charge, actual);
     if (charge.seat == nullptr) {
-      if (give_back(charge, back, now)) waited_for.push_back(charge.print);
+      if (give_back(charge, back, now)) given.waited_for.push_back(charge.print);
       continue;
     }
     const std::scoped_lock lock(*charge.seat);
     charge.seat->gate->end(
         now, {ending_of(as), charge.charged_at, charge.amount, back, actual, charge.receipt});
-    if (charge.seat->waiters > 0) waited_for.push_back(charge.seat->print);
+    given.record = std::max(given.record, charge.seat->gate->last_record());
+    if (charge.seat->waiters > 0) given.waited_for.push_back(charge.seat->print);
   }
-  return waited_for;
+  return given;
 }
 
-HoldState EndingHolds::end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
-  std::vector<Print> waited_for;
+HoldAnswer EndingHolds::end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
+  GivenBack given;
   HoldState ended;
   {
     const std::shared_lock lock(ending_lock_);
     auto [charges, state] = holds_.end(hold, as, now);
     ended = state;
-    if (!charges) return ended;
-    waited_for = give_back(*charges, as, actual, now);
+    if (!charges) return {ended};
+    given = give_back(*charges, as, actual, now);
     holds_.recycle(std::move(*charges));
   }
-  waiting_.serve_gates(waited_for, now);
-  return ended;
+  waiting_.serve_gates(given.waited_for, now);
+  return {ended, given.record};
 }
 
 void EndingHolds::expire(Instant now) {
@@ -157,7 +158,7 @@ void EndingHolds::expire(Instant now) {
   {
     const std::shared_lock lock(ending_lock_);
     while (auto charges = holds_.expire_one(now)) {
-      for (const Print print : give_back(*charges, HoldState::kGone, {}, now)) {
+      for (const Print print : give_back(*charges, HoldState::kGone, {}, now).waited_for) {
         waited_for.push_back(print);
       }
       holds_.recycle(std::move(*charges));

@@ -37,7 +37,7 @@ class EndingHolds {
   // What is wrong with the actual costs of a hold, if something is.
   std::optional<Error> check_settlement(HoldId hold, std::span<const Cost> actual, Instant now);
   // `as`: kSettled or kCancelled. Says how the hold stands; only the first call changes it.
-  HoldState end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
+  HoldAnswer end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now);
   Result<HoldState> renew(HoldId hold, Duration ttl, Instant now);
   // Ends every hold whose time has come.
   void expire(Instant now);
@@ -48,9 +48,12 @@ class EndingHolds {
   // Gives one charge back to a keyed limit (an overage: back < 0). True: a waiter has a place
   // there.
   bool give_back(const HoldCharge& charge, std::int64_t back, Instant now);
-  // Returns the prints of gates where a waiter waits for what came back.
-  std::vector<Print> give_back(const HoldCharges& charges, HoldState as,
-                               std::span<const Cost> actual, Instant now);
+  struct GivenBack {
+    std::vector<Print> waited_for;  // the prints of gates where a waiter waits for what came back
+    std::uint64_t record = 0;       // the last that tells of it
+  };
+  GivenBack give_back(const HoldCharges& charges, HoldState as, std::span<const Cost> actual,
+                      Instant now);
 
   Ground& ground_;
   RulesInForce& rules_;

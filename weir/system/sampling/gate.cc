@@ -79,15 +79,23 @@ Instant SamplingGate::fits_from(const Request& request, Instant from, std::int64
   return said.allowed() ? from : said.earliest;
 }
 
-void SamplingGate::charge(const Request& request, Instant now, std::int64_t cost) {
+std::uint64_t SamplingGate::take(const Request& request, Instant now, std::int64_t cost,
+                                 Keep keep) {
+  record_ = 0;
   const std::optional<Asker> asker = asker_of(request);
-  if (asker) sampling_->take(asker->who, cost, wanted_by(request, cost), now, Keep::kFinal);
+  if (!asker) return 0;
+  const std::uint64_t receipt =
+      sampling_->take(asker->who, cost, wanted_by(request, cost), now, keep);
+  if (cost > 0) record_ = sampling_->last_record();
+  return receipt;
+}
+
+void SamplingGate::charge(const Request& request, Instant now, std::int64_t cost) {
+  take(request, now, cost, Keep::kFinal);
 }
 
 std::uint64_t SamplingGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return 0;
-  return sampling_->take(asker->who, cost, wanted_by(request, cost), now, Keep::kReserved);
+  return take(request, now, cost, Keep::kReserved);
 }
 
 void SamplingGate::refused(const Request& request, Instant now, std::int64_t cost) {
@@ -96,11 +104,12 @@ void SamplingGate::refused(const Request& request, Instant now, std::int64_t cos
 }
 
 void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
+  record_ = 0;
   if (hold.receipt == 0) return;
   std::int64_t created = hold.charged;
   if (hold.how == engine::Ending::kCancelled) created = 0;
   if (hold.how == engine::Ending::kSettled) created -= hold.back;  // an overage is negative
-  sampling_->settle(hold.receipt, created, now);
+  record_ = sampling_->settle(hold.receipt, created, now);
 }
 
 // The engine gives back through end().

@@ -44,6 +44,7 @@ class SamplingGate final : public engine::Gate {
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
   std::uint64_t charge_held(const engine::Request& request, Instant now,
                             std::int64_t cost) override;
+  std::uint64_t last_record() const noexcept override { return record_; }
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
   void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
@@ -55,7 +56,11 @@ class SamplingGate final : public engine::Gate {
   std::int64_t capacity_for(const engine::Request& request) const override;
 
  private:
+  // Takes `cost`, and notes what tells of it.
+  std::uint64_t take(const engine::Request& request, Instant now, std::int64_t cost, Keep keep);
+
   std::shared_ptr<Sampling> sampling_;
+  Ticket record_ = 0;  // of the last charge or end; 0: it changed nothing
 };
 
 }  // namespace weir::system::sampling

@@ -2,10 +2,8 @@
 //
 // Sampling hands every change to its journal while it holds its lock, so that the journal
 // has them in the order in which they were made. A record only queues there; its ticket
-// tells when it is safe. Whoever answers a caller waits for the ticket first.
-//
-// A decision is often made far below the function that sends its answer. So the thread that
-// decided remembers what its answers have to wait for: take_pending() before sending.
+// tells when it is safe. The ticket travels in the answer (Grant::record, Decision::record), and
+// the connection waits for it before it sends.
 //
 // Thread safety: a journal's functions may be called from any thread.
 
@@ -14,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <utility>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -52,26 +49,5 @@ class Journal {
   // thread, if that is known already. The callback must not wait.
   virtual void when_written(Ticket ticket, std::function<void(const Status&)> told) = 0;
 };
-
-// What an answer has to wait for.
-struct Pending {
-  Journal* journal = nullptr;  // nullptr: nothing
-  Ticket ticket = 0;
-};
-
-namespace internal {
-inline Pending& pending() noexcept {
-  static thread_local Pending pending;
-  return pending;
-}
-}  // namespace internal
-
-// For the answers of this thread: the last of its records.
-inline void keep_pending(Pending pending) noexcept {
-  if (pending.journal != nullptr) internal::pending() = pending;
-}
-inline Pending pending() noexcept { return internal::pending(); }
-// The same, once.
-inline Pending take_pending() noexcept { return std::exchange(internal::pending(), Pending{}); }
 
 }  // namespace weir::system::sampling

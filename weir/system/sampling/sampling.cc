@@ -233,6 +233,7 @@ Result<Grant> Sampling::grant(const Who& who, std::int64_t want, Instant now, Ke
   grant.reservation = reservation;
   grant.wanted = want;
   grant.granted = granted;
+  if (granted > 0) grant.record = record_;
   tally(seat->place, granted, want);
   return grant;
 }
@@ -353,8 +354,8 @@ Reading Sampling::reading() const {
   return reading;
 }
 
-Result<std::int64_t> Sampling::commit(std::uint64_t reservation,
-                                      std::optional<std::int64_t> created, Instant now) {
+Result<GivenBack> Sampling::commit(std::uint64_t reservation, std::optional<std::int64_t> created,
+                                   Instant now) {
   if (created && *created < 0) {
     return bad_argument(fmt::format(
         "sampling: created is {}, but it must not be negative; write how many tasks were created",
@@ -363,12 +364,12 @@ Result<std::int64_t> Sampling::commit(std::uint64_t reservation,
   return end(reservation, created, now);
 }
 
-Result<std::int64_t> Sampling::release(std::uint64_t reservation, Instant now) {
+Result<GivenBack> Sampling::release(std::uint64_t reservation, Instant now) {
   return end(reservation, 0, now);
 }
 
-Result<std::int64_t> Sampling::end(std::uint64_t reservation, std::optional<std::int64_t> created,
-                                   Instant now) {
+Result<GivenBack> Sampling::end(std::uint64_t reservation, std::optional<std::int64_t> created,
+                                Instant now) {
   const std::scoped_lock lock(lock_);
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
@@ -384,17 +385,21 @@ Result<std::int64_t> Sampling::end(std::uint64_t reservation, std::optional<std:
     if (Status status = options_.journal->ready(); !status) return std::move(status).error();
   }
   try {
-    return finish(*found, created.value_or(found->units));
+    const std::int64_t back = finish(*found, created.value_or(found->units));
+    return GivenBack{back, record_};
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
 }
 
-void Sampling::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
+Ticket Sampling::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
   const std::scoped_lock lock(lock_);
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
-  if (const Record* const found = reservations_.find(reservation)) finish(*found, created);
+  const Record* const found = reservations_.find(reservation);
+  if (found == nullptr) return 0;
+  finish(*found, created);
+  return record_;
 }
 
 // Says how many are given back.
@@ -417,7 +422,7 @@ std::int64_t Sampling::finish(Record record, std::int64_t created) {
 }
 
 void Sampling::write(const Record& record) {
-  if (Journal* const journal = options_.journal) keep_pending({journal, journal->append(record)});
+  if (Journal* const journal = options_.journal) record_ = journal->append(record);
 }
 
 bool Sampling::count(const Record& record) {

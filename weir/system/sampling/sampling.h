@@ -72,6 +72,17 @@ struct Grant {
   std::optional<std::int64_t> parent_limit{};
   Instant next_free{};            // the first instant at which one more could be granted
   std::uint64_t reservation = 0;  // to commit or release; 0: nothing was granted
+  Ticket record = 0;              // that must be written before the grant is told; 0: none
+};
+
+// What the end of a reservation gave back.
+struct GivenBack {
+  std::int64_t units = 0;
+  Ticket record = 0;  // as that of a Grant
+
+  friend bool operator==(const GivenBack& given, std::int64_t units) {
+    return given.units == units;
+  }
 };
 
 struct EnvironmentReading {
@@ -120,10 +131,10 @@ class Sampling {
 
   // The work began: `created` of the granted tasks exist, all of them if nothing is said, and
   // the others are given back. Says how many were. An error if the reservation has ended.
-  Result<std::int64_t> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
-                              Instant now);
+  Result<GivenBack> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
+                           Instant now);
   // It did not: everything is given back.
-  Result<std::int64_t> release(std::uint64_t reservation, Instant now);
+  Result<GivenBack> release(std::uint64_t reservation, Instant now);
 
   // --- For the gate, which cannot be told of an error:
   // Takes all of `cost`, which check() has let pass under the same lock, for somebody who
@@ -136,7 +147,10 @@ class Sampling {
   void refuse(const Who& who, std::int64_t wanted, Instant now) noexcept;
   // The work is over. `created` may be more than was taken: those count from now on. Of a
   // reservation that has ended nothing changes.
-  void settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept;
+  // Says what tells of it; 0: nothing was given back, or there is no journal.
+  Ticket settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept;
+  // What tells of the last change. Requires the lock.
+  Ticket last_record() const noexcept { return record_; }
 
   // The counters stay.
   void set_rules(Rules rules);
@@ -191,8 +205,8 @@ class Sampling {
   void tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept;
   void move_on(Instant now) noexcept;
 
-  Result<std::int64_t> end(std::uint64_t reservation, std::optional<std::int64_t> created,
-                           Instant now);
+  Result<GivenBack> end(std::uint64_t reservation, std::optional<std::int64_t> created,
+                        Instant now);
   std::int64_t finish(Record record, std::int64_t created);
   void write(const Record& record);
   // False: there is no room for another key.
@@ -207,6 +221,7 @@ class Sampling {
   Error full() const;
 
   mutable std::recursive_mutex lock_;
+  Ticket record_ = 0;  // the last that was queued
   Rules rules_;
   Options options_;
   engine::Print key_seed_{};

@@ -132,6 +132,7 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
   answer.route = routes().size();
   answer.give_up = nullptr;
   answer.discard = nullptr;
+  answer.record = 0;
   Exchange exchange{*this, call, now, answer, later};
   dispatch(exchange);
   if (call.method == "HEAD") {

@@ -77,7 +77,9 @@ struct Answer {
   std::string headers{};            // complete lines, each ending with CR LF
   std::string body{};
   bool is_stream = false;  // server-sent events: keep sending Api::event()
-  std::size_t route = 0;   // its place in routes(); their number: none
+  // It is sent when this record is on disk, and those before it; 0: at once.
+  std::uint64_t record = 0;
+  std::size_t route = 0;  // its place in routes(); their number: none
   // Of a request that is answered later: gives the answer up. True: `later` will not be called.
   // False: it has been, or will be. None: it cannot be given up.
   std::function<bool(Instant now)> give_up{};

@@ -56,6 +56,7 @@ class OneDecision final : public engine::Answers {
       exchange.fail(decision.error());
       return;
     }
+    exchange.wait_for(decision->record);
     exchange.api.answer_decision(*decision, up_to, exchange.now, exchange.answer);
     if (!decision->allowed() && deny != 0) exchange.answer.status = deny;
   }
@@ -90,6 +91,7 @@ class BatchAnswers final : public engine::Answers {
 
   void now(std::size_t i, const Result<Decision>& decision) override {
     begin_item();
+    if (decision) exchange_.wait_for(decision->record);
     append_decided(exchange_.answer.body, decision, has_grant(i), exchange_.now);
   }
 
@@ -110,7 +112,7 @@ class BatchAnswers final : public engine::Answers {
             &host = exchange_.api.host()](const Result<Decision>& decision) {
       std::string item;
       append_decided(item, decision, with_grant, host.now());
-      gaps->fill(place, std::move(item));
+      gaps->fill(place, std::move(item), decision ? decision->record : 0);
     };
   }
 
@@ -133,6 +135,7 @@ class BatchAnswers final : public engine::Answers {
     {
       const std::scoped_lock lock(gaps_->lock);
       gaps_->body = std::move(exchange_.answer.body);
+      gaps_->record = std::max(gaps_->record, exchange_.answer.record);
     }
     gaps_->let_go();
   }
@@ -147,13 +150,15 @@ class BatchAnswers final : public engine::Answers {
     std::mutex lock;
     std::string body;  // with gaps
     std::vector<Gap> gaps;
-    std::size_t missing = 1;  // the handler itself counts until it is through
+    std::uint64_t record = 0;  // the last that any of them waits for
+    std::size_t missing = 1;   // the handler itself counts until it is through
     std::function<void(const Exchange::Write&)> finish;
 
-    void fill(std::size_t place, std::string item) {
+    void fill(std::size_t place, std::string item, std::uint64_t item_record) {
       {
         const std::scoped_lock guard(lock);
         gaps[place].item = std::move(item);
+        record = std::max(record, item_record);
       }
       let_go();
     }
@@ -167,6 +172,7 @@ class BatchAnswers final : public engine::Answers {
       finish([this](Exchange& late) {
         late.answer.content_type = kJsonType;
         late.answer.body = whole();
+        late.wait_for(record);
       });
     }
 

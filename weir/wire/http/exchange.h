@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -66,6 +67,9 @@ struct Exchange {
   // the problem is written.
   bool read_query(std::string_view name, std::string_view& value);
   bool read_query(std::string_view name, std::int64_t& value);  // 0 or more
+
+  // The answer is sent when this record is on disk, and those before it.
+  void wait_for(std::uint64_t record) { answer.record = std::max(answer.record, record); }
 
   // A system's gate has more room than a moment ago: somebody may wait for it.
   void try_waiters() { api.engine().try_waiters(now); }

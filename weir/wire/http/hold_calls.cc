@@ -36,13 +36,14 @@ void answer_hold(Exchange& exchange, HoldId hold, HoldState wanted, HoldState st
 // Answers about a hold once `call`, which is given the callback, has told how it stands.
 template <typename Call>
 void answer_hold_call(Exchange& exchange, HoldId hold, HoldState wanted, const Call& call) {
-  exchange.answer_call<Result<HoldState>>(
-      call, [hold, wanted](Exchange& to, const Result<HoldState>& state) {
-        if (state) {
-          answer_hold(to, hold, wanted, *state);
-        } else {
-          to.fail(state.error());
+  exchange.answer_call<Result<engine::HoldAnswer>>(
+      call, [hold, wanted](Exchange& to, const Result<engine::HoldAnswer>& answer) {
+        if (!answer) {
+          to.fail(answer.error());
+          return;
         }
+        to.wait_for(answer->record);
+        answer_hold(to, hold, wanted, answer->state);
       });
 }
 

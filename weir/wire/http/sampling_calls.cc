@@ -27,14 +27,16 @@ std::shared_ptr<Sampling> sampling_of(Exchange& exchange) {
   return found;
 }
 
-void answer_end(Exchange& exchange, const Result<std::int64_t>& back, std::string_view state) {
+void answer_end(Exchange& exchange, const Result<sampling::GivenBack>& back,
+                std::string_view state) {
   if (!back) {
     exchange.fail(back.error());
     return;
   }
-  if (*back > 0) exchange.try_waiters();
+  exchange.wait_for(back->record);
+  if (back->units > 0) exchange.try_waiters();
   exchange.answer.content_type = kJsonType;
-  exchange.answer.body = fmt::format(R"({{"state":"{}","given_back":{}}})", state, *back);
+  exchange.answer.body = fmt::format(R"({{"state":"{}","given_back":{}}})", state, back->units);
 }
 
 // Of one key, if the query names one. False: the problem is written.
@@ -85,6 +87,7 @@ void grant_tasks(Exchange& exchange) {
     exchange.fail(said.error());
     return;
   }
+  exchange.wait_for(said->record);
   Decision decision;
   if (said->granted == 0 && said->wanted > 0) decision.verdict = Verdict::kDenied;
   decision.earliest = said->next_free;

@@ -78,6 +78,7 @@ std::string_view plain_beginning(int version) {
 
 void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, Reply& reply) {
   if (answer) {
+    reply.wait_for(answer->record);
     write_decision(*answer, now, with_grant, reply);
   } else {
     write_error(answer.error(), reply);
@@ -141,9 +142,10 @@ void reply_to(Run& run, const Call& call, void (*write)(const Answer&, Reply&)) 
   if (answer) write(*answer, run.reply);
 }
 
-void write_hold_state(const Result<engine::HoldState>& state, Reply& reply) {
-  if (!state) return write_error(state.error(), reply);
-  reply.write_simple(to_string(*state));
+void write_hold_answer(const Result<engine::HoldAnswer>& answer, Reply& reply) {
+  if (!answer) return write_error(answer.error(), reply);
+  reply.wait_for(answer->record);
+  reply.write_simple(to_string(answer->state));
 }
 
 void write_status(const Status& status, Reply& reply) {
@@ -300,7 +302,7 @@ std::size_t run_settle(Run& run) {
   reply_to(
       run,
       [&](engine::HoldCallback told) { engine.settle(*hold, actual, run.now, std::move(told)); },
-      write_hold_state);
+      write_hold_answer);
   return 1;
 }
 
@@ -310,7 +312,7 @@ std::size_t run_cancel(Run& run) {
   if (!hold) return 1;
   reply_to(
       run, [&](engine::HoldCallback told) { engine.cancel(*hold, run.now, std::move(told)); },
-      write_hold_state);
+      write_hold_answer);
   return 1;
 }
 
@@ -325,7 +327,7 @@ std::size_t run_renew(Run& run) {
     reply_to(
         run,
         [&](engine::HoldCallback told) { engine.renew(*hold, *ttl, run.now, std::move(told)); },
-        write_hold_state);
+        write_hold_answer);
   }
   return 1;
 }

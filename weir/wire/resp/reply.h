@@ -17,6 +17,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -55,6 +56,10 @@ class Reply {
   // A bulk string and an integer, such as an entry of a map.
   void write_entry(std::string_view key, std::int64_t value);
 
+  // What was written is sent when this record is on disk, and those before it; 0: at once.
+  void wait_for(std::uint64_t record) noexcept { record_ = std::max(record_, record); }
+  std::uint64_t record() const noexcept { return record_; }
+
   // Bytes that are replies already, in this version.
   void write_replies(std::string_view bytes);
 
@@ -66,6 +71,7 @@ class Reply {
   void write_number(char type, std::int64_t value);
 
   std::string& out_;
+  std::uint64_t record_ = 0;
   int version_ = 2;
 };
 

@@ -109,6 +109,7 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
     at += command->run(run);
     if (is_waiting() || closing_) break;
   }
+  record_ = std::max(record_, reply.record());
   return at;
 }
 
@@ -130,6 +131,7 @@ bool Session::deliver(std::size_t place, const LateReply& late, Instant now, std
   Reply reply(is_alone ? out : owed_[place].reply);
   reply.set_version(version_);
   late.write(now, reply);
+  record_ = std::max(record_, reply.record());
   owed_[place].is_missing = false;
   missing_ -= 1;
   return flush_owed(out);

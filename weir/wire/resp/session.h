@@ -20,6 +20,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/result.h"
@@ -111,6 +112,9 @@ class Session {
   void leave(Instant now);
 
   bool is_waiting() const noexcept { return missing_ > 0; }
+  // What is in `out` may be sent when this record is on disk, and those before it; 0: at once.
+  // Says it once.
+  std::uint64_t take_record() noexcept { return std::exchange(record_, 0); }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
   bool is_full(const std::string& out) const noexcept {
@@ -153,8 +157,9 @@ class Session {
   Parser parser_;
   std::function<Deliver()> make_deliver_;
   std::vector<Owed> owed_;
-  std::size_t missing_ = 0;  // of them
-  std::string held_;         // what was replied behind the first of them
+  std::size_t missing_ = 0;   // of them
+  std::string held_;          // what was replied behind the first of them
+  std::uint64_t record_ = 0;  // the last that a reply must wait for
   std::uint64_t id_;
   std::string token_{};            // the last that AUTH has accepted
   std::uint64_t token_epoch_ = 0;  // of the role; 0: none has been looked up

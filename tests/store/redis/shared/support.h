@@ -83,19 +83,19 @@ class SharedEngine {
     return waited.get();
   }
   Result<engine::HoldState> settle(HoldId hold, std::span<const engine::Cost> actual) {
-    Waited<engine::HoldState> waited;
+    Waited<engine::HoldAnswer> waited;
     engine_->settle(hold, actual, clock_.now(), waited.callback());
-    return waited.get();
+    return engine::state_of(waited.get());
   }
   Result<engine::HoldState> cancel(HoldId hold) {
-    Waited<engine::HoldState> waited;
+    Waited<engine::HoldAnswer> waited;
     engine_->cancel(hold, clock_.now(), waited.callback());
-    return waited.get();
+    return engine::state_of(waited.get());
   }
   Result<engine::HoldState> renew(HoldId hold, Duration ttl) {
-    Waited<engine::HoldState> waited;
+    Waited<engine::HoldAnswer> waited;
     engine_->renew(hold, ttl, clock_.now(), waited.callback());
-    return waited.get();
+    return engine::state_of(waited.get());
   }
 
   Result<engine::Inspection> inspect(std::string_view limit,

@@ -62,12 +62,12 @@ struct SharedLimits::Ending {
   std::vector<std::pair<std::string, std::int64_t>> actual;
   std::shared_ptr<const engine::RuleSet> rules;
   Instant now;
-  engine::HoldCallback callback;
+  engine::HoldStateCallback callback;
 };
 
 void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> actual,
                        std::shared_ptr<const engine::RuleSet> rules, Instant now,
-                       engine::HoldCallback callback) {
+                       engine::HoldStateCallback callback) {
   auto ending = std::make_shared<Ending>();
   *ending = {hold, as, {}, std::move(rules), now, std::move(callback)};
   for (const engine::Cost& cost : actual) ending->actual.emplace_back(cost.unit, cost.amount);
@@ -108,7 +108,7 @@ void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> 
   });
 }
 
-void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldCallback callback) {
+void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldStateCallback callback) {
   read_hold(hold, [this, hold, ttl, callback = std::move(callback)](Result<HoldRecord> record) {
     if (!record) return callback(std::move(record).error());
     if (record->state == HoldState::kGone) return callback(record->state);

@@ -91,8 +91,8 @@ class SharedLimits final : public engine::SharedStore, private LeaseSource {
                      std::span<engine::SharedOutcome> outcomes) override;
   void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
-           engine::HoldCallback callback) override;
-  void renew(HoldId hold, Duration ttl, Instant now, engine::HoldCallback callback) override;
+           engine::HoldStateCallback callback) override;
+  void renew(HoldId hold, Duration ttl, Instant now, engine::HoldStateCallback callback) override;
   void inspect(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
                Instant now, engine::LevelCallback callback) override;
   void reset(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
