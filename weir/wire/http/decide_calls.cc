@@ -152,7 +152,7 @@ class BatchAnswers final : public engine::Answers {
     std::vector<Gap> gaps;
     std::uint64_t record = 0;  // the last that any of them waits for
     std::size_t missing = 1;   // the handler itself counts until it is through
-    std::function<void(const Exchange::Write&)> finish;
+    Exchange::Finish finish;
 
     void fill(std::size_t place, std::string item, std::uint64_t item_record) {
       {

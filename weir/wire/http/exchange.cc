@@ -6,10 +6,13 @@
 
 namespace weir::wire::http {
 
-std::function<void(const Exchange::Write&)> Exchange::answer_later(
-    std::function<bool(Instant)> give_up) {
+Exchange::Finish Exchange::answer_later(std::function<bool(Instant)> give_up) {
   waits = true;
   answer.give_up = std::move(give_up);
+  return finish_later();
+}
+
+Exchange::Finish Exchange::finish_later() const {
   return [&api = api, later = later, route = answer.route](const Write& write) {
     Answer late;
     late.route = route;

@@ -38,7 +38,11 @@ struct Exchange {
   // The request is answered later: what this returns is called once, with what writes the answer.
   // `give_up`: none if it cannot be given up.
   using Write = std::function<void(Exchange& late)>;
-  std::function<void(const Write&)> answer_later(std::function<bool(Instant)> give_up = {});
+  using Finish = std::function<void(const Write&)>;
+  Finish answer_later(std::function<bool(Instant)> give_up = {});
+  // The same for a call that learns only afterwards whether it is answered later: then it calls
+  // answer_later(), and what this returned is called.
+  Finish finish_later() const;
 
   // Answers by `write` what the engine says, now or later. `ask` is given the callback.
   template <typename Said, typename Ask, typename WriteSaid>

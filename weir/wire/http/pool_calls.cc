@@ -72,25 +72,21 @@ void write_answer(HeldJobs& jobs, const pool::JobAnswer& said, Instant now, Answ
 template <typename Begin>
 void answer_turn(Exchange& exchange, HeldJobs& jobs, Begin begin) {
   const Result<pool::JobTurn> turn =
-      begin([&jobs, later = exchange.later, route = exchange.answer.route](
-                Instant now, const pool::JobAnswer& said) {
-        Answer answer;
-        answer.route = route;
-        write_answer(jobs, said, now, answer);
-        if (const auto* held = std::get_if<pool::HeldStart>(&said)) {
-          answer.discard = [&jobs, id = held->id](Instant then) { jobs.discard(id, then); };
-        }
-        later(std::move(answer));
+      begin([&jobs, finish = exchange.finish_later()](Instant now, const pool::JobAnswer& said) {
+        finish([&](Exchange& late) {
+          write_answer(jobs, said, now, late.answer);
+          const auto* const held = std::get_if<pool::HeldStart>(&said);
+          if (held == nullptr) return;
+          late.answer.discard = [&jobs, id = held->id](Instant then) { jobs.discard(id, then); };
+        });
       });
   if (!turn) {
     exchange.fail(turn.error());
   } else if (turn->answer) {
     write_answer(jobs, *turn->answer, exchange.now, exchange.answer);
   } else {
-    exchange.waits = true;
-    exchange.answer.give_up = [&jobs, ticket = turn->ticket](Instant now) {
-      return jobs.give_up(ticket, now);
-    };
+    exchange.answer_later(
+        [&jobs, ticket = turn->ticket](Instant now) { return jobs.give_up(ticket, now); });
   }
 }
 
@@ -164,33 +160,33 @@ void renew_job(Exchange& exchange) {
 void show_pools(Exchange& exchange) {
   HeldJobs* const jobs = pools_of(exchange);
   if (jobs == nullptr) return;
-  exchange.waits = true;
   jobs->pools().report(exchange.now,
-                       [jobs, later = exchange.later, route = exchange.answer.route](
+                       [jobs, finish = exchange.answer_later()](
                            Instant now, const Result<pool::CoordinatorReport>& fleet) {
-                         Answer answer{.content_type = kJsonType, .route = route};
-                         append_pools(answer.body, *jobs, fleet, now);
-                         later(std::move(answer));
+                         finish([&](Exchange& late) {
+                           late.answer.content_type = kJsonType;
+                           append_pools(late.answer.body, *jobs, fleet, now);
+                         });
                        });
 }
 
 void show_allocation(Exchange& exchange) {
   HeldJobs* const jobs = pools_of(exchange);
   if (jobs == nullptr) return;
-  exchange.waits = true;
   jobs->pools().report(
-      exchange.now, [jobs, later = exchange.later, route = exchange.answer.route](
+      exchange.now, [jobs, finish = exchange.answer_later()](
                         Instant now, const Result<pool::CoordinatorReport>& fleet) {
-        Answer answer{.content_type = kJsonType, .route = route};
-        const pool::Allocation allocation = jobs->pools().reading(now).allocation;
-        if (allocation.instance_count > 0) {
-          answer.body = allocation_message(fleet ? fleet->instance : "", allocation);
-        } else {
-          write_problem(answer, Problem::kUnavailable,
-                        "allocation: there is none yet, since the coordinator has not answered; "
-                        "ask again");
-        }
-        later(std::move(answer));
+        finish([&](Exchange& late) {
+          const pool::Allocation allocation = jobs->pools().reading(now).allocation;
+          if (allocation.instance_count > 0) {
+            late.answer.content_type = kJsonType;
+            late.answer.body = allocation_message(fleet ? fleet->instance : "", allocation);
+          } else {
+            write_problem(late.answer, Problem::kUnavailable,
+                          "allocation: there is none yet, since the coordinator has not answered; "
+                          "ask again");
+          }
+        });
       });
 }
 
