@@ -1,10 +1,11 @@
 #include "apps/weir/ask.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <ctime>
 
+#include "weir/base/clock.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/text.h"
@@ -59,15 +60,15 @@ Result<Question> question_of(const AskOptions& options) {
 
 // The instant so many milliseconds from now, in UTC.
 std::string clock_text(std::int64_t ms_from_now) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const std::int64_t ms = now.tv_nsec / 1'000'000 + ms_from_now % 1000;
-  const time_t seconds = now.tv_sec + ms_from_now / 1000 + ms / 1000;
-  tm parts{};
+  // Read once, so that measuring the cycle counter would take longer than it saves.
+  const Instant at =
+      SystemClock(CounterSource::kSystem).now() + std::chrono::milliseconds{ms_from_now};
+  const std::time_t seconds = at.ns / kNsPerSecond;
+  std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} UTC", parts.tm_year + 1900,
                      parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     ms % 1000);
+                     at.ns / kNsPerMs % 1000);
 }
 
 std::string when_text(std::int64_t retry_after_ms) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <random>
 
+#include "weir/base/clock.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 
@@ -19,8 +20,6 @@ namespace weir::app {
 namespace {
 
 using namespace std::chrono_literals;
-using SteadyClock = std::chrono::steady_clock;
-using SteadyTime = SteadyClock::time_point;
 
 constexpr auto kStep = 20ms;                // between two bursts of requests
 constexpr auto kSayEvery = 1s;              // a progress line
@@ -113,10 +112,10 @@ class Demo {
   };
   struct Held {
     std::string hold;
-    SteadyTime until;
+    Instant until;
   };
 
-  Duration elapsed() const { return SteadyClock::now() - begun_; }
+  Duration elapsed() const { return monotonic_clock().now() - begun_; }
 
   // Some values are drawn more often than others: the least of two draws.
   std::vector<std::string> request() {
@@ -133,7 +132,7 @@ class Demo {
     counts_.count(reply);
     if (reply.is_error() && first_failure_.empty()) first_failure_ = reply.text;
     if (std::string hold = reply.text_of("hold"); !hold.empty()) {
-      held_.push_back({std::move(hold), SteadyClock::now() + kWorkLasts});
+      held_.push_back({std::move(hold), monotonic_clock().now() + kWorkLasts});
     }
   }
 
@@ -150,7 +149,7 @@ class Demo {
     }
     asked_ += due;
     counts_.sent += due;
-    if (Status status = settle(SteadyClock::now()); !status) return status;
+    if (Status status = settle(monotonic_clock().now()); !status) return status;
     if (Status status = wait_on(); !status) return status;
     say_progress();
     return Done{};
@@ -164,7 +163,7 @@ class Demo {
     return due;
   }
 
-  Status settle(SteadyTime due) {
+  Status settle(Instant due) {
     while (!held_.empty() && (held_.front().until <= due || held_.size() > kHoldsMax)) {
       const Result<Reply> reply = asker_.ask({"WEIR.SETTLE", held_.front().hold});
       if (!reply) return reply.error();
@@ -201,13 +200,13 @@ class Demo {
 
   // Leaves no hold behind: ending ours may admit those who wait.
   Status end() {
-    if (Status status = settle(SteadyTime::max()); !status) return status;
+    if (Status status = settle(kForever); !status) return status;
     for (Waiter& waiter : waiters_) {
       if (!waiter.is_waiting) continue;
       const Result<Reply> reply = waiter.client.receive();
       if (!reply) return reply.error();
       take(*reply);
-      if (Status status = settle(SteadyTime::max()); !status) return status;
+      if (Status status = settle(kForever); !status) return status;
     }
     return Done{};
   }
@@ -215,14 +214,14 @@ class Demo {
   // Those who wait may be answered at once, which must not make us ask faster.
   void pause_until_next_step() {
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(next_step_ - SteadyClock::now());
+        std::chrono::duration_cast<std::chrono::milliseconds>(next_step_ - monotonic_clock().now());
     if (left > 0ms) ::poll(nullptr, 0, static_cast<int>(left.count()));
-    next_step_ = SteadyClock::now() + kStep;
+    next_step_ = monotonic_clock().now() + kStep;
   }
 
   void say_progress() {
-    if (!is_terminal_ || options_.json || SteadyClock::now() < next_word_) return;
-    next_word_ += kSayEvery;
+    if (!is_terminal_ || options_.json || monotonic_clock().now() < next_word_) return;
+    next_word_ = next_word_ + kSayEvery;
     const auto waiting = std::count_if(waiters_.begin(), waiters_.end(),
                                        [](const Waiter& waiter) { return waiter.is_waiting; });
     fmt::print("\rsent {}, allowed {}, denied {}, waiting {} \x1b[K", counts_.sent, counts_.allowed,
@@ -250,9 +249,9 @@ class Demo {
   std::string first_failure_;
   std::int64_t asked_ = 0;
   bool said_ = false;
-  const SteadyTime begun_ = SteadyClock::now();
-  SteadyTime next_step_ = begun_ + kStep;
-  SteadyTime next_word_ = begun_ + kSayEvery;
+  const Instant begun_ = monotonic_clock().now();
+  Instant next_step_ = begun_ + kStep;
+  Instant next_word_ = begun_ + kSayEvery;
 };
 
 void stop_on_signals() {

@@ -117,6 +117,16 @@ TEST(SystemClock, LeavesTheCycleCounterAloneWhenTold) {
   EXPECT_FALSE(SystemClock(CounterSource::kSystem).uses_cycle_counter());
 }
 
+TEST(MonotonicClock, AdvancesAndNeverRunsBackwards) {
+  const Instant begin = monotonic_clock().now();
+  Instant last = begin;
+  while (last - begin < 1ms) {
+    const Instant now = monotonic_clock().now();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+}
+
 TEST(SystemClock, IsReadThroughTheInterface) {
   SystemClock clock;
   Clock& any = clock;

@@ -1,3 +1,6 @@
+// Reads the #include lines and the words of files, by regular expressions: what a compiler would
+// make of them does not matter here.
+
 #include "tests/layering/layering.h"
 
 #include <algorithm>
@@ -18,6 +21,9 @@ constexpr std::array<std::string_view, 3> kSplit = {"system", "store", "wire"};
 // Beside weir/, and on the same include path: they use the library, it does not know them.
 constexpr std::array<std::string_view, 6> kUsers = {"apps", "bench",    "examples",
                                                     "fuzz", "simulate", "tests"};
+
+// The home of the operating system's clocks.
+constexpr std::array<std::string_view, 2> kClockFiles = {"weir/base/clock.cc", "weir/base/clock.h"};
 
 std::vector<std::string> parts(std::string_view path) {
   std::vector<std::string> result;
@@ -91,10 +97,21 @@ std::vector<Include> includes(std::string_view text) {
   return found;
 }
 
+// A line without its comment. What stands in quotes stays, `//` in it as well.
+std::string_view code_of(std::string_view line) {
+  bool is_quoted = false;
+  for (std::size_t i = 0; i + 1 < line.size(); ++i) {
+    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) is_quoted = !is_quoted;
+    if (!is_quoted && line[i] == '/' && line[i + 1] == '/') return line.substr(0, i);
+  }
+  return line;
+}
+
 template <typename Visit>
-std::size_t for_each_file(const std::string& root, const Visit& visit) {
+std::size_t for_each_file(const std::string& root, std::string_view folder, const Visit& visit) {
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root + "/weir")) {
+  const std::string below = root + "/" + std::string(folder);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(below)) {
     const std::string extension = entry.path().extension().string();
     if (extension != ".h" && extension != ".cc") continue;
     ++files;
@@ -120,7 +137,7 @@ std::vector<std::string> violations(std::string_view path, std::string_view text
 
 std::vector<std::string> violations_below(const std::string& root, std::size_t& files) {
   std::vector<std::string> found;
-  files = for_each_file(root, [&](const std::string& path, const std::string& text) {
+  files = for_each_file(root, "weir", [&](const std::string& path, const std::string& text) {
     for (std::string& violation : violations(path, text)) found.push_back(std::move(violation));
   });
   return found;
@@ -137,9 +154,45 @@ void add_uses(std::string_view path, std::string_view text, Uses& uses) {
 
 Uses uses_below(const std::string& root) {
   Uses uses;
-  for_each_file(
-      root, [&](const std::string& path, const std::string& text) { add_uses(path, text, uses); });
+  for_each_file(root, "weir", [&](const std::string& path, const std::string& text) {
+    add_uses(path, text, uses);
+  });
   return uses;
+}
+
+std::vector<std::string> clocks(std::string_view path, std::string_view text) {
+  // Of the standard library, of the system, and the processor's counter. A function of one word
+  // that is also a word of ours counts only if it is called as the C library's.
+  static const std::regex clock(
+      R"re(\b(?:steady|system|high_resolution|file|utc|tai|gps)_clock\b)re"
+      R"re(|\b(?:clock_gettime|clock_getres|gettimeofday|timespec_get|ftime)\b)re"
+      R"re(|\bCLOCK_[A-Z]+\b|\w*rdtscp?\b|\bcntvct_el0\b)re"
+      R"re(|(?:^|[^\w.>:])(?:(?:std)?::)?time\s*\(\s*(?:nullptr|NULL|0|&))re"
+      R"re(|(?:^|[^\w.>:])(?:std)?::clock\s*\(\s*\))re");
+  if (std::find(kClockFiles.begin(), kClockFiles.end(), path) != kClockFiles.end()) return {};
+  std::vector<std::string> found;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line(code_of(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    std::smatch match;
+    if (!std::regex_search(line, match, clock)) continue;
+    found.push_back(
+        std::string(path) + ":" + std::to_string(number) + ": names a clock ('" + match[0].str() +
+        "'), which only weir/base/clock does; take a weir::Clock, or " + "monotonic_clock()");
+  }
+  return found;
+}
+
+std::vector<std::string> clocks_below(const std::string& root, std::size_t& files) {
+  std::vector<std::string> found;
+  files = 0;
+  for (const std::string_view folder : {"weir", "apps"}) {
+    files += for_each_file(root, folder, [&](const std::string& path, const std::string& text) {
+      for (std::string& clock : clocks(path, text)) found.push_back(std::move(clock));
+    });
+  }
+  return found;
 }
 
 }  // namespace weir::layering

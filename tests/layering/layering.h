@@ -5,6 +5,10 @@
 // is weir's own and named from the root, so that a path says which folder it is
 // of; tests, programs and benchmarks use the library, never the other way round.
 
+// Time is an argument: the clocks of the operating system and of the standard library are named in
+// weir/base/clock.{h,cc} alone, so that whatever waits or expires can be tested with a clock that
+// moves when told. Timers (asio's steady_timer) are no clocks: nothing is read from them.
+
 #pragma once
 
 #include <map>
@@ -21,6 +25,13 @@ std::vector<std::string> violations(std::string_view path, std::string_view text
 
 // The same over every header and source file below `root`/weir.
 std::vector<std::string> violations_below(const std::string& root, std::size_t& files);
+
+// One clock that must not be named, as `file:line: why`. Comments may name it.
+// `path` is of a file under weir/ or apps/.
+std::vector<std::string> clocks(std::string_view path, std::string_view text);
+
+// The same over every header and source file below `root`/weir and `root`/apps.
+std::vector<std::string> clocks_below(const std::string& root, std::size_t& files);
 
 // Libraries, by name, and those that each uses: the folder weir/wire/resp is the library wire_resp.
 using Uses = std::map<std::string, std::set<std::string>>;

@@ -1,3 +1,5 @@
+// The folders of this project, then each rule by files made up for it, so that it is known to fail.
+
 #include "tests/layering/layering.h"
 
 #include <gmock/gmock.h>
@@ -149,6 +151,47 @@ TEST(Layering, RefusesWhateverUsesTheLibraryInAngleBracketsToo) {
                 ElementsAre("weir/testing/a.h:1: includes " + user +
                             "/a.h, but 'weir' does not use '" + user + "'"));
   }
+}
+
+// What is left: how long the server waits for its connections at the end.
+constexpr std::string_view kClocksLeft = "weir/server/server.cc:";
+
+TEST(Clocks, AreNamedInOneFile) {
+  std::size_t files = 0;
+  std::vector<std::string> found = clocks_below(WEIR_SOURCE_DIR, files);
+  std::erase_if(found, [](const std::string& at) { return at.starts_with(kClocksLeft); });
+  EXPECT_THAT(found, IsEmpty());
+  EXPECT_GT(files, 100u);
+}
+
+TEST(Clocks, AreFoundWhereTheyAreNamed) {
+  EXPECT_THAT(
+      clocks("weir/engine/a.cc", "int a;\nauto t = std::chrono::steady_clock::now();\n"),
+      ElementsAre("weir/engine/a.cc:2: names a clock ('steady_clock'), which only weir/base/clock "
+                  "does; take a weir::Clock, or monotonic_clock()"));
+  for (const std::string line :
+       {"std::chrono::system_clock::now()", "using T = high_resolution_clock::time_point;",
+        "::clock_gettime(id, &now);", "gettimeofday(&tv, nullptr);", "__builtin_ia32_rdtsc()",
+        "__rdtscp(&x)", "read(CLOCK_REALTIME)", "time_t t = time(nullptr);", "t = std::time(0);",
+        "::time(&t);", "std::clock()", "timespec_get(&t, TIME_UTC);"}) {
+    EXPECT_EQ(clocks("apps/weir/a.cc", line + "\n").size(), 1u) << line;
+  }
+}
+
+TEST(Clocks, MayBeNamedWhereTheyAreRead) {
+  const std::string text = "::clock_gettime(CLOCK_REALTIME, &at);\n";
+  EXPECT_THAT(clocks("weir/base/clock.cc", text), IsEmpty());
+  EXPECT_EQ(clocks("weir/base/clock_line.h", text).size(), 1u);
+}
+
+TEST(Clocks, AreNotWhatOnlySoundsLikeOne) {
+  for (const std::string line :
+       {"boost::asio::steady_timer timer;", "// as steady_clock does", "int a;  // not rdtsc",
+        "Clock& clock();", "options.clock()", "reply.time(0)", "monotonic_clock().now()",
+        "redis_clock_->now()", "{\"TIME\", time_row}", "run_time(0)", "using wall_time = int;"}) {
+    EXPECT_THAT(clocks("weir/server/a.cc", line + "\n"), IsEmpty()) << line;
+  }
+  EXPECT_EQ(clocks("weir/a.cc", "say(\"redis://x\", steady_clock::now());\n").size(), 1u);
 }
 
 TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {

@@ -52,6 +52,15 @@ bool kernel_trusts_counter() {
 
 Clock::~Clock() = default;
 
+Clock& monotonic_clock() noexcept {
+  // It stands still while the machine sleeps, as the timers of event loops do.
+  class Monotonic final : public Clock {
+    Instant now() noexcept override { return Instant{read_system(CLOCK_MONOTONIC)}; }
+  };
+  static Monotonic clock;
+  return clock;
+}
+
 SystemClock::SystemClock(CounterSource source) {
   published_.cycles =
       source == CounterSource::kBest && has_invariant_counter() && kernel_trusts_counter();
@@ -74,7 +83,7 @@ Instant SystemClock::now_off_the_line() noexcept {
     const Reading reading = read();
     switch (reading.lines.standing(reading.count)) {
       case Standing::kDue:
-        // Whoever comes second reads on: a new line does not bend before this count.
+        // The second thread reads on: a new line does not bend before this count.
         if (mutex_.try_lock()) {
           discipline_if_due();
           mutex_.unlock();
@@ -136,7 +145,7 @@ std::int64_t SystemClock::calibrate() const noexcept {
 void SystemClock::discipline_if_due() noexcept {
   for (int i = 0; i < kPublishTries; ++i) {
     const ClockSample sample = take_sample();
-    if (plan_.lines.standing(sample.counter) == Standing::kFresh) return;  // somebody was first
+    if (plan_.lines.standing(sample.counter) == Standing::kFresh) return;  // another was first
     const ClockPlan next = discipline(plan_, sample);
     if (!publish_in_time(next)) continue;
 

@@ -6,7 +6,8 @@
 // so that reading it costs little more than reading that counter. It is
 // disciplined to the wall clock at least every second it is in use, never by
 // setting it back; clock_line.h has the arithmetic, docs/design/time.md the
-// picture. The operating system's clocks are named in clock.cc and nowhere else.
+// picture. The operating system's clocks are named in clock.cc and nowhere else, which
+// tests/layering looks after.
 
 #pragma once
 
@@ -33,6 +34,12 @@ class WEIR_EXPORT Clock {
   virtual Instant now() noexcept = 0;
 };
 
+// How long things take: the machine's monotonic clock, for deadlines of what waits for sockets and
+// processes. Its instants say nothing about the time of day, and nothing in another process.
+//
+// Thread safety: it may be read from any thread.
+WEIR_EXPORT Clock& monotonic_clock() noexcept;
+
 enum class CounterSource : std::uint8_t {
   kBest,    // the cycle counter where it can be trusted, else the system's monotonic clock
   kSystem,  // always the system's monotonic clock
@@ -41,10 +48,10 @@ enum class CounterSource : std::uint8_t {
 // The machine's time.
 //
 // All threads read one and the same function of the counter, and that function
-// never decreases. It stays within 1 ms of a wall clock that nobody sets. If
-// somebody sets it, this one follows by 50 ms in every second, in either
-// direction, and counts a step; after time in which nobody read it, it catches
-// up at once by 50 ms for each of those seconds.
+// never decreases. It stays within 1 ms of a wall clock that is not set. If the
+// wall clock is set, this one follows by 50 ms in every second, in either
+// direction, and counts a step; after seconds without any reader it catches up
+// at once by 50 ms for each of them.
 //
 // Out-of-order execution may read the cycle counter about a microsecond before
 // earlier loads of the same thread complete; to forbid it would cost as much as
@@ -69,8 +76,8 @@ class WEIR_EXPORT SystemClock final : public Clock {
   Instant now() noexcept override {
     if (!published_.cycles) return now_off_the_line();
     // A sequence lock without fences: each word is stored with release and
-    // loaded with acquire, so whoever sees a new word also sees that the version
-    // has changed. A version being odd, hence different from its even part,
+    // loaded with acquire, so a reader that sees a new word also sees that the
+    // version has changed. A version being odd, hence different from its even part,
     // means that a discipline is being published.
     const std::uint32_t version = published_.version.load(std::memory_order_acquire) & ~1U;
     const ClockLine after = published_.after.load();

@@ -15,13 +15,13 @@
 // A discipline samples three clocks at once. The monotonic clock tells the
 // counter's rate, the wall clock is the aim, and whatever moved the one against
 // the other between two samples is a step of the wall clock. The bend lies in
-// the future, so everyone who still reads by the old lines agrees with those
-// who already read by the new ones; every slope is positive, so the line never
+// the future, so threads that still read by the old lines agree with those
+// that already read by the new ones; every slope is positive, so the line never
 // falls. It leaves the counter's own rate by at most 1 / kSlewPart, and that
 // bounds how fast a step is followed.
 //
-// From `until` on the lines say nothing: nobody may read by them before the
-// next discipline. Therefore a clock that nobody read for a while may start a
+// From `until` on the lines say nothing: no thread may read by them before the
+// next discipline. Therefore a clock that was not read for a while may start a
 // fresh line wherever it could have slewed to in the meantime.
 //
 // Thread safety: none needed. Every function here is pure.
@@ -38,7 +38,7 @@
 namespace weir {
 
 constexpr Duration kDisciplineAfter{750'000'000};  // a discipline is due
-constexpr Duration kDisciplineBy{1'000'000'000};   // and without one, nobody reads on
+constexpr Duration kDisciplineBy{1'000'000'000};   // and without one, no thread reads on
 constexpr Duration kBendLead{1'000'000};           // from the sample to the bend
 constexpr Duration kStepMin{1'000'000};            // smaller moves of the wall clock are drift
 constexpr std::int64_t kSlewPart = 20;             // slew by 1/20 at most: 50 ms in a second
@@ -70,7 +70,7 @@ struct ClockLine {
 // What the lines can say about a count.
 enum class Standing : std::uint8_t {
   kFresh,  // read on
-  kDue,    // read on, but somebody should discipline the clock
+  kDue,    // read on, but one thread should discipline the clock
   kStale,  // nothing: too long without discipline, or the counter restarted
 };
 
@@ -168,7 +168,7 @@ constexpr ClockLines bent_lines(const ClockLines& lines, const ClockSample& samp
   return bent;
 }
 
-// Where a clock nobody could read since `until` may start again: at the wall
+// Where a clock that could not be read since `until` may start again: at the wall
 // clock, if slewing all the time could have brought it there; else as near to
 // it as that. Never before the last instant that was readable.
 constexpr Instant resumed_at(const ClockPlan& plan, const ClockSample& sample) noexcept {

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "weir/base/assert.h"
+#include "weir/base/clock.h"
 
 namespace weir::testing {
 namespace {
@@ -128,8 +129,8 @@ bool RedisServer::spawn() {
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
+  const auto until = monotonic_clock().now() + kPatience;
+  while (monotonic_clock().now() < until) {
     // -NOAUTH is an answer, too.
     const std::string line = ask("PING");
     if ((line == "+PONG" || line.starts_with("-NOAUTH")) && is_own()) return true;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/store/redis/pool/support.h"
+#include "weir/testing/manual_clock.h"
 
 namespace weir::store::redis {
 namespace {
@@ -86,6 +87,29 @@ TEST_F(RedisPoolOutage, GivesBackWhatALateAnswerGranted) {
     const auto books = one.books();
     return books.used.minute.requests == 1 && books.in_flight == 1;
   }));
+}
+
+// Redis does not answer for much longer, by the machine's clock, than a question may take.
+TEST_F(RedisPoolOutage, WaitsForAnAnswerUntilTheDeadlineByTheClockItWasGiven) {
+  testing::ManualClock clock(SystemClock().now());
+  Instance one(hasty(), registration_of(kTenRequests), &clock);
+  const Grant held = one.granted("gpt", {0, 1});
+  redis_.pause();
+  std::future<Acquired> asked = one.acquire_later("gpt", {0, 1});
+  std::future<Released> released = one.release_later(held, {0, 1});
+  // Both are on their way, and their deadlines set, once the loop has come round twice.
+  EXPECT_FALSE(one.update({}));
+  EXPECT_FALSE(one.update({}));
+  clock.advance(hasty().timeout - 1ns);
+  EXPECT_EQ(asked.wait_for(10 * hasty().timeout), std::future_status::timeout);
+  EXPECT_EQ(released.wait_for(0s), std::future_status::timeout);
+  clock.advance(1ns);
+  const Acquired answer = asked.get();
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_EQ(refusal->reason, Refused::kUnreachable);
+  EXPECT_EQ(released.get(), Released::kUnreachable);
+  redis_.resume();
 }
 
 TEST_F(RedisPoolOutage, SettlesLateWhatCouldNotBeSettledInTime) {

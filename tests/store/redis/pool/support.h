@@ -53,7 +53,11 @@ inline PoolCoordinatorOptions options_for(const std::string& url, std::string pr
 
 class Instance final : public system::pool::CoordinatorListener {
  public:
-  Instance(PoolCoordinatorOptions options, Registration registration) {
+  Instance(PoolCoordinatorOptions options, Registration registration)
+      : Instance(std::move(options), std::move(registration), nullptr) {}
+  // By another clock than the machine's.
+  Instance(PoolCoordinatorOptions options, Registration registration, Clock* clock)
+      : clock_(clock != nullptr ? *clock : machine_clock_) {
     auto made = make_pool_coordinator(loop_, clock_, std::move(options));
     EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
     coordinator_ = std::move(*made);
@@ -66,12 +70,15 @@ class Instance final : public system::pool::CoordinatorListener {
   Coordinator& coordinator() { return *coordinator_; }
   Instant now() { return clock_.now(); }
 
-  Acquired acquire_once(const std::string& model, const Amounts& estimate) {
+  std::future<Acquired> acquire_later(const std::string& model, const Amounts& estimate) {
     auto answer = std::make_shared<std::promise<Acquired>>();
     coordinator_->acquire(model, estimate, clock_.now(), [answer](Instant, Acquired acquired) {
       answer->set_value(std::move(acquired));
     });
-    return answer->get_future().get();
+    return answer->get_future();
+  }
+  Acquired acquire_once(const std::string& model, const Amounts& estimate) {
+    return acquire_later(model, estimate).get();
   }
   // Through a recovery, which a young Redis begins with.
   Acquired acquire(const std::string& model, const Amounts& estimate) {
@@ -103,11 +110,14 @@ class Instance final : public system::pool::CoordinatorListener {
     });
     return answer->get_future().get();
   }
-  Released release(const Grant& grant, const Amounts& used) {
+  std::future<Released> release_later(const Grant& grant, const Amounts& used) {
     auto answer = std::make_shared<std::promise<Released>>();
     coordinator_->release(grant, used, clock_.now(),
                           [answer](Instant, Released result) { answer->set_value(result); });
-    return answer->get_future().get();
+    return answer->get_future();
+  }
+  Released release(const Grant& grant, const Amounts& used) {
+    return release_later(grant, used).get();
   }
   Status update(Registration registration) {
     return wait_status([&](auto done) {
@@ -162,7 +172,8 @@ class Instance final : public system::pool::CoordinatorListener {
     return answer->get_future().get();
   }
 
-  SystemClock clock_;
+  SystemClock machine_clock_;
+  Clock& clock_;
   Loop loop_;
   Status started_ = Done{};
   std::mutex mutex_;

@@ -15,8 +15,6 @@
 namespace weir::store::redis {
 namespace {
 
-using SteadyInstant = std::chrono::steady_clock::time_point;
-
 struct CountDown {
   void operator()(std::atomic<std::size_t>* count) const {
     count->fetch_sub(1, std::memory_order_relaxed);
@@ -28,7 +26,7 @@ struct Request {
   AnswerCallback done;  // empty once answered, and for requests of our own
   AnswerCallback late;
   const Script* script = nullptr;
-  SteadyInstant deadline;
+  Instant deadline;
   bool is_sent = false;  // and no reply has come to say that it did not run
   bool is_second_try = false;
   // Answered or not, it takes memory as long as its reply may come. None: a request of our own.
@@ -53,6 +51,7 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   // On the loop's.
   void flush() { take(here_); }
   Duration timeout() const noexcept { return options_.timeout; }
+  Instant now() const noexcept { return options_.clock->now(); }
   bool is_up() const noexcept { return is_up_.load(std::memory_order_relaxed); }
   ClientCounts counts() const;
 
@@ -80,7 +79,7 @@ class Core final : public LinkUser, public std::enable_shared_from_this<Core> {
   std::atomic<std::size_t> requests_{0};  // there are; they go before it does
   std::shared_ptr<Link> link_;
   Timer expiry_;
-  SteadyInstant armed_for_ = SteadyInstant::max();
+  Instant armed_for_ = kForever;
   std::deque<RequestRef> deadlines_;  // the earliest first
   std::deque<RequestRef> in_flight_;  // in the order of their replies
   std::deque<RequestRef> waiting_;    // to be sent
@@ -114,8 +113,8 @@ void Core::submit(RequestRef request) {
                             describe(options_.address), kRequestsMax),
                 false);
   }
-  // Whoever comes before the loop has looked travels in the same batch. On its own thread that
-  // is everybody who was ready to ask together.
+  // Requests that come before the loop has looked travel in the same batch. On the loop's own
+  // thread those are all that were ready together.
   bool is_first = false;
   if (loop_.is_here()) {
     is_first = here_.empty();
@@ -196,14 +195,13 @@ void Core::arm(const RequestRef& request) {
   deadlines_.insert(at, request);
   if (request->deadline >= armed_for_) return;
   armed_for_ = request->deadline;
-  expiry_.start(std::max(Duration{0}, Duration{armed_for_ - std::chrono::steady_clock::now()}),
-                [this] { expire(); });
+  expiry_.start(std::max(Duration{0}, armed_for_ - options_.clock->now()), [this] { expire(); });
 }
 
 void Core::expire() {
-  armed_for_ = SteadyInstant::max();
+  armed_for_ = kForever;
   const std::shared_ptr<Core> alive = shared_from_this();
-  const SteadyInstant now = std::chrono::steady_clock::now();
+  const Instant now = options_.clock->now();
   while (!deadlines_.empty()) {
     const RequestRef request = deadlines_.front();
     deadlines_.pop_front();
@@ -396,8 +394,7 @@ class SingleClient final : public Client {
     request->done = std::move(done);
     request->late = std::move(options.late);
     request->script = script;
-    request->deadline =
-        std::chrono::steady_clock::now() + options.timeout.value_or(core_->timeout());
+    request->deadline = core_->now() + options.timeout.value_or(core_->timeout());
     core_->submit(std::move(request));
   }
 

@@ -10,9 +10,9 @@
 //   });
 //
 // Requests from any thread are written in batches and answered in the order in which they
-// were sent. Each is answered once: by its reply, or by a failure no later than its
-// timeout. The reply to a request that has timed out is discarded, or given to the
-// callback that was left for it.
+// were sent. Each is answered once: by its reply, or by a failure when its timeout is over by
+// the client's clock, which a timer looks at. The reply to a request that has timed out is
+// discarded, or given to the callback that was left for it.
 //
 // The connection is opened again when it breaks or goes silent, at jittered distances.
 // Requests wait, within their timeout, for the first attempt to open it; once an attempt
@@ -37,6 +37,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/clock.h"
 #include "weir/base/time.h"
 #include "weir/store/redis/link/address.h"
 #include "weir/store/redis/link/failure.h"
@@ -65,6 +66,7 @@ struct LinkOptions {
 
 struct ClientOptions : LinkOptions {
   Duration timeout = std::chrono::milliseconds{20};  // of a request that says none
+  Clock* clock = &monotonic_clock();                 // of deadlines; it outlives the client
   // Loaded whenever a connection is opened. They outlive the client.
   std::vector<const Script*> scripts{};
 };
@@ -74,7 +76,7 @@ using AnswerCallback = std::function<void(const Answer&)>;
 struct RequestOptions {
   std::optional<Duration> timeout{};
   // Given the reply if it comes after the timeout: a failure only if it is an error, so that
-  // whoever has to do it again knows that it was not done.
+  // the caller who has to do it again knows that it was not done.
   AnswerCallback late{};
 };
 
@@ -107,7 +109,7 @@ class Client {
   virtual bool is_up() const = 0;
   virtual ClientCounts counts() const = 0;
 
-  // Answers whatever is in flight, and whatever is asked later, with kDisconnected. The
+  // Answers all that is in flight, and all that is asked later, with kDisconnected. The
   // destructor does it, too.
   virtual void close() = 0;
 };

@@ -7,13 +7,16 @@
 // Each model has one hash, its books: the windows, the jobs in flight, who is registered.
 // Every question is one script on it, decided on the Redis server's clock, so a limit holds
 // for any number of instances that join, leave or die, as long as no job uses more than its
-// estimate. An instance derives its share from the books' totals by itself; nobody writes
+// estimate. An instance derives its share from the books' totals by itself; no instance writes
 // shares, so a release costs the same however many there are.
 //
 // An instance that was taken for dead registers again by itself; what it holds from before is
 // fenced. A Redis that lost its data is noticed by a marker; a model then admits again once
 // the instances have reported what they used, or after `instance_timeout` with the silent
 // ones counted at their full share.
+//
+// Deadlines of questions are instants of `clock`: the instance that is given a ManualClock waits
+// for an answer until that clock is moved. Heartbeats and announcements keep to real time.
 //
 // Mechanism and an example in numbers: docs/design/redis.md. Keys, scripts and messages:
 // docs/reference/pool-redis.md.

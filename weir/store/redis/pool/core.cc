@@ -58,6 +58,7 @@ void PoolCore::connect() {
   ClientOptions options;
   static_cast<LinkOptions&>(options) = options_;
   options.timeout = options_.timeout;
+  options.clock = &clock_;
   const PoolScripts& scripts = pool_scripts();
   options.scripts = {&scripts.work,  &scripts.tell,      &scripts.report,
                      &scripts.enrol, &scripts.heartbeat, &scripts.unregister};

@@ -31,8 +31,8 @@ PoolModel::PoolModel(PoolHost& host, std::string name, const PoolRules& rules)
       tell_(host.loop()),
       look_(host.loop()) {}
 
-Duration PoolModel::left_until(SteadyInstant deadline) const {
-  return std::max(Duration{0}, Duration{deadline - std::chrono::steady_clock::now()});
+Duration PoolModel::left_until(Instant deadline) const {
+  return std::max(Duration{0}, deadline - host_.now());
 }
 
 std::int64_t PoolModel::live_count() const {
@@ -59,7 +59,7 @@ void PoolModel::acquire(const Amounts& estimate, AcquireCallback answered) {
   auto asked = std::make_shared<Asked>();
   asked->estimate = estimate;
   asked->answered = std::move(answered);
-  asked->deadline = std::chrono::steady_clock::now() + host_.options().timeout;
+  asked->deadline = host_.now() + host_.options().timeout;
   for (const Dimension rate : kRates) {
     const auto& limit = rules_.limits.rates.of(rate);
     if (!limit || estimate.of(rate) <= *limit) continue;
@@ -76,7 +76,7 @@ void PoolModel::adopt(const Amounts& estimate, Instant since, AcquireCallback an
   auto asked = std::make_shared<Asked>();
   asked->estimate = estimate;
   asked->answered = std::move(answered);
-  asked->deadline = std::chrono::steady_clock::now() + host_.options().timeout;
+  asked->deadline = host_.now() + host_.options().timeout;
   asked->began = windows_at(since);
   ask(std::move(asked));
 }
@@ -128,7 +128,7 @@ void PoolModel::send_batch() {
     }
   }
   if (batch->empty()) return;
-  SteadyInstant deadline = SteadyInstant::max();
+  Instant deadline = kForever;
   for (const Request& request : *batch) {
     const auto found = settling_.find(request.number);
     if (request.asked) deadline = std::min(deadline, request.asked->deadline);

@@ -18,7 +18,6 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -105,7 +104,6 @@ class PoolModel {
   void close();
 
  private:
-  using SteadyInstant = std::chrono::steady_clock::time_point;
   enum class Phase : std::uint8_t { kOut, kEnrolling, kIn, kRefused, kClosed };
 
   // By the Redis server's clock, their begins.
@@ -117,7 +115,7 @@ class PoolModel {
   struct Asked {
     Amounts estimate{};
     system::pool::AcquireCallback answered{};
-    SteadyInstant deadline{};
+    Instant deadline{};
     int tries = 0;
     std::optional<Windows> began{};    // it runs already, since then: nothing is refused
     std::optional<Windows> counted{};  // it timed out: where this instance counts it
@@ -129,7 +127,7 @@ class PoolModel {
     Grant grant{};
     Amounts used{};
     system::pool::ReleaseCallback released{};  // empty once answered
-    SteadyInstant deadline{};
+    Instant deadline{};
     bool is_granted = true;
     bool is_fenced = false;  // the registration it belongs to has ended
     bool is_sent = false;
@@ -146,7 +144,7 @@ class PoolModel {
   void send_batch();
   std::string pack(const Batch& batch) const;
   void on_batch(const Batch& batch, const Answer& answer, bool is_late);
-  Duration left_until(SteadyInstant deadline) const;
+  Duration left_until(Instant deadline) const;
   void ask(AskedRef asked);
   void on_acquired(const AskedRef& asked, const PoolReply& reply, const PoolTotals& totals);
   void on_gone(const AskedRef& asked);

@@ -22,13 +22,13 @@ void PoolModel::release(const Grant& grant, const Amounts& used, ReleaseCallback
   settle({.grant = grant,
           .used = used,
           .released = std::move(released),
-          .deadline = std::chrono::steady_clock::now() + host_.options().timeout,
+          .deadline = host_.now() + host_.options().timeout,
           .is_fenced = is_fenced});
 }
 
 void PoolModel::settle(Settling settling) {
   if (!settling.released) {
-    settling.deadline = std::chrono::steady_clock::now() + host_.options().timeout;
+    settling.deadline = host_.now() + host_.options().timeout;
   }
   if (settling_.size() >= kReleasesKeptMax) {
     // Its estimate stays counted, its slot until the next registration.
@@ -50,7 +50,7 @@ void PoolModel::send_unsent() {
   for (auto& [number, settling] : settling_) {
     if (settling.is_sent) continue;
     if (!settling.released) {
-      settling.deadline = std::chrono::steady_clock::now() + host_.options().timeout;
+      settling.deadline = host_.now() + host_.options().timeout;
     }
     numbers.push_back(number);
   }
