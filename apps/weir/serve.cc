@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apps/weir/exit.h"
 #include "weir/base/clock.h"
@@ -50,6 +52,27 @@ struct FileMark {
   }
 };
 
+// The same for files that the configuration names.
+class FileMarks {
+ public:
+  // Whether one of them is another than when it was looked at before.
+  bool change(const std::vector<std::string>& paths) {
+    std::map<std::string, FileMark> now;
+    bool has_changed = false;
+    for (const std::string& path : paths) {
+      const auto known = marks_.find(path);
+      FileMark mark = known == marks_.end() ? FileMark::of(path) : known->second;
+      if (known != marks_.end() && mark.changes(path)) has_changed = true;
+      now.emplace(path, mark);
+    }
+    marks_ = std::move(now);
+    return has_changed;
+  }
+
+ private:
+  std::map<std::string, FileMark> marks_;
+};
+
 // Every connection is an open file, of which systems usually grant 1,024 unasked and more
 // on demand.
 void raise_file_limit(std::size_t connections, const server::Log& log) {
@@ -80,8 +103,8 @@ int run_serve(const ServeOptions& options) {
   FileMark mark = FileMark::of(path);
   Result<config::Config> config = config::load(path);
   if (!config) return refuse(config.error());
-  FileMark definitions;
-  if (config->throttles) definitions = FileMark::of(config->throttles->file);
+  FileMarks others;
+  others.change(config->files);
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -120,8 +143,8 @@ int run_serve(const ServeOptions& options) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
     if (signal == SIGTERM || signal == SIGINT) break;
     const bool changed = mark.changes(path);
-    const bool redefined = definitions.changes((*server)->definitions_file());
-    if (signal == SIGHUP || changed || redefined) {
+    const bool others_changed = others.change((*server)->files());
+    if (signal == SIGHUP || changed || others_changed) {
       // Refused or not, the server says so in the log.
       static_cast<void>((*server)->reload(signal == SIGHUP ? "SIGHUP" : "file change").ok());
     }

@@ -16,7 +16,7 @@ TEST(ComputeSection, IsLedgerAndWorkerInOneByDefault) {
   ASSERT_TRUE(config.compute && config.compute->ledger && config.compute->worker);
   EXPECT_EQ(config.compute->ledger->parameters, compute::Parameters{});
   EXPECT_EQ(config.compute->worker->admission, compute::WorkerSettings{});
-  EXPECT_NE(config.compute->worker->gate, nullptr);
+  EXPECT_EQ(config.rules->find("compute")->gate_name, "compute");
   ASSERT_EQ(config.limits_spec.limits.size(), 1u);
   EXPECT_EQ(config.limits_spec.limits[0].name, "compute");
   EXPECT_EQ(config.limits_spec.units[0].name, "compute_units");

@@ -44,7 +44,6 @@ using Ids = std::vector<std::string>;
 TEST(Contracts, AreNotThereWithoutTheirSection) {
   const Config config = config_of("limits: []");
   EXPECT_TRUE(config.contracts.empty());
-  EXPECT_EQ(config.accounts, nullptr);
 }
 
 TEST(Contracts, HaveTheDefaultsOfTheLibrary) {
@@ -60,7 +59,6 @@ TEST(Contracts, HaveTheDefaultsOfTheLibrary) {
   EXPECT_EQ(settings.options.max_delay, std::nullopt);
   EXPECT_EQ(settings.options.retry_after, contract::RetryAfterUnit::kMilliseconds);
   EXPECT_EQ(settings.options.retry_after_default, 30s);
-  EXPECT_EQ(*config.accounts->find("acme"), settings.account);
 }
 
 TEST(Contracts, TakeEverySettingOfAnAccount) {
@@ -78,7 +76,7 @@ TEST(Contracts, TakeEverySettingOfAnAccount) {
   EXPECT_EQ(settings.options.retry_after_default, 3s);
   EXPECT_EQ(ids(settings), Ids{"PU_70000_PT744H"});
   EXPECT_EQ(settings.policies[0].refill_ns, 38'262'857'142);
-  EXPECT_EQ(config.accounts->of_user("u1"), settings.account);
+  EXPECT_EQ(settings.user_id, "u1");
 }
 
 TEST(Contracts, TakePoliciesFromAFile) {
@@ -98,7 +96,7 @@ TEST(Contracts, AreDrawnOnByALimit) {
                      "limits: [ { name: provider, when: { client: a }, contract: acme } ]");
   const engine::Rule* rule = config.rules->find("provider");
   ASSERT_NE(rule, nullptr);
-  EXPECT_EQ(rule->gate, config.contracts[0].gate);
+  EXPECT_EQ(rule->gate_name, contract_gate("acme"));
   ASSERT_EQ(config.limits_spec.units.size(), 1u);
   EXPECT_EQ(config.limits_spec.units[0].name, "processing_units");
   EXPECT_EQ(config.limits_spec.units[0].scale, engine::UnitScale::kMicro);

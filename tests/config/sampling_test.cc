@@ -4,7 +4,6 @@
 #include <string>
 
 #include "tests/config/support.h"
-#include "weir/system/sampling/sampling.h"
 
 namespace weir::config {
 namespace {
@@ -35,7 +34,9 @@ TEST(Sampling, IsALimitWithTheAttributesItReads) {
   for (const char* name : {"hotkey", "revision", "environment", "uid"}) {
     EXPECT_LT(config.rules->attributes().find(name), config.rules->attributes().size()) << name;
   }
-  EXPECT_EQ(config.sampling->sampling->reading().environments[0].limit, 6);
+  EXPECT_EQ(config.rules->find("sampling")->gate_name, "sampling");
+  ASSERT_TRUE(config.sampling->rules.has_value());
+  EXPECT_EQ(config.sampling->rules->environments()[0].allowed, 6);
 }
 
 TEST(Sampling, IsStrictUnlessItIsWrittenOtherwise) {

@@ -80,10 +80,13 @@ TEST(Redis, SaysWhatIsWrongWithItsAddress) {
 TEST(Redis, TakesARestartToBegin) {
   const Config without = config_of("limits: []\n");
   const Config with = config_of(std::string(kRedis));
-  EXPECT_FALSE(keep_redis(without, with));
-  EXPECT_TRUE(keep_redis(with, with));
-  EXPECT_TRUE(keep_redis(with, without));
   EXPECT_THAT(needs_restart(with, without), ::testing::Contains("redis"));
+  Config next = with;
+  EXPECT_FALSE(keep_until_restart(without, next)) << "its limits would have no store";
+  EXPECT_TRUE(keep_until_restart(with, next));
+  next = without;
+  ASSERT_TRUE(keep_until_restart(with, next));
+  EXPECT_EQ(next.redis, with.redis) << "it stays until the restart";
 }
 
 std::string leased(std::string_view meter, std::string_view lease) {

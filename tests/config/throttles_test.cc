@@ -5,6 +5,7 @@
 
 #include "tests/config/support.h"
 #include "weir/engine/engine.h"
+#include "weir/system/throttle/gate.h"
 
 namespace weir::config {
 namespace {
@@ -36,7 +37,7 @@ TEST(Throttles, AreALimitWithTheAttributesAndUnitsItReads) {
   const Config config = throttled();
   const engine::Rule* rule = config.rules->find("throttles");
   ASSERT_NE(rule, nullptr);
-  EXPECT_EQ(rule->gate, config.throttles->gate);
+  EXPECT_EQ(rule->gate_name, "throttles");
   EXPECT_EQ(config.limits_spec.attributes,
             (std::vector<std::string>{"operation", "payer", "high_volume"}));
   EXPECT_EQ(config.limits_spec.units.size(), 5u);
@@ -108,7 +109,11 @@ TEST(Throttles, LetLimitsCountTheirUnits) {
 
 TEST(Throttles, DecideInTheCompiledRules) {
   const Config config = throttled();
-  auto engine = engine::Engine::create(config.rules, {.keys_max = 10});
+  const auto throttles = system::throttle::Throttles::create(config.throttles->spec);
+  const auto rules = config.rules.bind(
+      {{"throttles", std::make_shared<system::throttle::ThrottleGate>(*throttles)}});
+  ASSERT_TRUE(rules.ok());
+  auto engine = engine::Engine::create(*rules, {.keys_max = 10});
   ASSERT_TRUE(engine.ok());
   const auto ask = [&](std::string_view operation) {
     const engine::Attribute attributes[] = {{"operation", operation}};
@@ -193,24 +198,6 @@ TEST(ThrottleMistakes, IncludeAUnitOfAnotherScale) {
   EXPECT_EQ(throttle_mistakes("file: t", std::string(kTwoCalls), "units: { gas: micro }"),
             "f:1:1: throttles: unit 'gas' is 'micro', but throttles count it whole; write 'gas: "
             "whole' under 'units', or leave it out there");
-}
-
-// --- reload
-
-TEST(KeepThrottles, PutsTheRunningOnesIntoTheNextConfiguration) {
-  const Config running = throttled(", nodes: 1");
-  Config next = throttled(", front_end_gas: 9");
-  ASSERT_NE(next.throttles->throttles, running.throttles->throttles);
-  ASSERT_TRUE(keep_throttles(running, next).ok());
-  EXPECT_EQ(next.throttles->throttles, running.throttles->throttles);
-  EXPECT_EQ(next.rules->find("throttles")->gate, running.throttles->gate);
-  EXPECT_EQ(next.throttles->spec.settings.front_end_gas_per_second, 9);
-}
-
-TEST(KeepThrottles, LeavesAConfigurationWithoutThemAlone) {
-  Config next = config_of("limits: []");
-  ASSERT_TRUE(keep_throttles(throttled(), next).ok());
-  EXPECT_FALSE(next.throttles.has_value());
 }
 
 }  // namespace

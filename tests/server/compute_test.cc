@@ -13,7 +13,7 @@
 #include "tests/server/http_client.h"
 #include "weir/base/clock.h"
 #include "weir/server/worker_state.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
 
 namespace weir::server {
 namespace {

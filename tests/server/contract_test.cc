@@ -12,6 +12,7 @@
 #include "tests/server/http_client.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/document.h"
+#include "weir/wire/http/contract_routes.h"
 
 namespace weir::server {
 namespace {
@@ -64,7 +65,9 @@ struct ContractServer : HttpTest {
     for (const contract::PolicyView& row : view().policies) all.push_back(row.left_micro / 1000);
     return all;
   }
-  contract::AccountView view() { return (*server->accounts()->find("acme"))->view(clock.now()); }
+  contract::AccountView view() {
+    return (*in_force<wire::http::ContractPart>(*server)->find("acme"))->view(clock.now());
+  }
 };
 
 using Left = std::vector<std::int64_t>;
@@ -272,7 +275,8 @@ TEST_F(ContractServer, PublishesItsContracts) {
     ASSERT_EQ(answer.status, 200) << answer.body;
     const auto contracts = contract::read_contracts(answer.body);
     ASSERT_TRUE(contracts) << contracts.error().message;
-    EXPECT_EQ(*policies_of(*contracts, "u1"), (*server->accounts()->find("acme"))->policies());
+    EXPECT_EQ(*policies_of(*contracts, "u1"),
+              (*in_force<wire::http::ContractPart>(*server)->find("acme"))->policies());
     EXPECT_THAT(answer.body, HasSubstr(R"("links":{"currentToken":"0"})"));
   }
   EXPECT_EQ(http(get("/aux/ratelimit/contract?userId=eq:acme")).body,
@@ -495,12 +499,12 @@ TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
 TEST_F(ContractServer, KeepsValuesAndReservationsOverAReload) {
   begin(", jitter: 0s", kWithLimits);
   const std::string id = reservation(ask("reserve", R"({"processing_units":4})").body);
-  const auto account = *server->accounts()->find("acme");
+  const auto account = *in_force<wire::http::ContractPart>(*server)->find("acme");
   write(settings(", jitter: 0s, max_delay: 1s",
                  "policies: [ { type: PROCESSING_UNITS, capacity: 12, period: PT744H } ]") +
         kWithLimits);
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
-  EXPECT_EQ(*server->accounts()->find("acme"), account);
+  EXPECT_EQ(*in_force<wire::http::ContractPart>(*server)->find("acme"), account);
   EXPECT_EQ(view().outstanding, 1u);
   EXPECT_EQ(left_milli()[0] / 100, 80) << "what is used stays used of the larger policy";
   EXPECT_EQ(ask("reserve", R"({"processing_units":12})").status, 429) << "max_delay is in force";
@@ -514,7 +518,7 @@ TEST_F(ContractServer, KeepsValuesAndReservationsOverAReload) {
 
 TEST_F(ContractServer, KeepsPoliciesThatChangedWhileTheFileDidNot) {
   begin();
-  const auto account = *server->accounts()->find("acme");
+  const auto account = *in_force<wire::http::ContractPart>(*server)->find("acme");
   ASSERT_TRUE(
       account->change({*contract::make_policy(contract::Resource::kRequests, 7, 1h)}, clock.now()));
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);

@@ -20,6 +20,7 @@
 #include "tests/server/http_client.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/testing/manual_clock.h"
+#include "weir/wire/http/contract_routes.h"
 
 namespace weir::server {
 namespace {
@@ -102,10 +103,10 @@ struct GuardTest : ServerTest {
     ASSERT_EQ(guard_account()->policies(), service_account()->policies());
   }
   std::shared_ptr<system::contract::Account> guard_account() const {
-    return *guard->accounts()->find("acme");
+    return *in_force<wire::http::ContractPart>(*guard)->find("acme");
   }
   std::shared_ptr<system::contract::Account> service_account() const {
-    return *server->accounts()->find("acme");
+    return *in_force<wire::http::ContractPart>(*server)->find("acme");
   }
 
   bool is_fresh() {

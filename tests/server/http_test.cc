@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json.hpp>
 #include <string>
 #include <thread>
 
 #include "tests/server/http_client.h"
-#include "weir/wire/http/routes.h"
 
 namespace weir::server {
 namespace {
@@ -82,15 +82,24 @@ TEST_F(HttpTest, AnswersEveryRoute) {
   }
   // The others are of systems, of which none is configured. The first client has a stream now.
   HttpClient others(address());
-  for (const wire::http::Route& route : wire::http::routes()) {
-    if (std::any_of(rows.begin(), rows.end(),
-                    [&](const Row& row) { return row.route == route.name; })) {
-      continue;
+  const boost::json::value described = boost::json::parse(others.ask(get("/openapi.json")).body);
+  std::size_t count = 0;
+  for (const auto& path : described.at("paths").as_object()) {
+    for (const auto& operation : path.value().as_object()) {
+      const std::string_view name = operation.value().at("operationId").as_string();
+      if (std::any_of(rows.begin(), rows.end(),
+                      [&](const Row& row) { return row.route == name; })) {
+        continue;
+      }
+      std::string method(operation.key());
+      for (char& c : method) c = static_cast<char>(c - 32);
+      const HttpAnswer answer = others.ask(with_body(method, path.key(), "{}"));
+      EXPECT_EQ(answer.status, 404) << name << ": " << answer.body;
+      EXPECT_THAT(answer.body, HasSubstr("weir.yaml")) << name;
+      count += 1;
     }
-    const HttpAnswer answer = others.ask(with_body(route.method, route.path, "{}"));
-    EXPECT_EQ(answer.status, 404) << route.name << ": " << answer.body;
-    EXPECT_THAT(answer.body, HasSubstr("weir.yaml")) << route.name;
   }
+  EXPECT_GT(count, 40u);
 }
 
 // --- connections

@@ -13,6 +13,7 @@
 #include "tests/server/pool_support.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/testing/redis_server.h"
+#include "weir/wire/http/pool_routes.h"
 
 namespace weir::server {
 namespace {
@@ -44,10 +45,14 @@ struct PoolServer : HttpTest {
   std::string resp() const { return server->addresses()[0]; }
   HttpAnswer ask(std::string_view request) { return HttpClient(http()).ask(request); }
   bool someone_waits() {
-    return eventually([&] { return server->pool()->pools().reading(clock.now()).waiting == 1; });
+    return eventually([&] {
+      return in_force<wire::http::PoolPart>(*server)->pools().reading(clock.now()).waiting == 1;
+    });
   }
   bool nobody_waits() {
-    return eventually([&] { return server->pool()->pools().reading(clock.now()).waiting == 0; });
+    return eventually([&] {
+      return in_force<wire::http::PoolPart>(*server)->pools().reading(clock.now()).waiting == 0;
+    });
   }
 };
 
@@ -95,7 +100,7 @@ TEST_F(PoolServer, TakesThePlaceOfAClientThatLeaves) {
   also.leave();
   ASSERT_TRUE(nobody_waits());
   EXPECT_EQ(ask(release_of(first)).status, 200);
-  EXPECT_EQ(server->pool()->pools().reading(clock.now()).jobs, 0u);
+  EXPECT_EQ(in_force<wire::http::PoolPart>(*server)->pools().reading(clock.now()).jobs, 0u);
   EXPECT_EQ(ask(post("/v1/pool/acquire", kAsk)).status, 200);
 }
 
@@ -120,8 +125,9 @@ TEST_F(PoolServer, AnswersThoseWhoWaitWhenItStops) {
   ASSERT_TRUE(someone_waits());
   Client in_resp(resp());
   in_resp.send("WEIR.POOL.ACQUIRE chat WAIT 60s\r\n");
-  ASSERT_TRUE(
-      eventually([&] { return server->pool()->pools().reading(clock.now()).waiting == 2; }));
+  ASSERT_TRUE(eventually([&] {
+    return in_force<wire::http::PoolPart>(*server)->pools().reading(clock.now()).waiting == 2;
+  }));
   ASSERT_TRUE(server->stop(kPatience).ok());
   EXPECT_EQ(waiting.read().status, 503);
   EXPECT_THAT(in_resp.receive_until("\r\n"), HasSubstr("-UNAVAILABLE the server is stopping"));

@@ -11,6 +11,7 @@
 #include "tests/server/sampling_support.h"
 #include "tests/support/small_disk.h"
 #include "weir/system/sampling/sampling.h"
+#include "weir/wire/http/sampling_routes.h"
 
 namespace weir::server {
 namespace {
@@ -184,7 +185,8 @@ TEST_F(SamplingServer, IsNoOpenDoorForBadInput) {
   EXPECT_THAT(resp("WEIR.ACQUIRE hotkey=a want=1 want=2"),
               HasSubstr("-BADARG want is there twice"));
   EXPECT_THAT(resp("WEIR.ACQUIRE hotkey=a want=1 UPTO requests"), HasSubstr("-BADARG UPTO"));
-  EXPECT_EQ(server->sampling()->reading().keys, 0u) << "nothing was granted";
+  EXPECT_EQ(in_force<wire::http::SamplingPart>(*server)->reading().keys, 0u)
+      << "nothing was granted";
 }
 
 TEST_F(SamplingServer, KeepsNamesWithHashesApart) {

@@ -32,6 +32,18 @@ limits:
   - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
 )";
 
+// What a system has in force: what its routes speak to.
+template <typename Part>
+Part in_force(const Server& server) {
+  for (const auto& system : server.systems()) {
+    if (const auto* table = dynamic_cast<const wire::http::SystemRoutes<Part>*>(system->routes())) {
+      return table->in_force();
+    }
+  }
+  ADD_FAILURE() << "no system has such routes";
+  return {};
+}
+
 struct ServerTest : ::testing::Test {
   ServerTest() {
     dir = std::filesystem::temp_directory_path() /

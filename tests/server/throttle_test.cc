@@ -8,6 +8,7 @@
 
 #include "tests/server/http_client.h"
 #include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/throttle_routes.h"
 
 namespace weir::server {
 namespace {
@@ -50,7 +51,10 @@ struct ThrottleServer : HttpTest {
   }
   // The level after the last decision: read at an instant before it, nothing has leaked.
   std::int64_t used() {
-    return server->throttles()->reading(Instant{0}).front_end.buckets.at(0).used;
+    return in_force<wire::http::ThrottlePart>(*server)
+        ->reading(Instant{0})
+        .front_end.buckets.at(0)
+        .used;
   }
 };
 
@@ -167,7 +171,7 @@ TEST_F(ThrottleServer, KeepsItsDefinitionsWhenItIsSentNonsense) {
   acquire(kCall);
   const std::int64_t before = used();
   const auto levels = [&] {
-    return server->throttles()->snapshot(system::throttle::Role::kFrontEnd);
+    return in_force<wire::http::ThrottlePart>(*server)->snapshot(system::throttle::Role::kFrontEnd);
   };
   const std::string snapshot = levels();
   // As much as is read: not JSON, or no end of it.
@@ -203,13 +207,13 @@ TEST_F(ThrottleServer, KeepsItsDefinitionsWhenItIsSentNonsense) {
 
 TEST_F(ThrottleServer, KeepsLevelsAndHoldsWhenAReloadChangesNothing) {
   begin();
-  const auto running = server->throttles();
+  const auto running = in_force<wire::http::ThrottlePart>(*server);
   const std::string held =
       acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"hold":"60s"})").body;
   const std::size_t at = held.find(R"("hold":")") + 8;
   const std::string hold = held.substr(at, held.find('"', at) - at);
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);
-  EXPECT_EQ(server->throttles(), running);
+  EXPECT_EQ(in_force<wire::http::ThrottlePart>(*server), running);
   EXPECT_GT(used(), 0);
   EXPECT_EQ(http(post("/v1/cancel", R"({"hold":")" + hold + R"("})")).status, 200);
   EXPECT_EQ(used(), 0);
@@ -218,10 +222,10 @@ TEST_F(ThrottleServer, KeepsLevelsAndHoldsWhenAReloadChangesNothing) {
 TEST_F(ThrottleServer, TakesChangedDefinitionsOnReload) {
   begin();
   acquire(kCall);
-  const auto running = server->throttles();
+  const auto running = in_force<wire::http::ThrottlePart>(*server);
   define(calls(1));
   EXPECT_EQ(resp("WEIR.RELOAD"), "+OK\r\n+PONG\r\n");
-  EXPECT_EQ(server->throttles(), running);
+  EXPECT_EQ(in_force<wire::http::ThrottlePart>(*server), running);
   EXPECT_EQ(used(), 0);
   EXPECT_EQ(acquire(kCall).status, 200);
   EXPECT_EQ(acquire(kCall).status, 429);
@@ -270,7 +274,8 @@ TEST_F(ThrottleServer, TakesTheOtherKeysOfItsSectionOnReload) {
   EXPECT_EQ(used(), before);
   EXPECT_EQ(acquire(kCall).status, 200);
   // It leaks one unit in 17 ms, so its level is read at an instant before it was used.
-  EXPECT_EQ(server->throttles()->reading(Instant{0}).front_end.gas.used, 50);
+  EXPECT_EQ(in_force<wire::http::ThrottlePart>(*server)->reading(Instant{0}).front_end.gas.used,
+            50);
   EXPECT_THAT(http(get("/v1/throttle")).body, HasSubstr(R"("capacity":60,)"));
   write(settings(", nodes: 2") + std::string(kLimits));
   EXPECT_EQ(http(post("/v1/reload", "")).status, 200);

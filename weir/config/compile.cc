@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "weir/config/draft.h"
-#include "weir/engine/rules.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::config {
 namespace {
@@ -59,9 +60,9 @@ Located locate(std::string_view line, const Draft& draft) {
 }  // namespace
 
 void compile_limits(Mistakes& mistakes, Draft& draft) {
-  const auto rules = engine::compile(without_broken(draft));
+  Result<engine::UnboundRules> rules = engine::compile_unbound(without_broken(draft));
   if (rules) {
-    draft.config.rules = *rules;
+    draft.config.rules = std::move(*rules);
     return;
   }
   std::string_view left = rules.error().message;
@@ -72,13 +73,6 @@ void compile_limits(Mistakes& mistakes, Draft& draft) {
     const std::size_t what = std::min(located.where_bytes + 2, line.size());
     mistakes.add(located.place, line.substr(0, located.where_bytes), line.substr(what));
   }
-}
-
-Status compile_again(Config& config) {
-  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(config.limits_spec);
-  if (!rules) return std::move(rules).error();
-  config.rules = std::move(*rules);
-  return Done{};
 }
 
 }  // namespace weir::config

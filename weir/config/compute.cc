@@ -306,7 +306,7 @@ void declare_compute(Place place, Context& context, engine::RuleSetSpec& spec) {
 }  // namespace
 
 void read_compute(const Entry& entry, Context& context, Draft& draft) {
-  draft.compute_place = entry.place;
+  draft.compute_place.place = entry.place;
   ComputeSettings& compute = draft.config.compute.emplace();
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ worker: { name: worker-1 } }", context)) return;
   Context inner{context.mistakes, "compute"};
@@ -320,23 +320,14 @@ void read_compute(const Entry& entry, Context& context, Draft& draft) {
   compute = std::move(section.compute);
   if (compute.worker) declare_compute(entry.place, inner, draft.config.limits_spec);
   if (context.mistakes.count() > before || !compute.worker) return;
-  ComputeWorkerSettings& worker = *compute.worker;
+  const ComputeWorkerSettings& worker = *compute.worker;
   if (!compute.ledger && worker.ledger.empty() && worker.file.empty()) {
     inner.mistake(section.worker_place,
                   "the worker has nowhere to get allocations from; write 'ledger: "
                   "http://127.0.0.1:8080' under 'worker', or 'ledger: {}' beside it");
     return;
   }
-  worker.worker = std::make_shared<system::compute::SharedWorker>(std::in_place, worker.admission);
-  worker.gate = std::make_shared<system::compute::ComputeGate>(worker.worker);
-}
-
-void add_compute_limit(Draft& draft) {
-  const std::optional<ComputeSettings>& compute = draft.config.compute;
-  if (!compute || !compute->worker) return;
-  draft.limit_places.push_back({draft.compute_place, compute->worker->gate == nullptr});
-  draft.config.limits_spec.limits.push_back(
-      {.name = std::string(kComputeLimit), .meter = compute->worker->gate});
+  draft.compute_place.is_broken = false;
 }
 
 void list_compute_keys(std::vector<KeyHelp>& out) {
@@ -346,7 +337,6 @@ void list_compute_keys(std::vector<KeyHelp>& out) {
 }
 
 Status keep_compute(const Config& running, Config& next) {
-  if (!running.compute && !next.compute) return Done{};
   next.compute = running.compute;
   std::vector<engine::LimitSpec>& limits = next.limits_spec.limits;
   std::erase_if(limits, [](const engine::LimitSpec& limit) { return limit.name == kComputeLimit; });
@@ -355,9 +345,10 @@ Status keep_compute(const Config& running, Config& next) {
     Mistakes ignored;
     Context context{ignored, "compute"};
     declare_compute({}, context, next.limits_spec);
-    limits.push_back({.name = std::string(kComputeLimit), .meter = running.compute->worker->gate});
+    limits.push_back(
+        {.name = std::string(kComputeLimit), .meter = engine::GateRef{std::string(kComputeLimit)}});
   }
-  Result<std::shared_ptr<const engine::RuleSet>> rules = engine::compile(next.limits_spec);
+  Result<engine::UnboundRules> rules = engine::compile_unbound(next.limits_spec);
   if (!rules) return std::move(rules).error();
   next.rules = std::move(*rules);
   return Done{};

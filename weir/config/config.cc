@@ -54,10 +54,14 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
 Result<Config> load(const std::string& path) {
   Result<std::string> text = read_whole(path, kFileBytesMax);
   if (!text) return std::move(text).error();
-  return parse(*text, path, [](const std::string& named) {
+  std::vector<std::string> files;
+  Result<Config> config = parse(*text, path, [&files](const std::string& named) {
+    files.push_back(named);
     return read_whole(named, std::max(system::throttle::kDefinitionsBytesMax,
                                       system::contract::kDocumentBytesMax));
   });
+  if (config) config->files = std::move(files);
+  return config;
 }
 
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next) {
@@ -79,6 +83,30 @@ std::vector<std::string_view> needs_restart(const Config& running, const Config&
     compare("pools", running.pools, next.pools);
   }
   return keys;
+}
+
+Status keep_until_restart(const Config& running, Config& next) {
+  if (next.redis && !running.redis) {
+    return bad_argument(fmt::format(
+        "{}: redis is new, but the server was started without it; restart, or leave it out",
+        next.path));
+  }
+  if (next.compute != running.compute) {
+    if (Status status = keep_compute(running, next); !status) return status;
+  }
+  next.resp = running.resp;
+  next.http = running.http;
+  next.state = running.state;
+  next.headers = running.headers;
+  next.rounding = running.rounding;
+  next.bounds = running.bounds;
+  next.threads = running.threads;
+  next.record = running.record;
+  next.redis = running.redis;
+  const bool pools_can_change =
+      running.pools && next.pools && can_change(*running.pools, *next.pools);
+  if (!pools_can_change) next.pools = running.pools;
+  return Done{};
 }
 
 std::vector<KeyHelp> known_keys() {

@@ -34,17 +34,12 @@
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
 #include "weir/system/contract/account.h"
-#include "weir/system/contract/accounts.h"
 #include "weir/system/contract/follower.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/system/pool/outage.h"
 #include "weir/system/pool/settings.h"
 #include "weir/system/sampling/rules.h"
 #include "weir/system/throttle/throttles.h"
-
-namespace weir::system::sampling {
-class Sampling;
-}
 
 namespace weir::config {
 
@@ -122,29 +117,26 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
-// `throttles:`, with what was made of it: buckets that are empty, and the gate in front of
-// them, which is the limit `throttles` of the rules.
+// `throttles:`. It makes the limit `throttles`, whose gate has the same name.
 struct ThrottleSettings {
   std::string file{};  // of the definitions
   system::throttle::ThrottlesSpec spec{};
-  std::shared_ptr<system::throttle::Throttles> throttles{};
-  std::shared_ptr<engine::Gate> gate{};
 };
 constexpr std::string_view kThrottlesLimit = "throttles";
 
-// An account of `contracts:`, with what was made of it: full, and the gate in front of it.
+// An account of `contracts:`.
 struct ContractSettings {
   std::string name{};
   std::string user_id{};                             // in published documents
   std::string file{};                                // of such a document; empty: none
   std::vector<system::contract::Policy> policies{};  // of the file and of the list
   system::contract::AccountOptions options{};
-  std::optional<system::contract::FollowerOptions> sync{};  // none: it follows nobody
-  std::shared_ptr<system::contract::Account> account{};
-  std::shared_ptr<engine::Gate> gate{};
+  std::optional<system::contract::FollowerOptions> sync{};  // none: it follows no service
 };
-// `compute:`. A worker comes with what was made of it: admission that has heard of no
-// allocations yet, and the gate in front of it, which is the limit `compute` of the rules.
+// The gate of an account, as limits name it.
+std::string contract_gate(std::string_view account);
+
+// `compute:`. A worker makes the limit `compute`, whose gate has the same name.
 struct ComputeWorkerSettings {
   std::string name = "worker-1";
   std::string ledger{};  // address of the weir that has the ledger; empty: this one, or a file
@@ -152,14 +144,8 @@ struct ComputeWorkerSettings {
   std::string file{};  // of allocations
   system::compute::WorkerSettings admission{};
   system::compute::FeedSettings feed{};
-  std::shared_ptr<system::compute::SharedWorker> worker{};
-  std::shared_ptr<engine::Gate> gate{};
 
-  // As they are written, whatever was made of them.
-  friend bool operator==(const ComputeWorkerSettings& a, const ComputeWorkerSettings& b) {
-    return a.name == b.name && a.ledger == b.ledger && a.token == b.token && a.file == b.file &&
-           a.admission == b.admission && a.feed == b.feed;
-  }
+  friend bool operator==(const ComputeWorkerSettings&, const ComputeWorkerSettings&) = default;
 };
 struct ComputeSettings {
   std::optional<system::compute::LedgerSettings> ledger{};
@@ -168,12 +154,11 @@ struct ComputeSettings {
   friend bool operator==(const ComputeSettings&, const ComputeSettings&) = default;
 };
 constexpr std::string_view kComputeLimit = "compute";
-// `sampling:`, with what was made of it: counters that are empty, and the gate in front of
-// them, which is the limit `sampling` of the rules.
+
+// `sampling:`. It makes the limit `sampling`, whose gate has the same name.
 struct SamplingSettings {
   system::sampling::RulesSpec spec{};
-  std::shared_ptr<system::sampling::Sampling> sampling{};
-  std::shared_ptr<engine::Gate> gate{};
+  std::optional<system::sampling::Rules> rules{};  // made of the spec; none while it has mistakes
 };
 constexpr std::string_view kSamplingLimit = "sampling";
 
@@ -188,7 +173,7 @@ struct RedisSettings {
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
-// `pools:`, as it is written: nothing is made of it before the server starts.
+// `pools:`.
 struct PoolRedisSettings {
   store::redis::Address address{};
   std::string prefix = "weir";
@@ -215,8 +200,9 @@ struct PoolSettings {
 };
 
 struct Config {
-  std::string path{};           // the name the file was read under
-  std::vector<Address> resp{};  // none: RESP is not served
+  std::string path{};                // the name the file was read under
+  std::vector<std::string> files{};  // others that were read for it
+  std::vector<Address> resp{};       // none: RESP is not served
   std::vector<Address> http{};
   std::optional<StateSettings> state{};  // none: memory only
   std::vector<AuthToken> auth{};         // not empty if any listener can be reached from outside
@@ -227,13 +213,12 @@ struct Config {
   std::string record{};  // file of decisions; empty: none
   std::optional<ThrottleSettings> throttles{};
   std::vector<ContractSettings> contracts{};
-  std::shared_ptr<const system::contract::Accounts> accounts{};  // of these; nullptr: no section
   std::optional<ComputeSettings> compute{};
   std::optional<SamplingSettings> sampling{};
   std::optional<RedisSettings> redis{};  // not none if any limit is shared
   std::optional<PoolSettings> pools{};
   engine::RuleSetSpec limits_spec{};
-  std::shared_ptr<const engine::RuleSet> rules{};  // limits_spec, compiled
+  engine::UnboundRules rules{};  // limits_spec, compiled; the systems have the gates it names
 };
 
 // Paths inside stay as written, so relative ones are relative to the working
@@ -248,28 +233,13 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 // another file is a mistake.
 Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
 
-// Before `next` replaces `running`: puts the running throttles and their gate into `next`,
-// so that levels, claims and holds go on. Whoever puts `next` in force also lets the
-// throttles change to its spec.
-Status keep_throttles(const Config& running, Config& next);
-
-// The same for accounts of the same name: the running ones and their gates go into `next`.
-// Fails if one of them has another role or rule.
-Status keep_contracts(const Config& running, Config& next);
-// Once `next`, which keep_contracts() has made ready, is in force: gives the accounts that
-// were kept their new settings, and policies where the file has other ones than before.
-Status change_contracts(const Config& running, const Config& next, Instant now);
-
 // The keys whose change takes a restart, of those that differ.
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
-// The same for compute, of which nothing changes without a restart, not even whether it is
-// there.
-Status keep_compute(const Config& running, Config& next);
-// The same for sampling: whoever puts `next` in force gives its rules to the counters.
-Status keep_sampling(const Config& running, Config& next);
 
-// The connection to Redis stays that of the start: a file that begins to use it is refused.
-Status keep_redis(const Config& running, const Config& next);
+// Makes of `next` what a server that runs as `running` can change to: what takes a restart stays as
+// it is, compute with its limit. A file that begins to use Redis is refused, because its limits
+// would have no store.
+Status keep_until_restart(const Config& running, Config& next);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

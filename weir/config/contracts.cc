@@ -11,7 +11,8 @@
 
 #include "weir/config/draft.h"
 #include "weir/engine/quantity.h"
-#include "weir/engine/rule_set.h"
+#include "weir/system/contract/account.h"
+#include "weir/system/contract/accounts.h"
 #include "weir/system/contract/document.h"
 #include "weir/system/contract/follower.h"
 #include "weir/system/contract/gate.h"
@@ -241,21 +242,7 @@ void merge(std::vector<Policy>& policies, const std::vector<Policy>& listed) {
   }
 }
 
-// Full since ever: whoever asks first, asks later than that.
-constexpr Instant kSinceEver{0};
-
-void make(Place place, Context& context, ContractSettings& settings) {
-  auto made =
-      contract::Account::create(settings.name, settings.policies, settings.options, kSinceEver);
-  if (!made) {
-    context.mistake(place, made.error().message);
-    return;
-  }
-  settings.account = std::move(*made);
-  settings.gate = std::make_shared<contract::AccountGate>(settings.account);
-}
-
-// Nothing in it counts if a mistake is reported.
+// If a mistake is reported, only the name counts.
 ContractSettings read_account(const TreeNode& item, Context& context, const ReadFile& read_file) {
   AccountDraft account{read_file};
   if (item.kind != TreeNode::Kind::kMap) {
@@ -273,7 +260,9 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   }
   if (context.mistakes.count() > before) return {.name = settings.name};
   merge(settings.policies, account.listed);
-  make(item.place, context, settings);
+  const Status status =
+      contract::Account::check(settings.name, settings.policies, settings.options);
+  if (!status) context.mistake(item.place, status.error().message);
   return std::exchange(settings, {});
 }
 
@@ -287,16 +276,6 @@ void check_followers(Place place, Context& context,
   context.mistake(place, fmt::format("{} accounts have 'sync', but at most {} may; run several "
                                      "servers, or 'weir sync' beside this one for the others",
                                      count, contract::kFollowersMax));
-}
-
-std::shared_ptr<const contract::Accounts> accounts_of(
-    const std::vector<ContractSettings>& contracts) {
-  auto accounts = std::make_shared<contract::Accounts>();
-  for (const ContractSettings& settings : contracts) {
-    // Names and ids were checked one by one as they were read.
-    static_cast<void>(accounts->add(settings.account, settings.user_id).ok());
-  }
-  return accounts;
 }
 
 const ContractSettings* find(const std::vector<ContractSettings>& contracts,
@@ -321,31 +300,30 @@ void read_contracts(const Entry& entry, Context& context, Draft& draft) {
                               items.size(), kAccountsMax));
     return;
   }
-  const std::size_t before = context.mistakes.count();
-  contract::Accounts accounts;
+  contract::AccountNames names;
   for (std::size_t i = 0; i < items.size(); ++i) {
     Context of_account{context.mistakes, named_item("contract", items[i], i + 1)};
+    const std::size_t before = context.mistakes.count();
     ContractSettings settings = read_account(items[i], of_account, draft.read_file);
-    if (settings.account != nullptr) {
-      if (const Status added = accounts.add(settings.account, settings.user_id); !added) {
+    if (context.mistakes.count() == before) {
+      if (const Status added = names.add(settings.name, settings.user_id); !added) {
         of_account.mistake(items[i].place, added.error().message);
       }
     }
+    if (context.mistakes.count() > before) draft.broken_contracts.insert(settings.name);
     if (!settings.name.empty()) draft.config.contracts.push_back(std::move(settings));
   }
   check_followers(entry.place, inner, draft.config.contracts);
-  if (context.mistakes.count() == before) {
-    draft.config.accounts = accounts_of(draft.config.contracts);
-  }
 }
 
-std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& context,
-                                                 const std::vector<ContractSettings>& contracts,
-                                                 bool& is_broken) {
-  is_broken = true;
+std::string contract_gate(std::string_view account) { return fmt::format("contract {}", account); }
+
+std::optional<engine::GateRef> read_contract_gate(const Entry& entry, Context& context,
+                                                  const Draft& draft) {
+  const std::vector<ContractSettings>& contracts = draft.config.contracts;
   std::string name;
   read_text(entry, context, name);
-  if (name.empty()) return nullptr;  // reported
+  if (name.empty()) return std::nullopt;  // reported
   const ContractSettings* const settings = find(contracts, name);
   if (settings == nullptr) {
     std::vector<std::string> known;
@@ -357,58 +335,23 @@ std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& co
                     "'contracts'; known are {}",
                     in_quotes(name),
                     known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-    return nullptr;
+    return std::nullopt;
   }
-  if (settings->account == nullptr) return nullptr;  // a mistake in it has been reported
+  if (draft.broken_contracts.contains(name)) return std::nullopt;
   if (settings->options.rule == contract::Rule::kPublished) {
     context.mistake(entry.value.place,
                     fmt::format("account {} follows the published rule, which cannot be decided "
                                 "together with limits; write 'rule: reservation' for it",
                                 in_quotes(name)));
-    return nullptr;
+    return std::nullopt;
   }
-  is_broken = false;
-  return settings->gate;
+  return engine::GateRef{contract_gate(name)};
 }
 
 void list_contract_keys(std::vector<KeyHelp>& out) {
   list_keys<AccountDraft>("contracts", kAccountKeys, out);
   list_keys<PolicyDraft>("contracts: policies", kPolicyKeys, out);
   list_sync_keys(out);
-}
-
-Status keep_contracts(const Config& running, Config& next) {
-  for (ContractSettings& kept : next.contracts) {
-    const ContractSettings* const old = find(running.contracts, kept.name);
-    if (old == nullptr) continue;
-    if (old->options.role != kept.options.role || old->options.rule != kept.options.rule) {
-      return bad_argument(
-          fmt::format("{}: contract {}: its role or rule is another one, which cannot change while "
-                      "it has reservations and values; leave them, or restart",
-                      next.path, in_quotes(kept.name)));
-    }
-    for (engine::LimitSpec& limit : next.limits_spec.limits) {
-      auto* const gate = std::get_if<std::shared_ptr<engine::Gate>>(&limit.meter);
-      if (gate != nullptr && *gate == kept.gate) *gate = old->gate;
-    }
-    kept.account = old->account;
-    kept.gate = old->gate;
-  }
-  if (next.contracts.empty()) return Done{};
-  next.accounts = accounts_of(next.contracts);
-  return compile_again(next);
-}
-
-Status change_contracts(const Config& running, const Config& next, Instant now) {
-  for (const ContractSettings& changed : next.contracts) {
-    const ContractSettings* const old = find(running.contracts, changed.name);
-    if (old == nullptr) continue;
-    if (Status status = changed.account->change_options(changed.options); !status) return status;
-    // Policies that the file has as before may have been changed by a service since.
-    if (old->policies == changed.policies) continue;
-    if (Status status = changed.account->change(changed.policies, now); !status) return status;
-  }
-  return Done{};
 }
 
 }  // namespace weir::config

@@ -165,9 +165,7 @@ std::string sampling_lines(const SamplingSettings& sampling) {
   std::string text =
       fmt::format("sampling: tasks of one key in any {}\n",
                   engine::duration_text(std::chrono::seconds{spec.formula.window_s}));
-  const auto rules = system::sampling::make_rules(spec);
-  if (!rules) return text;
-  for (const system::sampling::Environment& environment : rules->environments()) {
+  for (const system::sampling::Environment& environment : sampling.rules->environments()) {
     text += fmt::format(
         "  {}: {}{}\n", environment.name,
         environment.allowed ? fmt::format("{}", *environment.allowed) : "unlimited",

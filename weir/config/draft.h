@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,12 @@ struct LimitPlace {
   bool is_broken = false;  // a mistake in it has been reported
 };
 
+// A section that makes a limit of its own.
+struct SectionPlace {
+  Place place{};
+  bool is_broken = true;  // until it has been read without a mistake
+};
+
 struct Draft {
   Config config{};
   std::vector<Place> resp_places{};  // of the listeners
@@ -29,9 +38,10 @@ struct Draft {
   std::vector<LimitPlace> limit_places{};
   Place units_place{};
   Place attributes_place{};
-  Place throttles_place{};
-  Place compute_place{};
-  Place sampling_place{};
+  SectionPlace throttles_place{};
+  SectionPlace compute_place{};
+  SectionPlace sampling_place{};
+  std::set<std::string, std::less<>> broken_contracts{};  // names of accounts with mistakes
   ReadFile read_file{};
 };
 
@@ -43,19 +53,20 @@ void list_settings_keys(std::vector<KeyHelp>& out);
 void read_limits(const Entry& entry, Context& context, Draft& draft);
 void list_limit_keys(std::vector<KeyHelp>& out);
 
+// The limit that a section makes: of its name, with a gate of that name. Once limits have been
+// read.
+void add_own_limit(std::string_view name, const SectionPlace& section, Draft& draft);
+
 // `throttles:`. Units and attributes must have been read before, limits after it.
 void read_throttles(const Entry& entry, Context& context, Draft& draft);
-// Once limits have been read.
-void add_throttles_limit(Draft& draft);
 void list_throttle_keys(std::vector<KeyHelp>& out);
 
 // `contracts:`. Units must have been read before, limits after it.
 void read_contracts(const Entry& entry, Context& context, Draft& draft);
-// The gate of the account that a limit names; nullptr, with `is_broken`: a mistake has been
-// reported, here or in the account.
-std::shared_ptr<engine::Gate> read_contract_gate(const Entry& entry, Context& context,
-                                                 const std::vector<ContractSettings>& contracts,
-                                                 bool& is_broken);
+// The gate of the account that a limit names. None: a mistake has been reported, here or in the
+// account.
+std::optional<engine::GateRef> read_contract_gate(const Entry& entry, Context& context,
+                                                  const Draft& draft);
 void list_contract_keys(std::vector<KeyHelp>& out);
 // `sync:` of an account.
 void read_sync(const Entry& entry, Context& context, const ReadFile& read_file,
@@ -67,13 +78,10 @@ void declare_unit(std::string_view name, engine::UnitScale scale, Place place, C
                   engine::RuleSetSpec& spec);
 // `compute:`, in the same order.
 void read_compute(const Entry& entry, Context& context, Draft& draft);
-void add_compute_limit(Draft& draft);
 void list_compute_keys(std::vector<KeyHelp>& out);
 
 // `sampling:`. Attributes and bounds must have been read before, limits after it.
 void read_sampling(const Entry& entry, Context& context, Draft& draft);
-// Once limits have been read.
-void add_sampling_limit(Draft& draft);
 void list_sampling_keys(std::vector<KeyHelp>& out);
 
 // `redis:`.
@@ -99,9 +107,10 @@ void read_ticker(const Entry& entry, Context& context, engine::LimitSpec& limit)
 void read_slots(const Entry& entry, Context& context, engine::LimitSpec& limit);
 void list_meter_keys(std::vector<KeyHelp>& out);
 
+// `compute:` of a running server goes into the next configuration, and its limit into the rules.
+Status keep_compute(const Config& running, Config& next);
+
 // Compiles the limits and gives each mistake that shows only there its place.
 void compile_limits(Mistakes& mistakes, Draft& draft);
-// Once limits_spec has other gates than it was compiled with.
-Status compile_again(Config& config);
 
 }  // namespace weir::config

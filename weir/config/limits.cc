@@ -15,8 +15,7 @@ using engine::LimitSpec;
 using engine::UnitSpec;
 
 struct LimitDraft {
-  const std::vector<UnitSpec>& units;  // declared in the file
-  const std::vector<ContractSettings>& contracts;
+  const Draft& draft;
   LimitSpec spec{};
   std::string_view meter{};  // its key, once there is one
   bool is_broken = false;    // by a mistake that is reported elsewhere
@@ -29,11 +28,12 @@ void read_name(const Entry& entry, Context& context, LimitDraft& limit) {
 // Settles how the amounts after it are read.
 void read_unit(const Entry& entry, Context& context, LimitDraft& limit) {
   std::vector<std::string_view> words = {engine::kRequests};
-  for (const UnitSpec& unit : limit.units) words.push_back(unit.name);
+  const std::vector<UnitSpec>& units = limit.draft.config.limits_spec.units;
+  for (const UnitSpec& unit : units) words.push_back(unit.name);
   const std::ptrdiff_t place = read_choice(entry, context, words);
   if (place < 0) return;
   limit.spec.unit = words[static_cast<std::size_t>(place)];
-  if (place > 0) context.scale = limit.units[static_cast<std::size_t>(place - 1)].scale;
+  if (place > 0) context.scale = units[static_cast<std::size_t>(place - 1)].scale;
 }
 
 std::vector<Condition> read_conditions(const TreeNode& map, Context& context) {
@@ -114,7 +114,11 @@ void read_contract(const Entry& entry, Context& context, LimitDraft& limit) {
                                 "unit is '{}'; leave out 'unit'",
                                 limit.spec.unit));
   }
-  limit.spec.meter = read_contract_gate(entry, context, limit.contracts, limit.is_broken);
+  if (const auto gate = read_contract_gate(entry, context, limit.draft)) {
+    limit.spec.meter = *gate;
+  } else {
+    limit.is_broken = true;
+  }
 }
 
 // The member of the specification that a row fills.
@@ -196,7 +200,7 @@ void read_limits(const Entry& entry, Context& context, Draft& draft) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < items.size(); ++i) {
     Context inner{context.mistakes, named_item("limit", items[i], i + 1)};
-    LimitDraft limit{draft.config.limits_spec.units, draft.config.contracts};
+    LimitDraft limit{draft};
     const std::size_t before = context.mistakes.count();
     read_limit(items[i], inner, limit);
     if (limit.spec.name.empty()) continue;  // reported
@@ -209,6 +213,12 @@ void read_limits(const Entry& entry, Context& context, Draft& draft) {
         {items[i].place, limit.is_broken || context.mistakes.count() > before});
     draft.config.limits_spec.limits.push_back(std::move(limit.spec));
   }
+}
+
+void add_own_limit(std::string_view name, const SectionPlace& section, Draft& draft) {
+  draft.limit_places.push_back({section.place, section.is_broken});
+  draft.config.limits_spec.limits.push_back(
+      {.name = std::string(name), .meter = engine::GateRef{std::string(name)}});
 }
 
 void list_limit_keys(std::vector<KeyHelp>& out) {

@@ -239,7 +239,7 @@ std::optional<sampling::Rules> make_rules(Place place, Context& context,
 }  // namespace
 
 void read_sampling(const Entry& entry, Context& context, Draft& draft) {
-  draft.sampling_place = entry.place;
+  draft.sampling_place.place = entry.place;
   std::vector<std::string>& known = draft.config.limits_spec.attributes;
   for (const std::string_view name : sampling::kGateAttributes) {
     if (std::find(known.begin(), known.end(), name) == known.end()) known.emplace_back(name);
@@ -253,35 +253,14 @@ void read_sampling(const Entry& entry, Context& context, Draft& draft) {
   if (context.mistakes.count() > before) return;
   std::optional<sampling::Rules> rules = make_rules(entry.place, inner, section);
   if (!rules) return;
-  settings.spec = std::move(section.spec);
-  // Bounds have been read before.
-  settings.sampling = sampling::Sampling::create(
-      std::move(*rules), {.secret = engine::random_secret(), .keys_max = draft.config.bounds.keys});
-  settings.gate = std::make_shared<sampling::SamplingGate>(settings.sampling);
-}
-
-void add_sampling_limit(Draft& draft) {
-  const std::optional<SamplingSettings>& settings = draft.config.sampling;
-  if (!settings) return;
-  draft.limit_places.push_back({draft.sampling_place, settings->gate == nullptr});
-  draft.config.limits_spec.limits.push_back(
-      {.name = std::string(kSamplingLimit), .meter = settings->gate});
+  settings = {std::move(section.spec), std::move(rules)};
+  draft.sampling_place.is_broken = false;
 }
 
 void list_sampling_keys(std::vector<KeyHelp>& out) {
   list_keys<SamplingDraft>("sampling", kSamplingKeys, out);
   list_keys<Exemptions>("sampling: exempt", kExemptKeys, out);
   list_keys<EnvironmentSpec>("sampling: environments", kEnvironmentKeys, out);
-}
-
-Status keep_sampling(const Config& running, Config& next) {
-  if (!running.sampling || !next.sampling) return Done{};
-  next.sampling->sampling = running.sampling->sampling;
-  next.sampling->gate = running.sampling->gate;
-  for (engine::LimitSpec& limit : next.limits_spec.limits) {
-    if (limit.name == kSamplingLimit) limit.meter = next.sampling->gate;
-  }
-  return compile_again(next);
 }
 
 }  // namespace weir::config

@@ -277,9 +277,12 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   draft.config.resp = {{.host = "127.0.0.1", .port = 6380}};
   draft.config.http = {{.host = "127.0.0.1", .port = 8080}};
   read_map<Draft>(root, kTopKeys, context, draft);
-  add_throttles_limit(draft);
-  add_compute_limit(draft);
-  add_sampling_limit(draft);
+  const Config& config = draft.config;
+  if (config.throttles) add_own_limit(kThrottlesLimit, draft.throttles_place, draft);
+  if (config.compute && config.compute->worker) {
+    add_own_limit(kComputeLimit, draft.compute_place, draft);
+  }
+  if (config.sampling) add_own_limit(kSamplingLimit, draft.sampling_place, draft);
   std::set<std::string> seen;
   // A mistake inside 'auth' is enough; its listeners are then not reported as well.
   const bool has_auth = root.find("auth") != nullptr;

@@ -124,20 +124,12 @@ void check_shared(Mistakes& mistakes, const Draft& draft) {
                    "store is 'redis', but there is no 'redis' at the top level; write 'redis: { "
                    "url: redis://localhost:6379 }'");
     }
-    const engine::Rule* rule =
-        draft.config.rules == nullptr ? nullptr : draft.config.rules->find(limits[i].name);
-    if (rule == nullptr || !rule->shared || rule->gate != nullptr) continue;
+    const engine::Rule* const rule = draft.config.rules->find(limits[i].name);
+    if (rule == nullptr || !rule->shared || !rule->gate_name.empty()) continue;
     if (const std::string what = objection(*rule); !what.empty()) {
       mistakes.add(draft.limit_places[i].place, where, what);
     }
   }
-}
-
-Status keep_redis(const Config& running, const Config& next) {
-  if (!next.redis || running.redis) return Done{};
-  return bad_argument(fmt::format(
-      "{}: redis is new, but the server was started without it; restart, or leave it out",
-      next.path));
 }
 
 void list_redis_keys(std::vector<KeyHelp>& out) {

@@ -189,20 +189,10 @@ bool read_definitions(const ReadFile& read_file, Context& context, ThrottlesDraf
   return true;
 }
 
-void make(Place place, Context& context, ThrottleSettings& throttles) {
-  auto made = system::throttle::Throttles::create(throttles.spec);
-  if (!made) {
-    context.mistake(place, made.error().message);
-    return;
-  }
-  throttles.throttles = std::move(*made);
-  throttles.gate = std::make_shared<system::throttle::ThrottleGate>(throttles.throttles);
-}
-
 }  // namespace
 
 void read_throttles(const Entry& entry, Context& context, Draft& draft) {
-  draft.throttles_place = entry.place;
+  draft.throttles_place.place = entry.place;
   Context inner{context.mistakes, "throttles"};
   declare_throttles(entry.place, inner, draft.config.limits_spec);
   ThrottleSettings& throttles = draft.config.throttles.emplace();
@@ -221,31 +211,14 @@ void read_throttles(const Entry& entry, Context& context, Draft& draft) {
   }
   if (!read_definitions(draft.read_file, inner, section)) return;
   throttles = std::move(section.throttles);
-  make(entry.place, inner, throttles);
-}
-
-void add_throttles_limit(Draft& draft) {
-  const std::optional<ThrottleSettings>& throttles = draft.config.throttles;
-  if (!throttles) return;
-  draft.limit_places.push_back({draft.throttles_place, throttles->gate == nullptr});
-  draft.config.limits_spec.limits.push_back(
-      {.name = std::string(kThrottlesLimit), .meter = throttles->gate});
+  const Status status = system::throttle::check(throttles.spec);
+  if (!status) return inner.mistake(entry.place, status.error().message);
+  draft.throttles_place.is_broken = false;
 }
 
 void list_throttle_keys(std::vector<KeyHelp>& out) {
   list_keys<ThrottlesDraft>("throttles", kThrottleKeys, out);
   list_keys<ThrottlesSpec>("throttles: congestion", kCongestionKeys, out);
-}
-
-Status keep_throttles(const Config& running, Config& next) {
-  if (!running.throttles || !next.throttles) return Done{};
-  ThrottleSettings& kept = *next.throttles;
-  kept.throttles = running.throttles->throttles;
-  kept.gate = running.throttles->gate;
-  for (engine::LimitSpec& limit : next.limits_spec.limits) {
-    if (limit.name == kThrottlesLimit) limit.meter = kept.gate;
-  }
-  return compile_again(next);
 }
 
 }  // namespace weir::config

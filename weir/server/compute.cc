@@ -188,25 +188,28 @@ class Compute::File final : public Source {
 };
 
 Compute::Compute(Clock& clock, std::shared_ptr<compute::LedgerService> ledger,
-                 std::function<void()> on_room)
-    : clock_(clock), ledger_(std::move(ledger)), on_room_(std::move(on_room)) {}
+                 std::shared_ptr<compute::SharedWorker> worker, std::function<void()> on_room)
+    : clock_(clock),
+      ledger_(std::move(ledger)),
+      on_room_(std::move(on_room)),
+      worker_(std::move(worker)) {}
 
-Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Clock& clock,
-                                                std::function<void()> on_room) {
-  const config::ComputeSettings& settings = *config.compute;
-  std::optional<fs::path> dir;
-  if (config.state) dir = config.state->dir;
+Result<std::unique_ptr<Compute>> Compute::start(const config::ComputeSettings& settings,
+                                                std::shared_ptr<compute::SharedWorker> worker,
+                                                const std::optional<fs::path>& state_dir,
+                                                Clock& clock, std::function<void()> on_room) {
   std::shared_ptr<compute::LedgerService> ledger;
   if (settings.ledger) {
     std::optional<fs::path> ledger_dir;
-    if (dir) ledger_dir = *dir / "ledger";
+    if (state_dir) ledger_dir = *state_dir / "ledger";
     auto opened = store::sqlite::LedgerStore::open(ledger_dir, *settings.ledger, clock.now());
     if (!opened) return std::move(opened).error();
     ledger = std::move(*opened);
   }
-  std::unique_ptr<Compute> made(new Compute(clock, std::move(ledger), std::move(on_room)));
+  std::unique_ptr<Compute> made(
+      new Compute(clock, std::move(ledger), std::move(worker), std::move(on_room)));
   if (settings.worker) {
-    if (Status status = made->begin_worker(*settings.worker, dir); !status) {
+    if (Status status = made->begin_worker(*settings.worker, state_dir); !status) {
       return std::move(status).error();
     }
   }
@@ -215,7 +218,6 @@ Result<std::unique_ptr<Compute>> Compute::start(const config::Config& config, Cl
 
 Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
                              const std::optional<fs::path>& state_dir) {
-  worker_ = worker.worker;
   feed_ = std::make_unique<compute::Feed>(worker_, worker.feed);
   const Instant now = clock_.now();
   if (!worker.ledger.empty()) {
@@ -336,12 +338,12 @@ Status Compute::keep() {
   return written;
 }
 
-wire::http::ComputeParts Compute::parts() const {
+wire::http::ComputePart Compute::part() const {
   const std::scoped_lock lock(lock_);
-  wire::http::ComputeParts parts{ledger_, worker_};
-  if (feed_ != nullptr) parts.feed = feed_->status();
-  if (parts.feed.warning.empty()) parts.feed.warning = resume_warning_;
-  return parts;
+  wire::http::ComputePart part{ledger_, worker_};
+  if (feed_ != nullptr) part.feed = feed_->status();
+  if (part.feed.warning.empty()) part.feed.warning = resume_warning_;
+  return part;
 }
 
 std::string Compute::trouble() const {

@@ -25,22 +25,25 @@
 #include "weir/config/config.h"
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
 
 namespace weir::server {
 
 class Compute {
  public:
-  // Requires a clock that outlives it. `on_room` is called by its thread when a portal may
-  // have more room than before: a query that nobody ended is over, or other allocations are
-  // in force.
-  static Result<std::unique_ptr<Compute>> start(const config::Config& config, Clock& clock,
-                                                std::function<void()> on_room);
+  // `worker`: nullptr if `settings` have none. Without `state_dir` nothing is kept. Requires a
+  // clock that outlives it. `on_room` is called by its thread when a portal may have more room than
+  // before: a query has expired, or other allocations are in force.
+  static Result<std::unique_ptr<Compute>> start(
+      const config::ComputeSettings& settings,
+      std::shared_ptr<system::compute::SharedWorker> worker,
+      const std::optional<std::filesystem::path>& state_dir, Clock& clock,
+      std::function<void()> on_room);
   ~Compute();
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
 
-  wire::http::ComputeParts parts() const;
+  wire::http::ComputePart part() const;
   // Why the last fetch, or the last writing of buckets, failed; empty if neither did.
   std::string trouble() const;
   // Ends the thread: allocations stay as they are, and on_room is not called any more.
@@ -55,7 +58,7 @@ class Compute {
   class File;
 
   Compute(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger,
-          std::function<void()> on_room);
+          std::shared_ptr<system::compute::SharedWorker> worker, std::function<void()> on_room);
   Status begin_worker(const config::ComputeWorkerSettings& worker,
                       const std::optional<std::filesystem::path>& state_dir);
   // Whether the worker goes on with what it had before this process.
@@ -68,7 +71,7 @@ class Compute {
   Clock& clock_;
   const std::shared_ptr<system::compute::LedgerService> ledger_;  // nullptr: elsewhere
   const std::function<void()> on_room_;
-  std::shared_ptr<system::compute::SharedWorker> worker_;  // nullptr: none
+  const std::shared_ptr<system::compute::SharedWorker> worker_;  // nullptr: none
   std::unique_ptr<Source> source_;
   std::optional<std::filesystem::path> file_;  // of the buckets
 

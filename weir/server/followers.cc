@@ -40,7 +40,7 @@ contract::Follower::Listener log_follower(const Log& log) {
   };
 }
 
-std::shared_ptr<contract::Follower> Followers::start(const config::ContractSettings& settings,
+std::shared_ptr<contract::Follower> Followers::start(const FollowedAccount& followed,
                                                      const Log& log) const {
   auto tell = [on_fetched = on_fetched_,
                write = log_follower(log)](const contract::FollowerEvent& event) {
@@ -48,32 +48,31 @@ std::shared_ptr<contract::Follower> Followers::start(const config::ContractSetti
     if (event.kind == contract::FollowerEvent::Kind::kRound && on_fetched) on_fetched();
   };
   try {
-    return std::make_shared<Follower>(settings.account, *settings.sync, clock_, std::move(tell));
+    return std::make_shared<Follower>(followed.account, followed.options, clock_, std::move(tell));
   } catch (const std::system_error& error) {
-    settings.account->set_followed(std::nullopt);
+    followed.account->set_followed(std::nullopt);
     if (log) {
       log({LogLevel::kError,
            "outage",
-           {{"part", "sync " + settings.name},
+           {{"part", "sync " + followed.account->name()},
             {"error", fmt::format("account {}: no thread to follow its service with: {}; let the "
                                   "process have more threads, and reload",
-                                  in_quotes(settings.name), error.what())}}});
+                                  in_quotes(followed.account->name()), error.what())}}});
     }
     return nullptr;
   }
 }
 
-void Followers::follow(const std::vector<config::ContractSettings>& contracts, const Log& log) {
+void Followers::follow(const std::vector<FollowedAccount>& accounts, const Log& log) {
   const std::scoped_lock lock(lock_);
   if (has_stopped_) return;
   const auto is_wanted = [&](const Follower& follower) {
-    return std::any_of(contracts.begin(), contracts.end(), [&](const auto& settings) {
-      return settings.sync && settings.account == follower.account() &&
-             *settings.sync == follower.options();
+    return std::any_of(accounts.begin(), accounts.end(), [&](const FollowedAccount& each) {
+      return each.account == follower.account() && each.options == follower.options();
     });
   };
-  // Those that end do so before others begin: nobody notes anything about an account that
-  // has been left, nor do two follow one.
+  // Those that end do so before others begin: no follower notes anything about an account that
+  // it has left, nor do two follow one.
   for (std::shared_ptr<Follower>& former : followers_) {
     if (is_wanted(*former)) continue;
     const std::shared_ptr<contract::Account> account = former->account();
@@ -81,13 +80,12 @@ void Followers::follow(const std::vector<config::ContractSettings>& contracts, c
     account->set_followed(std::nullopt);
   }
   std::erase(followers_, nullptr);
-  for (const config::ContractSettings& settings : contracts) {
-    if (!settings.sync) continue;
+  for (const FollowedAccount& followed : accounts) {
     const bool goes_on = std::any_of(followers_.begin(), followers_.end(), [&](const auto& each) {
-      return each->account() == settings.account;
+      return each->account() == followed.account;
     });
     if (goes_on) continue;
-    if (auto follower = start(settings, log)) followers_.push_back(std::move(follower));
+    if (auto follower = start(followed, log)) followers_.push_back(std::move(follower));
   }
 }
 

@@ -15,31 +15,35 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/config/config.h"
 #include "weir/server/log.h"
+#include "weir/system/contract/account.h"
 #include "weir/system/contract/follower.h"
 
 namespace weir::server {
 
+struct FollowedAccount {
+  std::shared_ptr<system::contract::Account> account;
+  system::contract::FollowerOptions options;
+};
+
 class Followers {
  public:
-  // `on_fetched` is called after each round of fetches, by whichever thread made it: an
+  // `on_fetched` is called after each round of fetches, by the thread that made it: an
   // account may have more room than before.
   Followers(Clock& clock, std::function<void()> on_fetched)
       : clock_(clock), on_fetched_(std::move(on_fetched)) {}
 
-  // Follows the accounts that have `sync`, and no others. Those that are followed already,
-  // in the same way, are left alone; one that is followed in another way is not followed in
-  // both at any time. An account for which there is no thread is not followed, and the log
-  // says so.
-  void follow(const std::vector<config::ContractSettings>& contracts, const Log& log);
-  // For good: cancels what is being fetched, and follows nobody afterwards.
+  // Follows these accounts, and no others. Those that are followed already, in the same way, are
+  // left alone; one that is followed in another way is not followed in both at any time. An
+  // account for which there is no thread is not followed, and the log says so.
+  void follow(const std::vector<FollowedAccount>& accounts, const Log& log);
+  // For good: cancels what is being fetched, and follows no account afterwards.
   void stop();
 
  private:
   using Follower = system::contract::Follower;
 
-  std::shared_ptr<Follower> start(const config::ContractSettings& settings, const Log& log) const;
+  std::shared_ptr<Follower> start(const FollowedAccount& followed, const Log& log) const;
 
   Clock& clock_;
   const std::function<void()> on_fetched_;

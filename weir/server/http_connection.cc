@@ -39,7 +39,7 @@ HttpDesk::HttpDesk(Loop& the_loop, wire::http::Api& the_api, const Tokens& the_t
       bounds(the_bounds),
       request_bounds(the_request_bounds),
       streams(the_streams),
-      requests((wire::http::routes().size() + 1) * kClasses) {}
+      requests((api.routes().size() + 1) * kClasses) {}
 
 void HttpDesk::answer_later(std::uint64_t connection, Answer late) {
   loop.post([this, connection, late = std::move(late)] {
@@ -165,7 +165,7 @@ void HttpConnection::respond(const Answer& answer, bool is_last, Instant now) {
 void HttpConnection::fail(Problem problem, std::string_view detail, Instant now) {
   Answer answer{.status = wire::http::status_of(problem),
                 .content_type = wire::http::kProblemType,
-                .route = wire::http::routes().size()};
+                .route = desk_.api.routes().size()};
   append_problem(answer.body, problem, detail);
   keep_alive_ = false;
   is_head_ = false;

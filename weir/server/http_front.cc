@@ -26,10 +26,12 @@ wire::http::HeaderStyle style_of(config::HeaderStyle style) {
 }  // namespace
 
 HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
-                     const Tokens& tokens, Clock& clock, const ConnectionBounds& bounds,
+                     std::vector<const wire::http::RouteTable*> systems, const Tokens& tokens,
+                     Clock& clock, const ConnectionBounds& bounds,
                      const std::vector<std::unique_ptr<Loop>>& loops)
     : host_(server, clock),
-      api_(engine, host_, {.headers = style_of(config.headers), .batch_max = config.bounds.batch}),
+      api_(engine, host_, {.headers = style_of(config.headers), .batch_max = config.bounds.batch},
+           std::move(systems)),
       request_bounds_{
           .header_bytes = config.bounds.header_bytes,
           .body_bytes = std::min(config.bounds.request_bytes, wire::http::kBodyBytesMax)},

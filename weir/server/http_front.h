@@ -10,7 +10,6 @@
 
 #include "weir/server/http_connection.h"
 #include "weir/server/server.h"
-#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
@@ -23,17 +22,6 @@ class HttpHost final : public wire::http::Host {
   Status reload() noexcept override { return server_.reload(); }
   std::string metrics() noexcept override { return server_.metrics(); }
   bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
-  std::shared_ptr<system::sampling::Sampling> sampling() noexcept override {
-    return server_.sampling();
-  }
-  std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
-    return server_.throttles();
-  }
-  std::shared_ptr<const system::contract::Accounts> accounts() noexcept override {
-    return server_.accounts();
-  }
-  wire::http::ComputeParts compute() noexcept override { return server_.compute(); }
-  system::pool::HeldJobs* pool() noexcept override { return server_.pool(); }
   std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }
 
  private:
@@ -44,11 +32,12 @@ class HttpHost final : public wire::http::Host {
 class HttpFront {
  public:
   HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
-            const Tokens& tokens, Clock& clock, const ConnectionBounds& bounds,
-            const std::vector<std::unique_ptr<Loop>>& loops);
+            std::vector<const wire::http::RouteTable*> systems, const Tokens& tokens, Clock& clock,
+            const ConnectionBounds& bounds, const std::vector<std::unique_ptr<Loop>>& loops);
 
   HttpDesk& desk(const Loop& loop) noexcept;
   const std::vector<std::unique_ptr<HttpDesk>>& desks() const noexcept { return desks_; }
+  const std::vector<const wire::http::Route*>& routes() const noexcept { return api_.routes(); }
 
   // What a connection is told that is one too many.
   static std::string too_many_connections(Instant now);

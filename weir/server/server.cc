@@ -1,21 +1,40 @@
+// The server: what it is made of, its life, its clock and its configuration.
+//
+// 1. Members end in reverse order: listeners and timers before the loops they live on, connections
+//    before what they speak to.
+// 2. A reload that is refused has changed nothing: every step that may fail comes before the first
+//    that changes, and room for the next rules is reserved before.
+// 3. config is what is in force. What takes a restart stays in it as it was at the start.
+
 #include "weir/server/server.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "weir/server/server_impl.h"
+#include "weir/base/assert.h"
+#include "weir/server/clients.h"
+#include "weir/server/http_front.h"
+#include "weir/server/listeners.h"
+#include "weir/server/loop.h"
+#include "weir/server/recorder.h"
 #include "weir/server/server_metrics.h"
+#include "weir/server/shared_store.h"
+#include "weir/server/tokens.h"
+#include "weir/server/turns.h"
+#include "weir/server/wake_timer.h"
 
 namespace weir::server {
 namespace {
 
-namespace asio = boost::asio;
-using ErrorNumber = boost::system::error_code;
+constexpr auto kTick = std::chrono::milliseconds{100};  // sweeping, and looking at clocks
 
 engine::EngineOptions options_of(const config::Config& config, const Keeper& keeper) {
   engine::EngineOptions options;
@@ -37,98 +56,164 @@ wire::resp::ParserBounds resp_bounds(const config::Bounds& bounds) {
   return parser;
 }
 
-void add(Loop& loop, std::shared_ptr<SocketConnection> connection) {
-  loop.post([connection = std::move(connection)] { connection->start(); });
+ConnectionBounds connection_bounds(const config::Bounds& given) {
+  ConnectionBounds bounds;
+  bounds.idle = given.idle;
+  bounds.slow = given.slow;
+  return bounds;
+}
+
+std::vector<std::unique_ptr<Loop>> make_loops(unsigned threads) {
+  const unsigned count = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::unique_ptr<Loop>> loops;
+  for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
+  return loops;
 }
 
 }  // namespace
 
-Server::Impl::Impl(config::Config given, Clock& the_clock, std::unique_ptr<engine::Engine> made,
-                   Keeper kept)
-    : config(std::move(given)),
-      clock(the_clock),
-      engine(std::move(made)),
-      keeper(std::move(kept)),
-      tokens(config.auth) {
-  const unsigned count =
-      config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < count; ++i) loops.push_back(std::make_unique<Loop>());
-  engine_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-  tick_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-  pool_timer = std::make_unique<asio::steady_timer>(loops[0]->context());
-  bounds.idle = config.bounds.idle;
-  bounds.slow = config.bounds.slow;
+struct Server::Impl {
+  Impl(config::Config given, Clock& the_clock, Keeper kept, Log the_log,
+       std::span<const MakeSystem> makers)
+      : config(std::move(given)),
+        clock(the_clock),
+        log(std::move(the_log)),
+        keeper(std::move(kept)),
+        systems(makers, ground),
+        tokens(config.auth),
+        bounds(connection_bounds(config.bounds)),
+        loops(make_loops(config.threads)) {}
+
+  // --- life
+  Status start(Server& server);
+  Status make_engine();
+  void set_timers();
+  Status stop(Duration patience);
+
+  // --- time, on the first loop
+  void tick();
+  void look_after_state();
+
+  // --- configuration
+  std::string path() const {
+    const std::scoped_lock lock(config_lock);
+    return config.path;
+  }
+  Status check_tokens(const config::Config& next) const;
+  Status reload();
+
+  void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
+    if (log) log({level, event, std::move(fields)});
+  }
+
+  std::mutex reload_lock;  // held while the configuration changes
+  mutable std::mutex config_lock;
+  config::Config config;
+  Clock& clock;
+  const Log log;
+  Turns turns{log};
+  Keeper keeper;
+  const SystemGround ground{clock, keeper, log, [this] { engine->try_waiters(clock.now()); }};
+  Systems systems;
+  std::unique_ptr<Recorder> recorder;  // nullptr: nothing is recorded
+  std::unique_ptr<engine::Engine> engine;
+  engine::RestoreReport restored;
+  Tokens tokens;
+  Readiness readiness;
+  std::atomic<std::uint64_t> reloads{0};
+  std::atomic<std::uint64_t> failed_reloads{0};
+  bool stopped = false;
+  const ConnectionBounds bounds;
+  std::vector<std::unique_ptr<Loop>> loops;
+  std::vector<std::unique_ptr<WakeTimer>> wake_timers;  // of the engine and the systems
+  boost::asio::steady_timer tick_timer{loops[0]->context()};
+  std::unique_ptr<SharedStore> shared;  // nullptr: no limit can be shared
+  wire::resp::Service service;
+  std::unique_ptr<HttpFront> http;
+  Clients clients{config.bounds.connections, bounds, clock};
+  Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
+                        clients.welcome(protocol, loop, std::move(socket));
+                      }};
+};
+
+// --- life
+
+Status Server::Impl::make_engine() {
+  if (Status status = systems.check(config); !status) return status;
+  Result<std::shared_ptr<const engine::RuleSet>> rules = config.rules.bind(systems.gates());
+  if (!rules) return std::move(rules).error();
+  engine::EngineOptions options = options_of(config, keeper);
+  options.sink = recorder.get();
+  Result<std::unique_ptr<engine::Engine>> made = engine::Engine::create(*rules, options);
+  if (!made) return std::move(made).error();
+  engine = std::move(*made);
+  systems.change(clock.now());
+  return Done{};
 }
 
-void Server::Impl::welcome(Protocol protocol, Loop& loop, Socket socket) {
-  if (connections.fetch_add(1, std::memory_order_relaxed) >= config.bounds.connections) {
-    connections.fetch_sub(1, std::memory_order_relaxed);
-    return refuse(protocol, std::move(socket));
-  }
-  auto on_close = [this] { connections.fetch_sub(1, std::memory_order_relaxed); };
-  if (protocol == Protocol::kHttp) {
-    add(loop, std::make_shared<HttpConnection>(http->desk(loop), std::move(socket), ++last_id,
-                                               std::move(on_close)));
-  } else {
-    add(loop, std::make_shared<RespConnection>(loop, std::move(socket), service, bounds, clock,
-                                               ++last_id, std::move(on_close)));
+// Calls of a hook come from any thread.
+void Server::Impl::set_timers() {
+  const auto add = [this](auto& of, std::function<void(Instant)> call) {
+    wake_timers.push_back(std::make_unique<WakeTimer>(
+        *loops[0], clock, [&of] { return of.next_instant(); }, std::move(call)));
+    of.set_wakeup([timer = wake_timers.back().get()](Instant) { timer->look(); });
+    wake_timers.back()->look();
+  };
+  add(*engine, [this](Instant now) { engine->advance(now); });
+  for (const auto& system : systems) {
+    add(*system, [each = system.get()](Instant now) { each->tick(now); });
   }
 }
 
-void Server::Impl::refuse(Protocol protocol, Socket socket) {
-  refused.fetch_add(1, std::memory_order_relaxed);
-  const std::string last_words = protocol == Protocol::kHttp
-                                     ? http->too_many_connections(clock.now())
-                                     : "-ERR max number of clients reached\r\n";
-  ErrorNumber ignored;
-  socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(last_words), ignored);
-  socket.shutdown(Socket::shutdown_send, ignored);
-}
-
-void Server::Impl::start(Server& server) {
-  service = {engine.get(),
-             &server,
-             config.rounding == config::Rounding::kCell ? wire::resp::Seconds::kCell
-                                                        : wire::resp::Seconds::kDragonfly,
-             resp_bounds(config.bounds),
-             bounds.output_bytes,
-             pool == nullptr ? nullptr : &pool->jobs()};
-  http = std::make_unique<HttpFront>(server, *engine, config, tokens, clock, bounds, loops);
-  // Two threads may post in another order than they were told in: what counts is the
-  // engine's next instant when the timer is armed.
-  engine->set_wakeup(
-      [this](Instant) { loops[0]->post([this] { arm_engine_timer(engine->next_instant()); }); });
-  if (pool != nullptr) {
-    pool->jobs().pools().set_wakeup(
-        [this](Instant) { loops[0]->post([this] { arm_pool_timer(); }); });
-    loops[0]->post([this] { arm_pool_timer(); });
+Status Server::Impl::start(Server& server) {
+  if (!config.record.empty()) {
+    Result<std::unique_ptr<Recorder>> opened = Recorder::open(config.record, clock);
+    if (!opened) return std::move(opened).error();
+    recorder = std::move(*opened);
   }
+  if (Status status = make_engine(); !status) return status;
+  Result<engine::RestoreReport> brought_back = keeper.begin(*engine, systems, clock);
+  if (!brought_back) return std::move(brought_back).error();
+  restored = *brought_back;
+  if (config.redis) {
+    shared = std::make_unique<SharedStore>(*config.redis, clock, turns);
+    engine->set_store(&shared->limits());
+  }
+  if (Status status = systems.start(); !status) return status;
+  for (const config::Address& address : config.resp) {
+    if (Status status = listeners.listen(address, Protocol::kResp); !status) return status;
+  }
+  for (const config::Address& address : config.http) {
+    if (Status status = listeners.listen(address, Protocol::kHttp); !status) return status;
+  }
+  service = {.engine = engine.get(),
+             .host = &server,
+             .rounding = config.rounding == config::Rounding::kCell
+                             ? wire::resp::Seconds::kCell
+                             : wire::resp::Seconds::kDragonfly,
+             .bounds = resp_bounds(config.bounds),
+             .reply_bytes_max = bounds.output_bytes};
+  for (const auto& system : systems) system->serve(service);
+  http = std::make_unique<HttpFront>(server, *engine, config, systems.routes(), tokens, clock,
+                                     bounds, loops);
+  clients.set(*http, service);
+  set_timers();
   loops[0]->post([this] { tick(); });
   for (auto& loop : loops) {
     loop->when_written = [this](std::uint64_t record, std::function<void(const Status&)> told) {
       keeper.when_written(record, std::move(told));
     };
   }
-  // First: an account without policies waits for those of its service.
-  followers.follow(config.contracts, log);
   listeners.start();
   for (auto& loop : loops) loop->start();
-  if (shared != nullptr && config.redis->connections == 0) attach_loops();
-}
-
-void Server::Impl::attach_loops() {
-  for (auto& loop : loops) {
-    redis_loops.push_back(std::make_unique<store::redis::Loop>(loop->context()));
-    shared->attach(*redis_loops.back());
-  }
+  if (shared != nullptr) shared->attach(loops);
+  return Done{};
 }
 
 Status Server::Impl::stop(Duration patience) {
   if (std::exchange(stopped, true)) return Done{};
   readiness.obstruct("server", "it is stopping");
-  followers.stop();
-  if (compute != nullptr) compute->rest();
+  systems.rest();
   loops[0]->post([this] {
     listeners.close();
     for (auto& loop : loops) {
@@ -136,93 +221,129 @@ Status Server::Impl::stop(Duration patience) {
           [&loop = *loop] { loop.for_each([](Connection& connection) { connection.drain(); }); });
     }
   });
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (connections.load() > 0 && std::chrono::steady_clock::now() < deadline) {
+  Clock& watch = monotonic_clock();
+  const Instant deadline = watch.now() + patience;
+  while (clients.connected() > 0 && watch.now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
-  engine->set_wakeup(nullptr);
-  if (pool != nullptr) pool->jobs().pools().set_wakeup(nullptr);
-  leaves_redis = true;
-  for (auto& loop : redis_loops) shared->detach(*loop);
+  if (engine != nullptr) engine->set_wakeup(nullptr);
+  for (const auto& system : systems) system->set_wakeup(nullptr);
+  if (shared != nullptr) shared->leave();
   for (auto& loop : loops) loop->stop();
   // Answers what is still asked, for nobody to read.
   shared.reset();
-  engine->set_store(nullptr);
-  if (pool != nullptr) pool->stop();
+  if (engine != nullptr) engine->set_store(nullptr);
   listeners.remove_files();
   // After the last decision.
+  Status ended = systems.stop();
   Status recorded = recorder == nullptr ? Status{Done{}} : recorder->close();
-  Status computed = compute == nullptr ? Status{Done{}} : compute->stop();
   Status kept = keeper.end();
-  if (kept) kept = std::move(computed);
+  if (kept) kept = std::move(ended);
   return kept ? std::move(recorded) : std::move(kept);
 }
 
+// --- time
+
+void Server::Impl::look_after_state() {
+  std::string trouble = keeper.trouble();
+  turns.look("state", trouble);
+  if (trouble.empty()) {
+    readiness.clear("state");
+  } else {
+    readiness.obstruct("state", std::move(trouble));
+  }
+}
+
+void Server::Impl::tick() {
+  tick_timer.expires_after(kTick);
+  tick_timer.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    engine->advance(clock.now());
+    look_after_state();
+    if (recorder != nullptr) turns.look("record", recorder->trouble());
+    for (const auto& system : systems) {
+      system->tick(clock.now());
+      turns.look(system->name(), system->trouble());
+    }
+    for (auto& loop : loops) {
+      loop->post([this, &loop = *loop] {
+        loop.for_each([now = clock.now()](Connection& connection) { connection.check_time(now); });
+      });
+    }
+    tick();
+  });
+}
+
+// --- configuration
+
+// The sockets stay those of the start, so a file that may do without tokens on its own
+// listeners may not on these.
+Status Server::Impl::check_tokens(const config::Config& next) const {
+  if (!next.auth.empty()) return Done{};
+  for (const config::Address& address : listeners.addresses()) {
+    if (address.is_local()) continue;
+    return bad_argument(fmt::format(
+        "{}: auth is missing, but the server still listens on {}, which can be reached from "
+        "outside, and other listeners need a restart; write 'auth: [ {{ token: ..., role: ... }} "
+        "]', or restart",
+        next.path, address.text()));
+  }
+  return Done{};
+}
+
+Status Server::Impl::reload() {
+  const std::scoped_lock one_at_a_time(reload_lock);
+  Result<config::Config> next = config::load(path());
+  if (!next) return std::move(next).error();
+  if (Status status = check_tokens(*next); !status) return status;
+  const std::vector<std::string_view> restarts = config::needs_restart(config, *next);
+  if (Status status = config::keep_until_restart(config, *next); !status) return status;
+
+  if (Status status = systems.check(*next); !status) return status;
+  Result<std::shared_ptr<const engine::RuleSet>> rules = next->rules.bind(systems.gates());
+  if (!rules) return std::move(rules).error();
+  if (Status status = engine->reserve(**rules, clock.now()); !status) return status;
+  if (Status status = systems.agree(); !status) return status;
+
+  const bool has_swapped = engine->swap(*rules, clock.now()).ok();
+  WEIR_ASSERT(has_swapped);  // there is room for them
+  systems.change(clock.now());
+  engine->try_waiters(clock.now());
+  tokens.set(next->auth);
+  {
+    const std::scoped_lock lock(config_lock);
+    config = std::move(*next);
+  }
+  if (!restarts.empty()) {
+    say(LogLevel::kWarning, "restart-needed",
+        {{"config", path()}, {"changed", fmt::format("{}", fmt::join(restarts, ", "))}});
+  }
+  return Done{};
+}
+
+Status Server::reload(std::string_view by) noexcept {
+  Status status = impl_->reload();
+  (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
+  const std::string path = impl_->path();
+  if (status) {
+    impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
+  } else {
+    impl_->say(LogLevel::kError, "reload-refused",
+               {{"config", path}, {"by", std::string(by)}, {"mistakes", status.error().message}});
+  }
+  return status;
+}
+
+// --- the server as others see it
+
 Result<std::unique_ptr<Server>> Server::start(config::Config config, Clock& clock,
-                                              StartEmpty start_empty, Log log) {
+                                              StartEmpty start_empty, Log log,
+                                              std::span<const MakeSystem> systems) {
   Result<Keeper> keeper = Keeper::open(config, start_empty);
   if (!keeper) return std::move(keeper).error();
-  std::unique_ptr<Recorder> recorder;  // none: decisions are not recorded
-  if (!config.record.empty()) {
-    Result<std::unique_ptr<Recorder>> opened = Recorder::open(config.record, clock);
-    if (!opened) return std::move(opened).error();
-    recorder = std::move(*opened);
-  }
-  engine::EngineOptions options = options_of(config, *keeper);
-  options.sink = recorder.get();
-  Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(config.rules, options);
-  if (!engine) return std::move(engine).error();
-  std::unique_ptr<Server> server(new Server(
-      std::make_unique<Impl>(std::move(config), clock, std::move(*engine), std::move(*keeper))));
-  Impl& impl = *server->impl_;
-  impl.recorder = std::move(recorder);
-  Result<engine::RestoreReport> restored = impl.keeper.begin(*impl.engine, impl.parts, clock);
-  if (!restored) return std::move(restored).error();
-  impl.restored = *restored;
-  if (impl.config.sampling) {
-    Status kept = impl.keeper.keep(*impl.config.sampling->sampling, clock.now());
-    if (!kept) return std::move(kept).error();
-  }
-  impl.log = std::move(log);
-  if (impl.config.compute) {
-    Result<std::unique_ptr<Compute>> compute =
-        Compute::start(impl.config, clock, [&impl] { impl.engine->try_waiters(impl.clock.now()); });
-    if (!compute) return std::move(compute).error();
-    impl.compute = std::move(*compute);
-  }
-  if (impl.config.redis) {
-    const config::RedisSettings& redis = *impl.config.redis;
-    impl.redis_loop = std::make_unique<store::redis::Loop>();
-    impl.shared = std::make_unique<store::redis::SharedLimits>(
-        *impl.redis_loop,
-        store::redis::SharedOptions{
-            .address = redis.address,
-            .name = redis.name,
-            .timeout = redis.timeout,
-            .connections = redis.connections,
-            .on_turn =
-                [&impl](std::string_view why) {
-                  if (!impl.leaves_redis) impl.say_turn("redis", why);
-                },
-            .on_beat = [&impl](std::string_view why) { impl.say_turn("heartbeats", why); }},
-        clock);
-    impl.engine->set_store(impl.shared.get());
-  }
-  if (impl.config.pools) {
-    Result<std::unique_ptr<Pool>> pool = Pool::start(*impl.config.pools, clock);
-    if (!pool) return std::move(pool).error();
-    impl.pool = std::move(*pool);
-  }
-  Listeners& listeners = impl.listeners;
-  for (const config::Address& address : impl.config.resp) {
-    Status status = listeners.listen(address, Protocol::kResp);
-    if (!status) return std::move(status).error();
-  }
-  for (const config::Address& address : impl.config.http) {
-    Status status = listeners.listen(address, Protocol::kHttp);
-    if (!status) return std::move(status).error();
-  }
-  impl.start(*server);
+  std::unique_ptr<Server> server(new Server(std::make_unique<Impl>(
+      std::move(config), clock, std::move(*keeper), std::move(log), systems)));
+  if (Status status = server->impl_->start(*server); !status) return std::move(status).error();
   return server;
 }
 
@@ -238,37 +359,15 @@ std::vector<std::string> Server::addresses() const {
 }
 Readiness& Server::readiness() noexcept { return impl_->readiness; }
 engine::Engine& Server::engine() noexcept { return *impl_->engine; }
+const Systems& Server::systems() const noexcept { return impl_->systems; }
 Status Server::stop(Duration patience) { return impl_->stop(patience); }
 const engine::RestoreReport& Server::restored() const noexcept { return impl_->restored; }
 
-std::shared_ptr<system::throttle::Throttles> Server::throttles() const {
-  const std::scoped_lock lock(impl_->config_lock);
-  return impl_->config.throttles ? impl_->config.throttles->throttles : nullptr;
-}
-
-std::shared_ptr<const system::contract::Accounts> Server::accounts() const {
-  const std::scoped_lock lock(impl_->config_lock);
-  return impl_->config.accounts;
-}
-
-wire::http::ComputeParts Server::compute() const {
-  return impl_->compute == nullptr ? wire::http::ComputeParts{} : impl_->compute->parts();
-}
-
-system::pool::HeldJobs* Server::pool() const {
-  return impl_->pool == nullptr ? nullptr : &impl_->pool->jobs();
-}
-
 std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
 
-std::shared_ptr<system::sampling::Sampling> Server::sampling() const {
+std::vector<std::string> Server::files() const {
   const std::scoped_lock lock(impl_->config_lock);
-  return impl_->config.sampling ? impl_->config.sampling->sampling : nullptr;
-}
-
-std::string Server::definitions_file() const {
-  const std::scoped_lock lock(impl_->config_lock);
-  return impl_->config.throttles ? impl_->config.throttles->file : "";
+  return impl_->config.files;
 }
 
 Status Server::reopen_recording() {
@@ -279,6 +378,7 @@ Role Server::role_of(std::string_view token) const { return impl_->tokens.role_o
 std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 
 std::string Server::metrics() const {
+  SharedStore* const shared = impl_->shared.get();
   return server_metrics(
       {.engine = *impl_->engine,
        .loops = impl_->loops,
@@ -286,21 +386,17 @@ std::string Server::metrics() const {
        .readiness = impl_->readiness,
        .clock = impl_->clock,
        .keeper = impl_->keeper,
-       .throttles = throttles(),
-       .sampling = sampling(),
-       .accounts = accounts(),
-       .compute = compute(),
-       .shared = impl_->shared == nullptr ? std::nullopt : std::optional(impl_->shared->counts()),
-       .leases = impl_->shared == nullptr ? std::vector<store::redis::LeaseCounts>{}
-                                          : impl_->shared->lease_counts(),
-       .pool = impl_->pool.get(),
-       .refused = impl_->refused.load(),
+       .systems = impl_->systems,
+       .shared = shared == nullptr ? std::nullopt : std::optional(shared->limits().counts()),
+       .leases = shared == nullptr ? std::vector<store::redis::LeaseCounts>{}
+                                   : shared->limits().lease_counts(),
+       .refused = impl_->clients.refused(),
        .reloads = impl_->reloads.load(),
        .failed_reloads = impl_->failed_reloads.load()});
 }
 
 std::string Server::info() const {
-  const engine::Engine& engine = *impl_->engine;
+  const engine::Usage usage = impl_->engine->usage();
   std::string state;
   if (const std::optional<KeeperStats> kept = impl_->keeper.stats()) {
     state = fmt::format(
@@ -313,9 +409,8 @@ std::string Server::info() const {
       "# Server\r\nredis_version:7.0.0\r\nserver:weir\r\nprocess_id:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nrefused_clients:{}\r\nblocked_clients:{}\r\n\r\n"
       "# Engine\r\nkeys:{}\r\ntable_bytes:{}\r\nholds:{}\r\nreloads:{}\r\n{}",
-      ::getpid(), impl_->connections.load(), impl_->refused.load(), engine.usage().waiters,
-      engine.usage().keys, engine.usage().table_bytes, engine.usage().holds, impl_->reloads.load(),
-      state);
+      ::getpid(), impl_->clients.connected(), impl_->clients.refused(), usage.waiters, usage.keys,
+      usage.table_bytes, usage.holds, impl_->reloads.load(), state);
 }
 
 }  // namespace weir::server

@@ -1,4 +1,4 @@
-// Server: an engine behind sockets.
+// Server: an engine and its systems behind sockets.
 //
 // One event loop for each core; a connection belongs to one of them and is decided
 // there. Rules are read again on request; a file with mistakes leaves the old rules in
@@ -8,11 +8,9 @@
 
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,14 +22,8 @@
 #include "weir/server/keeper.h"
 #include "weir/server/log.h"
 #include "weir/server/readiness.h"
+#include "weir/server/systems.h"
 #include "weir/wire/resp/session.h"
-
-namespace weir::wire::http {
-struct ComputeParts;
-}
-namespace weir::system::pool {
-class HeldJobs;
-}
 
 namespace weir::server {
 
@@ -41,7 +33,8 @@ class Server final : public wire::resp::Host {
   // be used and an address that is taken are errors.
   static Result<std::unique_ptr<Server>> start(config::Config config, Clock& clock,
                                                StartEmpty start_empty = StartEmpty::kNo,
-                                               Log log = {});
+                                               Log log = {},
+                                               std::span<const MakeSystem> systems = all_systems());
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -50,41 +43,24 @@ class Server final : public wire::resp::Host {
   std::vector<std::string> addresses() const;
 
   engine::Engine& engine() noexcept;
-  // What /readyz tells. Once started the server is ready, until it stops or somebody
-  // says otherwise here.
+  const Systems& systems() const noexcept;
+  // What /readyz tells. Once started the server is ready, until it stops or a part of it says
+  // otherwise here.
   Readiness& readiness() noexcept;
-
-  // The throttles in force; nullptr: none are configured.
-  std::shared_ptr<system::throttle::Throttles> throttles() const;
-
-  // The sampling in force; nullptr: none is configured.
-  std::shared_ptr<system::sampling::Sampling> sampling() const;
-
-  // The contract accounts in force; nullptr: none are configured.
-  std::shared_ptr<const system::contract::Accounts> accounts() const;
-
-  // The ledger and the worker; neither: none are configured.
-  wire::http::ComputeParts compute() const;
-
-  // The pools; nullptr: none are configured.
-  system::pool::HeldJobs* pool() const;
 
   // What a token is called; empty: it is not known, or has no name.
   std::string name_of(std::string_view token) const;
 
-  // Where the definitions of throttles are read from; empty: nowhere.
-  std::string definitions_file() const;
+  // Files besides the configuration that it was read from: when one changes, reload() is due.
+  std::vector<std::string> files() const;
 
-  // Reads the configuration again. Limits, tokens, throttles, sampling and contracts change;
-  // accounts keep their values and reservations. A change of listeners, state, styles, bounds,
-  // threads or the recording needs a restart, and is logged; one of an account's role or rule is
-  // refused. Tokens may not all go while a listener can be reached from outside. Definitions that
-  // are still the same stay as they are, also those of an upload since. `by`: who asked, for the
-  // log.
+  // Reads the configuration again: parse, every system checks, the engine swaps, every system
+  // changes. An error changes nothing. What needs a restart stays as it is and is logged. Tokens
+  // may not all go while a listener can be reached from outside. `by`: what asked, for the log.
   Status reload(std::string_view by) noexcept;
   Status reload() noexcept override { return reload("request"); }
 
-  // Opens the recording's file again, for whoever has moved it away.
+  // Opens the recording's file again, after a program has moved it away.
   Status reopen_recording();
 
   // Ends: drains for at most `patience`, closes what is left, writes the state. An error

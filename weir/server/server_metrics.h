@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,11 @@
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
 #include "weir/store/redis/shared/limits.h"
-#include "weir/system/contract/accounts.h"
-#include "weir/system/sampling/sampling.h"
-#include "weir/system/throttle/throttles.h"
-#include "weir/wire/http/compute_parts.h"
 
 namespace weir::server {
 
 class HttpFront;
-class Pool;
+class Systems;
 
 struct MetricSources {
   const engine::Engine& engine;
@@ -30,13 +27,9 @@ struct MetricSources {
   const Readiness& readiness;
   Clock& clock;
   const Keeper& keeper;
-  std::shared_ptr<const system::throttle::Throttles> throttles{};  // nullptr: none
-  std::shared_ptr<const system::sampling::Sampling> sampling{};    // nullptr: none
-  std::shared_ptr<const system::contract::Accounts> accounts{};    // nullptr: none
-  wire::http::ComputeParts compute{};
+  const Systems& systems;
   std::optional<store::redis::SharedCounts> shared{};  // none: no limit can be shared
   std::vector<store::redis::LeaseCounts> leases{};
-  Pool* pool = nullptr;       // nullptr: none
   std::uint64_t refused = 0;  // connections
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;

@@ -16,7 +16,12 @@
 
 #include "weir/engine/engine.h"
 #include "weir/wire/http/api.h"
+#include "weir/wire/http/compute_routes.h"
+#include "weir/wire/http/contract_routes.h"
+#include "weir/wire/http/pool_routes.h"
+#include "weir/wire/http/sampling_routes.h"
 #include "weir/wire/http/text.h"
+#include "weir/wire/http/throttle_routes.h"
 
 namespace {
 
@@ -69,7 +74,13 @@ void check(const Answer& answer) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static QuietHost host;
   static const std::unique_ptr<engine::Engine> engine = make_engine();
-  static Api api(*engine, host, {.batch_max = 8});
+  static const ThrottleRoutes throttles = throttle_routes([] { return ThrottlePart{}; });
+  static const SamplingRoutes sampling = sampling_routes([] { return SamplingPart{}; });
+  static const PoolRoutes pools = pool_routes([] { return PoolPart{}; });
+  static const ContractRoutes contracts = contract_routes([] { return ContractPart{}; });
+  static const ComputeRoutes compute = compute_routes([] { return ComputePart{}; });
+  static Api api(*engine, host, {.batch_max = 8},
+                 {&throttles, &sampling, &pools, &contracts, &compute});
   if (size == 0) return 0;
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const std::size_t newline = std::min(all.find('\n', 1), size);

@@ -9,7 +9,7 @@
 #include "weir/store/sqlite/ledger_store.h"
 #include "weir/system/compute/feed.h"
 #include "weir/wire/http/compute_json.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
 
 namespace weir::wire::http {
 namespace {

@@ -18,7 +18,11 @@
 #include "weir/engine/engine.h"
 #include "weir/testing/manual_clock.h"
 #include "weir/wire/http/api.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
+#include "weir/wire/http/contract_routes.h"
+#include "weir/wire/http/pool_routes.h"
+#include "weir/wire/http/sampling_routes.h"
+#include "weir/wire/http/throttle_routes.h"
 
 namespace weir::wire::http {
 
@@ -68,22 +72,11 @@ class TestHost final : public Host {
     why = not_ready_because;
     return why.empty();
   }
-
-  std::shared_ptr<system::throttle::Throttles> throttles() noexcept override {
-    return throttles_in_force;
-  }
-
-  std::shared_ptr<system::sampling::Sampling> sampling() noexcept override {
-    return sampling_in_force;
-  }
-
-  ComputeParts compute() noexcept override { return compute_in_force; }
   std::string name_of(std::string_view) noexcept override { return name; }
-  system::pool::HeldJobs* pool() noexcept override { return pool_in_force; }
 
   std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
   std::shared_ptr<system::sampling::Sampling> sampling_in_force{};
-  ComputeParts compute_in_force{};
+  ComputePart compute_in_force{};
   system::pool::HeldJobs* pool_in_force = nullptr;
   std::string name{};
   int reloads = 0;
@@ -99,7 +92,9 @@ class Desk {
  public:
   explicit Desk(const engine::RuleSetSpec& spec, Settings settings = {},
                 engine::EngineOptions options = {})
-      : engine(engine_for(spec, std::move(options))), api(*engine, host, settings) {}
+      : engine(engine_for(spec, std::move(options))),
+        api(*engine, host, settings,
+            {&throttle_table, &sampling_table, &pool_table, &contract_table, &compute_table}) {}
 
   Answer ask(std::string_view method, std::string_view target, std::string_view body = {}) {
     Answer answer;
@@ -122,6 +117,11 @@ class Desk {
 
   weir::testing::ManualClock clock{kTestStart};
   TestHost host{clock};
+  ThrottleRoutes throttle_table = throttle_routes([this] { return host.throttles_in_force; });
+  SamplingRoutes sampling_table = sampling_routes([this] { return host.sampling_in_force; });
+  PoolRoutes pool_table = pool_routes([this] { return host.pool_in_force; });
+  ContractRoutes contract_table = contract_routes([] { return ContractPart{}; });
+  ComputeRoutes compute_table = compute_routes([this] { return host.compute_in_force; });
   std::unique_ptr<engine::Engine> engine;
   Api api;
   Role role = Role::kAdmin;

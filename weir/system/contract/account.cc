@@ -85,10 +85,16 @@ std::uint64_t fresh_owner() {
 
 }  // namespace
 
-Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<Policy> policies,
-                                                 const AccountOptions& options, Instant now) {
+Status Account::check(std::string_view name, const std::vector<Policy>& policies,
+                      const AccountOptions& options) {
   if (auto error = check_policies(name, policies)) return std::move(*error);
   if (auto error = check_options(name, options)) return std::move(*error);
+  return Done{};
+}
+
+Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<Policy> policies,
+                                                 const AccountOptions& options, Instant now) {
+  if (Status status = check(name, policies, options); !status) return std::move(status).error();
   if (auto error = check_now(now)) return std::move(*error);
   return std::shared_ptr<Account>(new Account(std::move(name), std::move(policies), options, now));
 }

@@ -135,8 +135,11 @@ struct AccountView {
 
 class Account {
  public:
-  // Refused: more than kPoliciesMax policies, two of one resource and period, times
-  // out of range.
+  // Whether there can be such an account. Refused: more than kPoliciesMax policies, two of one
+  // resource and period, times out of range.
+  static Status check(std::string_view name, const std::vector<Policy>& policies,
+                      const AccountOptions& options);
+  // Refused as check() does.
   static Result<std::shared_ptr<Account>> create(std::string name, std::vector<Policy> policies,
                                                  const AccountOptions& options, Instant now);
   Account(const Account&) = delete;

@@ -14,9 +14,8 @@ constexpr std::size_t kNamesShown = 8;
 
 }  // namespace
 
-Status Accounts::add(std::shared_ptr<Account> account, std::string user_id) {
-  const std::string& name = account->name();
-  if (user_id.empty()) user_id = name;
+Status AccountNames::add(const std::string& name, const std::string& given_id) {
+  const std::string& user_id = given_id.empty() ? name : given_id;
   for (const std::string& text : {name, user_id}) {
     if (!text.empty() && text.size() <= kAccountNameBytesMax) continue;
     return bad_argument(fmt::format(
@@ -24,23 +23,43 @@ Status Accounts::add(std::shared_ptr<Account> account, std::string user_id) {
         "another one",
         in_quotes(name), text == name ? "name" : "user id", text.size(), kAccountNameBytesMax));
   }
-  const std::scoped_lock lock(lock_);
-  if (accounts_.size() >= kAccountsMax) {
+  if (user_ids_.size() >= kAccountsMax) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("account {}: there are {} accounts already, as many as there may be; "
                              "remove some",
                              in_quotes(name), kAccountsMax)};
   }
-  if (accounts_.contains(name)) {
+  if (user_ids_.contains(name)) {
     return bad_argument(
         fmt::format("account {}: the name is taken; write another one", in_quotes(name)));
   }
-  if (!users_.emplace(user_id, account).second) {
+  if (!taken_ids_.insert(user_id).second) {
     return bad_argument(
         fmt::format("account {}: the user id {} is that of another account; write another one",
                     in_quotes(name), in_quotes(user_id)));
   }
-  accounts_.emplace(name, Row{std::move(account), std::move(user_id)});
+  user_ids_.emplace(name, user_id);
+  return Done{};
+}
+
+std::string AccountNames::user_id(std::string_view name) const {
+  const auto found = user_ids_.find(name);
+  return found == user_ids_.end() ? std::string() : found->second;
+}
+
+void AccountNames::remove(std::string_view name) {
+  const auto found = user_ids_.find(name);
+  if (found == user_ids_.end()) return;
+  taken_ids_.erase(found->second);
+  user_ids_.erase(found);
+}
+
+Status Accounts::add(std::shared_ptr<Account> account, const std::string& user_id) {
+  const std::string& name = account->name();
+  const std::scoped_lock lock(lock_);
+  if (Status status = names_.add(name, user_id); !status) return status;
+  users_.emplace(names_.user_id(name), account);
+  accounts_.emplace(name, std::move(account));
   return Done{};
 }
 
@@ -48,7 +67,8 @@ bool Accounts::remove(std::string_view name) {
   const std::scoped_lock lock(lock_);
   const auto found = accounts_.find(name);
   if (found == accounts_.end()) return false;
-  users_.erase(found->second.user_id);
+  users_.erase(names_.user_id(name));
+  names_.remove(name);
   accounts_.erase(found);
   return true;
 }
@@ -56,10 +76,10 @@ bool Accounts::remove(std::string_view name) {
 Result<std::shared_ptr<Account>> Accounts::find(std::string_view name) const {
   const std::shared_lock lock(lock_);
   const auto found = accounts_.find(name);
-  if (found != accounts_.end()) return found->second.account;
+  if (found != accounts_.end()) return found->second;
   std::string known;
   std::size_t shown = 0;
-  for (const auto& [other, row] : accounts_) {
+  for (const auto& [other, account] : accounts_) {
     if (shown++ == kNamesShown) break;
     known += (known.empty() ? "" : ", ") + in_quotes(other);
   }
@@ -77,14 +97,13 @@ std::shared_ptr<Account> Accounts::of_user(std::string_view user_id) const {
 
 std::string Accounts::user_id(std::string_view name) const {
   const std::shared_lock lock(lock_);
-  const auto found = accounts_.find(name);
-  return found == accounts_.end() ? std::string() : found->second.user_id;
+  return names_.user_id(name);
 }
 
 std::vector<std::shared_ptr<Account>> Accounts::all() const {
   const std::shared_lock lock(lock_);
   std::vector<std::shared_ptr<Account>> accounts;
-  for (const auto& [name, row] : accounts_) accounts.push_back(row.account);
+  for (const auto& [name, account] : accounts_) accounts.push_back(account);
   return accounts;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -20,11 +21,28 @@ namespace weir::system::contract {
 constexpr std::size_t kAccountsMax = 10'000;
 constexpr std::size_t kAccountNameBytesMax = 128;
 
+// Which names and user ids are taken: of each there is one.
+//
+// Thread safety: none.
+class AccountNames {
+ public:
+  // An empty `user_id` is the name. Refused: a name or an id that is taken, empty or too long; one
+  // account too many.
+  Status add(const std::string& name, const std::string& user_id);
+  // As it was added; empty: there is none of that name.
+  std::string user_id(std::string_view name) const;
+  void remove(std::string_view name);
+
+ private:
+  std::map<std::string, std::string, std::less<>> user_ids_;  // by name
+  std::set<std::string, std::less<>> taken_ids_;
+};
+
 class Accounts {
  public:
-  // `user_id` is whose it is in published documents; empty: its name. Refused: a name or
-  // an id that is taken, empty or too long; one account too many.
-  Status add(std::shared_ptr<Account> account, std::string user_id = {});
+  // `user_id` is whose it is in published documents; empty: its name. Refused as AccountNames
+  // does.
+  Status add(std::shared_ptr<Account> account, const std::string& user_id = {});
   // False: there is none of that name.
   bool remove(std::string_view name);
 
@@ -39,11 +57,8 @@ class Accounts {
 
  private:
   mutable std::shared_mutex lock_;
-  struct Row {
-    std::shared_ptr<Account> account;
-    std::string user_id;
-  };
-  std::map<std::string, Row, std::less<>> accounts_;
+  AccountNames names_;
+  std::map<std::string, std::shared_ptr<Account>, std::less<>> accounts_;
   std::map<std::string, std::shared_ptr<Account>, std::less<>> users_;
 };
 

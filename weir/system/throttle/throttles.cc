@@ -59,7 +59,9 @@ SetReading read(const ThrottleSet& set, Moment at) {
   return reading;
 }
 
-std::optional<Error> check(const ThrottlesSpec& spec) {
+}  // namespace
+
+Status check(const ThrottlesSpec& spec) {
   const auto negative = [](std::string_view what, std::int64_t found) {
     return bad_argument(fmt::format(
         "throttles: {} is {}, but it must not be negative; write 0 or more", what, found));
@@ -85,10 +87,8 @@ std::optional<Error> check(const ThrottlesSpec& spec) {
   if (settings.duration_per_second < 0) {
     return negative("the duration that leaks in a second", settings.duration_per_second);
   }
-  return std::nullopt;
+  return Done{};
 }
-
-}  // namespace
 
 // cppcheck-suppress passedByValue  ; its members are moved
 Throttles::Throttles(ThrottlesSpec spec)
@@ -99,7 +99,7 @@ Throttles::Throttles(ThrottlesSpec spec)
       last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
 
 Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
-  if (auto error = check(spec)) return std::move(*error);
+  if (Status status = check(spec); !status) return std::move(status).error();
   return std::shared_ptr<Throttles>(new Throttles(std::move(spec)));
 }
 
@@ -242,8 +242,8 @@ Status Throttles::set_definitions(std::string_view text, std::string_view file) 
   }
 }
 
-Status Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
-  if (auto error = check(after)) return std::move(*error);
+void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
+  WEIR_ASSERT(check(after).ok());
   const std::scoped_lock lock(lock_);
   if (before.settings != after.settings) {
     front_end_.configure(after.settings);
@@ -263,7 +263,6 @@ Status Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after
   if (before.tiers != after.tiers || before.congestion_period_s != after.congestion_period_s) {
     congestion_.configure(after.tiers, after.congestion_period_s);
   }
-  return Done{};
 }
 
 Reading Throttles::reading(Instant now) const {

@@ -46,6 +46,10 @@ struct ThrottlesSpec {
   std::optional<std::uint64_t> first_claim{};  // number of the first claim; none: a fresh one
 };
 
+// Whether throttles can be made of it, or change to it. An error if a limit is negative or there
+// are no nodes.
+Status check(const ThrottlesSpec& spec);
+
 struct Submission {
   std::string_view operation;
   Transaction transaction{};  // its own operation is ignored
@@ -103,7 +107,7 @@ enum class ClaimEnd : std::uint8_t {
 
 class Throttles {
  public:
-  // Fails if a limit is negative or there are no nodes.
+  // Fails as check() does.
   static Result<std::shared_ptr<Throttles>> create(ThrottlesSpec spec);
 
   Result<Submitted> submit(Role role, const Submission& submission, Instant now);
@@ -122,8 +126,8 @@ class Throttles {
 
   // Puts what differs between two specs in force. With other nodes or definitions all
   // operation buckets are built anew and empty; with other settings gas, bytes and duration.
-  // Fails as create() does, and nothing has changed.
-  Status change(const ThrottlesSpec& before, const ThrottlesSpec& after);
+  // Requires that check() finds nothing in `after`.
+  void change(const ThrottlesSpec& before, const ThrottlesSpec& after);
 
   Reading reading(Instant now) const;
 

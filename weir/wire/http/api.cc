@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weir/wire/http/exchange.h"
+#include "weir/wire/http/openapi.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
 #include "weir/wire/http/read.h"
@@ -33,14 +34,21 @@ const Route* find_route(Exchange& exchange, std::string_view path) {
   const Call& call = exchange.call;
   const std::string_view method = call.method == "HEAD" ? "GET" : call.method;
   std::string allow;
-  for (const Route& route : routes()) {
-    if (!matches(route, path, exchange.raw_parameter)) continue;
-    if (route.method == method) {
-      exchange.answer.route = static_cast<std::size_t>(&route - routes().data());
-      return &route;
+  std::size_t place = 0;
+  for (const RouteTable* const table : exchange.api.tables()) {
+    for (const Route& route : table->rows()) {
+      if (!matches(route, path, exchange.raw_parameter)) {
+        ++place;
+      } else if (route.method == method) {
+        exchange.answer.route = place;
+        exchange.table = table;
+        return &route;
+      } else {
+        ++place;
+        allow += allow.empty() ? "" : ", ";
+        allow += route.method == "GET" ? "GET, HEAD" : route.method;
+      }
     }
-    allow += allow.empty() ? "" : ", ";
-    allow += route.method == "GET" ? "GET, HEAD" : route.method;
   }
   if (allow.empty()) {
     exchange.fail(Problem::kNotFound,
@@ -121,7 +129,33 @@ void dispatch(Exchange& exchange) {
   route->handle(exchange);
 }
 
+std::vector<const RouteTable*> with_engine(std::vector<const RouteTable*> systems) {
+  systems.insert(systems.begin(), &engine_routes());
+  return systems;
+}
+
+std::vector<const Route*> rows_of(const std::vector<const RouteTable*>& tables) {
+  std::vector<const Route*> routes;
+  for (const RouteTable* const table : tables) {
+    for (const Route& route : table->rows()) routes.push_back(&route);
+  }
+  return routes;
+}
+
 }  // namespace
+
+Api::Api(engine::Engine& engine, Host& host, Settings settings,
+         std::vector<const RouteTable*> systems)
+    : engine_(engine),
+      host_(host),
+      settings_(settings),
+      tables_(with_engine(std::move(systems))),
+      routes_(rows_of(tables_)) {}
+
+const std::string& Api::openapi() {
+  std::call_once(describes_, [this] { openapi_ = openapi_of(routes_); });
+  return openapi_;
+}
 
 bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noexcept {
   answer.status = 200;
@@ -129,7 +163,7 @@ bool Api::handle(const Call& call, Instant now, Answer& answer, Later later) noe
   answer.headers.clear();
   answer.body.clear();
   answer.is_stream = false;
-  answer.route = routes().size();
+  answer.route = routes_.size();
   answer.give_up = nullptr;
   answer.discard = nullptr;
   answer.record = 0;

@@ -1,11 +1,11 @@
 // HTTP: Weir's own interface, without a socket.
 //
 // A server parses HTTP, works out the caller's role and hands over a Call; the Api
-// answers it. Paths, methods, roles and summaries are the rows of one table
-// (routes.h), from which dispatch, errors, /openapi.json and the reference page are
-// made. docs/reference/http.md describes every route.
+// answers it. Paths, methods, roles and summaries are the rows of tables (routes.h): the
+// engine's, and one for each system that the server has. docs/reference/http.md describes every
+// route.
 //
-//   Api api(engine, host, {.headers = HeaderStyle::kIetf});
+//   Api api(engine, host, {.headers = HeaderStyle::kIetf}, {&throttle_routes, &pool_routes});
 //   Answer answer;
 //   if (api.handle(call, clock.now(), answer, later)) send(answer);
 //
@@ -16,8 +16,8 @@
 //
 // No exception leaves it; `later` and the Host must not throw.
 //
-// Thread safety: every function may be called from any number of threads. Engine and
-// host must outlive the Api, and the Api every request that waits.
+// Thread safety: every function may be called from any number of threads. Engine, host and
+// tables must outlive the Api, and the Api every request that waits.
 
 #pragma once
 
@@ -29,6 +29,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/base/result.h"
 #include "weir/base/role.h"
@@ -36,22 +37,10 @@
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
 
-namespace weir::system::sampling {
-class Sampling;
-}
-namespace weir::system::contract {
-class Accounts;
-}
-namespace weir::system::pool {
-class HeldJobs;
-}
-namespace weir::system::throttle {
-class Throttles;
-}
-
 namespace weir::wire::http {
 
-struct ComputeParts;  // compute_parts.h
+struct Route;  // routes.h
+class RouteTable;
 
 // A field of the header whose name begins with `Weir-`, in any case.
 struct Field {
@@ -79,7 +68,7 @@ struct Answer {
   bool is_stream = false;  // server-sent events: keep sending Api::event()
   // It is sent when this record is on disk, and those before it; 0: at once.
   std::uint64_t record = 0;
-  std::size_t route = 0;  // its place in routes(); their number: none
+  std::size_t route = 0;  // its place in Api::routes(); their number: none
   // Of a request that is answered later: gives the answer up. True: `later` will not be called.
   // False: it has been, or will be. None: it cannot be given up.
   std::function<bool(Instant now)> give_up{};
@@ -107,24 +96,15 @@ class Host {
   virtual std::string metrics() noexcept = 0;
   // Whether requests should be sent here; if not, `why` says what is missing.
   virtual bool ready(std::string& why) noexcept = 0;
-  // What /v1/throttle speaks to; nullptr: none are configured.
-  virtual std::shared_ptr<system::throttle::Throttles> throttles() noexcept { return nullptr; }
-  // What /v1/contract and /aux/ratelimit speak to; nullptr: none are configured.
-  virtual std::shared_ptr<const system::contract::Accounts> accounts() noexcept { return nullptr; }
-  // What /v1/compute speaks to; by default nothing is configured.
-  virtual ComputeParts compute() noexcept;
-  // What /v1/pool speaks to; nullptr: none are configured. It must outlive the Api.
-  virtual system::pool::HeldJobs* pool() noexcept { return nullptr; }
   // Who presents this token, for histories; empty: it has no name.
   virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
-  // What /v1/sampling speaks to; nullptr: none is configured.
-  virtual std::shared_ptr<system::sampling::Sampling> sampling() noexcept { return nullptr; }
 };
 
 class Api {
  public:
-  Api(engine::Engine& engine, Host& host, Settings settings) noexcept
-      : engine_(engine), host_(host), settings_(settings) {}
+  // `systems`: their tables, besides engine_routes().
+  Api(engine::Engine& engine, Host& host, Settings settings,
+      std::vector<const RouteTable*> systems = {});
 
   // Answers now, or returns false: the request waits. The strings of `answer` are
   // written anew, keeping their memory.
@@ -141,6 +121,10 @@ class Api {
   engine::Engine& engine() noexcept { return engine_; }
   Host& host() noexcept { return host_; }
   const Settings& settings() const noexcept { return settings_; }
+  const std::vector<const RouteTable*>& tables() const noexcept { return tables_; }
+  // Of all tables, in their order.
+  const std::vector<const Route*>& routes() const noexcept { return routes_; }
+  const std::string& openapi();
 
  private:
   std::shared_ptr<const Policies> policies();
@@ -148,6 +132,10 @@ class Api {
   engine::Engine& engine_;
   Host& host_;
   const Settings settings_;
+  const std::vector<const RouteTable*> tables_;
+  const std::vector<const Route*> routes_;
+  std::once_flag describes_;
+  std::string openapi_;
   std::mutex policies_lock_;
   std::shared_ptr<const Policies> policies_;
 };

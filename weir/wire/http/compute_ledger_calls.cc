@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "weir/wire/http/compute_json.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/routes.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::wire::http {
@@ -23,7 +22,7 @@ using compute::Op;
 
 // nullptr: there is none here, and the problem is written.
 std::shared_ptr<LedgerService> ledger_of(Exchange& exchange) {
-  std::shared_ptr<LedgerService> ledger = exchange.api.host().compute().ledger;
+  std::shared_ptr<LedgerService> ledger = exchange.in_force<ComputePart>().ledger;
   if (ledger == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "compute: this weir has no ledger; write 'compute: { ledger: {} }' in weir.yaml "
@@ -102,8 +101,6 @@ void change_as(Exchange& exchange, Op op, const std::array<std::string_view, kCo
 }
 
 }  // namespace
-
-ComputeParts Host::compute() noexcept { return {}; }
 
 void lock_tokens(Exchange& exchange) {
   change_as(exchange, Op::kLock,
@@ -210,8 +207,6 @@ std::string push_trouble(compute::Fault fault, compute::Block block) {
                          block);
   }
 }
-
-}  // namespace
 
 void push_block(Exchange& exchange) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
@@ -357,6 +352,90 @@ void show_history(Exchange& exchange) {
   }
   exchange.answer.content_type = kJsonType;
   append_history(exchange.answer.body, *rows);
+}
+
+constexpr std::array<QueryParameter, 1> kWalletQuery = {{
+    {"wallet", true, false, "The name of the wallet."},
+}};
+
+constexpr std::array<QueryParameter, 1> kClustersQuery = {{
+    {"after", false, false, "Leave out so many; 'next' of an answer tells."},
+}};
+
+constexpr std::array<QueryParameter, 2> kAllocationsQuery = {{
+    {"worker", true, false, "The name of the worker."},
+    {"epoch", false, false, "As they were at the first block of this epoch. Default: now."},
+}};
+
+constexpr std::array<QueryParameter, 2> kHistoryQuery = {{
+    {"after", false, false, "Only operations with greater numbers."},
+    {"wallet", false, false, "Only operations of this wallet."},
+}};
+
+constexpr std::array<QueryParameter, 1> kQueryQuery = {{
+    {"query", true, false, "The number of a query that was accepted."},
+}};
+
+constexpr std::array<QueryParameter, 1> kWorkerQuery = {{
+    {"portal", false, false, "Show the cluster of this portal instead of the worker."},
+}};
+
+constexpr std::array kComputeRows = {
+    Route{"POST", "/v1/compute/locks", Role::kAdmin, lock_tokens, "compute_lock",
+          "Lock tokens of a wallet from the next epoch on.", "Lock", "Receipt"},
+    Route{"POST", "/v1/compute/locks/add", Role::kAdmin, add_tokens, "compute_add",
+          "Add to a lock, which then lasts its whole length again.", "Addition", "Receipt"},
+    Route{"POST", "/v1/compute/locks/unlock", Role::kAdmin, unlock_tokens, "compute_unlock",
+          "Give back what is locked, once the lock has ended.", "WalletName", "Receipt"},
+    Route{"POST", "/v1/compute/locks/auto", Role::kAdmin, extend_lock, "compute_auto",
+          "Let a lock extend itself, or no longer.", "Extension", "Receipt"},
+    Route{"POST", "/v1/compute/portals", Role::kAdmin, register_portals, "compute_register",
+          "Register portals of a wallet's cluster, all or none.", "Portals", "Receipt"},
+    Route{"POST", "/v1/compute/portals/unregister", Role::kAdmin, unregister_portals,
+          "compute_unregister", "Take portals out of a wallet's cluster, all or none.", "Portals",
+          "Receipt"},
+    Route{"POST", "/v1/compute/clusters/split", Role::kAdmin, split_units, "compute_split",
+          "Choose how a wallet's units are split over the workers.", "Split", "Receipt"},
+    Route{"POST", "/v1/compute/workers", Role::kAdmin, join_worker, "compute_join",
+          "Let a worker join from the next epoch on.", "WorkerName", "Receipt"},
+    Route{"POST", "/v1/compute/workers/leave", Role::kAdmin, leave_worker, "compute_leave",
+          "Let a worker leave at the next epoch.", "WorkerName", "Receipt"},
+    Route{"PUT", "/v1/compute/parameters", Role::kAdmin, set_parameter, "compute_parameter",
+          "Change a parameter of the ledger.", "Parameter", "Receipt"},
+    Route{"POST", "/v1/compute/blocks", Role::kAdmin, push_block, "compute_block",
+          "Say which block it is, where blocks are pushed.", "BlockNumber", "State"},
+    with_names({"GET", "/v1/compute/wallets", Role::kObserve, show_wallet, "compute_wallet",
+                "Show a wallet's lock, units, strategy and portals.", "", "Wallet", kWalletQuery}),
+    with_names({"GET", "/v1/compute/clusters", Role::kObserve, show_clusters, "compute_clusters",
+                "Show every wallet, a thousand at a time.", "", "Clusters", kClustersQuery}),
+    Route{"GET", "/v1/compute/workers", Role::kObserve, show_workers, "compute_workers",
+          "Show the workers of the ledger.", "", "Workers"},
+    Route{"GET", "/v1/compute/epochs", Role::kObserve, show_epoch, "compute_epoch",
+          "Show the block, the epoch and the parameters in force.", "", "Epoch"},
+    with_names({"GET", "/v1/compute/allocations", Role::kObserve, show_allocations,
+                "compute_allocations", "Show what each cluster has at one worker.", "",
+                "Allocations", kAllocationsQuery}),
+    with_names({"GET", "/v1/compute/history", Role::kObserve, show_history, "compute_history",
+                "Show who changed what in the ledger, and when.", "", "History", kHistoryQuery}),
+    Route{"POST", "/v1/compute/queries", Role::kDecide, admit_query, "compute_query",
+          "Ask a worker to admit a query of a portal, or only whether it would.", "Query",
+          "Admission"},
+    Route{"POST", "/v1/compute/queries/complete", Role::kDecide, complete_query, "compute_complete",
+          "End a query; what it did not use of its token is given back.", "QueryEnd", "Ending"},
+    Route{"POST", "/v1/compute/queries/cancel", Role::kDecide, cancel_query, "compute_cancel",
+          "End a query, running or queued, and give its token back.", "QueryCancellation",
+          "Ending"},
+    with_names({"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
+                "Tell whether a query is queued, running or gone.", "", "State", kQueryQuery}),
+    with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
+                "Show a worker's counts and allocations, or the bucket of a portal's cluster.", "",
+                "Document", kWorkerQuery}),
+};
+
+}  // namespace
+
+ComputeRoutes compute_routes(ComputeRoutes::InForce in_force) {
+  return ComputeRoutes(kComputeRows, std::move(in_force));
 }
 
 }  // namespace weir::wire::http

@@ -5,10 +5,9 @@
 #include <string>
 
 #include "weir/wire/http/compute_json.h"
-#include "weir/wire/http/compute_parts.h"
+#include "weir/wire/http/compute_routes.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
-#include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
 namespace {
@@ -17,7 +16,7 @@ namespace compute = system::compute;
 
 // nullptr: this is none, and the problem is written.
 std::shared_ptr<compute::SharedWorker> worker_of(Exchange& exchange) {
-  std::shared_ptr<compute::SharedWorker> worker = exchange.api.host().compute().worker;
+  std::shared_ptr<compute::SharedWorker> worker = exchange.in_force<ComputePart>().worker;
   if (worker == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "compute: this weir is no worker; write 'compute: { worker: { ... } }' in "
@@ -135,7 +134,7 @@ void show_query(Exchange& exchange) {
 }
 
 void show_worker(Exchange& exchange) {
-  const ComputeParts parts = exchange.api.host().compute();
+  const ComputePart part = exchange.in_force<ComputePart>();
   const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
   if (worker == nullptr) return;
   std::string_view portal;
@@ -144,7 +143,7 @@ void show_worker(Exchange& exchange) {
   const std::scoped_lock lock(*worker);
   if (portal.empty()) {
     exchange.answer.content_type = kJsonType;
-    append_worker(out, worker->locked().totals(), parts.feed, exchange.now);
+    append_worker(out, worker->locked().totals(), part.feed, exchange.now);
     return;
   }
   const auto cluster = worker->locked().cluster_of(portal, exchange.now);

@@ -2,8 +2,10 @@
 // the service publishes them.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "weir/base/hold_text.h"
@@ -11,8 +13,8 @@
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/document.h"
 #include "weir/wire/http/contract_json.h"
+#include "weir/wire/http/contract_routes.h"
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/routes.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -25,7 +27,7 @@ using engine::HoldState;
 
 // nullptr: there are none, and the problem is written.
 std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
-  std::shared_ptr<const Accounts> accounts = exchange.api.host().accounts();
+  std::shared_ptr<const Accounts> accounts = exchange.in_force<ContractPart>();
   if (accounts == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "contracts: none are configured; write 'contracts: [ { name: acme, policies: [ "
@@ -86,7 +88,7 @@ void append_contracts(std::vector<contract::Contract>& out, const Account& accou
 
 }  // namespace
 
-std::shared_ptr<Account> contract_account(Exchange& exchange) {
+std::shared_ptr<Account> named_account(Exchange& exchange) {
   const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
   if (accounts == nullptr) return nullptr;
   Result<std::shared_ptr<Account>> account = accounts->find(exchange.parameter);
@@ -95,8 +97,10 @@ std::shared_ptr<Account> contract_account(Exchange& exchange) {
   return nullptr;
 }
 
+namespace {
+
 void contract_reserve(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<contract::Ask> ask = read_reservation(exchange.call.body, texts);
@@ -118,7 +122,7 @@ void contract_reserve(Exchange& exchange) {
 }
 
 void contract_commit(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<ReservationEnd> asked = read_commit(exchange.call.body, texts);
@@ -148,7 +152,7 @@ void contract_commit(Exchange& exchange) {
 }
 
 void contract_release(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<ReservationEnd> asked = read_release(exchange.call.body, texts);
@@ -162,7 +166,7 @@ void contract_release(Exchange& exchange) {
 }
 
 void contract_consume(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<contract::Costs> costs = read_consumption(exchange.call.body, texts);
@@ -192,7 +196,7 @@ void contract_consume(Exchange& exchange) {
 }
 
 void contract_feedback(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_guard(exchange);
+  const std::shared_ptr<Account> account = named_guard(exchange);
   if (account == nullptr) return;
   Texts texts;
   const Result<FeedbackBody> asked =
@@ -223,9 +227,9 @@ void contract_feedback(Exchange& exchange) {
 }
 
 void show_account(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_account(exchange);
+  const std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr) return;
-  const std::shared_ptr<const Accounts> accounts = exchange.api.host().accounts();
+  const std::shared_ptr<const Accounts> accounts = exchange.in_force<ContractPart>();
   const std::string user_id = accounts == nullptr ? "" : accounts->user_id(account->name());
   exchange.answer.content_type = kJsonType;
   append_account(exchange.answer.body, *account, user_id, account->view(exchange.now),
@@ -295,6 +299,55 @@ void show_token_counts(Exchange& exchange) {
   }
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = write_token_counts(account->view(exchange.now).policies);
+}
+
+constexpr std::array<QueryParameter, 1> kUserQuery = {{
+    {"userId", true, false, "Whose contracts: 'eq:' and the id."},
+}};
+
+constexpr std::array<QueryParameter, 1> kMarkQuery = {{
+    {"mark", false, false, "What the account showed before the service was asked."},
+}};
+
+constexpr std::array kContractRows = {
+    Route{"POST", "/v1/contract/{account}/reserve", Role::kDecide, contract_reserve,
+          "contract_reserve", "Tell when to start, and debit all policies there, or none.",
+          "ContractAsk", "Reserved"},
+    Route{"POST", "/v1/contract/{account}/commit", Role::kDecide, contract_commit,
+          "contract_commit", "End a reservation with the costs that were charged.",
+          "ReservationCommit", "Committed"},
+    Route{"POST", "/v1/contract/{account}/release", Role::kDecide, contract_release,
+          "contract_release", "End a reservation as if it had never been.", "ReservationRelease",
+          "State"},
+    Route{"POST", "/v1/contract/{account}/consume", Role::kDecide, contract_consume,
+          "contract_consume", "Debit all policies now, or refuse with 429 as the service does.",
+          "ContractCosts", "Consumed"},
+    Route{"POST", "/v1/contract/{account}/feedback", Role::kDecide, contract_feedback,
+          "contract_feedback", "Report a 429 that was met, so that the values here follow.",
+          "Feedback", "State"},
+    Route{"POST", "/v1/contract/processing-units", Role::kObserve, work_out_processing_units,
+          "contract_processing_units", "Work out what a request to the service costs.", "Work",
+          "ProcessingUnits"},
+    Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
+          "Show the policies of an account, what is left of them and what is outstanding.", "",
+          "Account"},
+    Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
+          "Take the policies of a published list of contracts.", "Document", "State"},
+    with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,
+                "contract_counts", "Take what the service reports as left.", "Document", "State",
+                kMarkQuery}),
+    with_names({"GET", "/aux/ratelimit/contract", Role::kObserve, show_contracts,
+                "published_contracts", "Show a user's contracts as the service publishes them.", "",
+                "Document", kUserQuery}),
+    Route{"GET", "/aux/ratelimit/statistics/tokenCounts/{userId}", Role::kObserve,
+          show_token_counts, "published_token_counts",
+          "Show what a user's policies have left as the service publishes it.", "", "Document"},
+};
+
+}  // namespace
+
+ContractRoutes contract_routes(ContractRoutes::InForce in_force) {
+  return ContractRoutes(kContractRows, std::move(in_force));
 }
 
 }  // namespace weir::wire::http

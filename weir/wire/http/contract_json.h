@@ -24,14 +24,6 @@
 
 namespace weir::wire::http {
 
-struct Exchange;
-
-// The account that the path names; nullptr: there is none, and the problem is written. In
-// contract_calls.cc.
-std::shared_ptr<system::contract::Account> contract_account(Exchange& exchange);
-// The same of a guard, which may be told what a service said.
-std::shared_ptr<system::contract::Account> contract_guard(Exchange& exchange);
-
 // Costs as far as they were given, in millionths.
 struct GivenCosts {
   std::optional<std::int64_t> requests_micro{};

@@ -9,8 +9,8 @@
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/document.h"
 #include "weir/wire/http/contract_json.h"
+#include "weir/wire/http/contract_routes.h"
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
 namespace {
@@ -46,8 +46,8 @@ Result<contract::Totals> read_mark(std::string_view text) {
 
 }  // namespace
 
-std::shared_ptr<Account> contract_guard(Exchange& exchange) {
-  std::shared_ptr<Account> account = contract_account(exchange);
+std::shared_ptr<Account> named_guard(Exchange& exchange) {
+  std::shared_ptr<Account> account = named_account(exchange);
   if (account == nullptr || account->options().role == contract::Role::kGuard) return account;
   exchange.fail(Problem::kConflict,
                 fmt::format("account {}: its role is 'service', which counts itself; write 'role: "
@@ -62,14 +62,14 @@ std::string contract_mark(const contract::Totals& finals) {
 }
 
 void set_contract(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_guard(exchange);
+  const std::shared_ptr<Account> account = named_guard(exchange);
   if (account == nullptr) return;
   const auto contracts = contract::read_contracts(exchange.call.body);
   if (!contracts) {
     exchange.fail(contracts.error());
     return;
   }
-  const auto accounts = exchange.api.host().accounts();
+  const auto accounts = exchange.in_force<ContractPart>();
   const std::string user_id = accounts == nullptr ? "" : accounts->user_id(account->name());
   Result<std::vector<contract::Policy>> policies = policies_of(*contracts, user_id);
   if (!policies) {
@@ -85,7 +85,7 @@ void set_contract(Exchange& exchange) {
 }
 
 void set_token_counts(Exchange& exchange) {
-  const std::shared_ptr<Account> account = contract_guard(exchange);
+  const std::shared_ptr<Account> account = named_guard(exchange);
   if (account == nullptr) return;
   contract::Totals before = account->finals();
   before.at = Instant{};  // nobody says when these were counted

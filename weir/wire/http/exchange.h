@@ -18,6 +18,7 @@
 #include "weir/wire/http/api.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
+#include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
 
@@ -33,7 +34,14 @@ struct Exchange {
   std::string_view raw_parameter{};  // what stands for `{…}` in the path
   std::string parameter{};           // the same, decoded
   Query query{};
-  bool waits = false;  // `later` has been handed on
+  bool waits = false;                 // `later` has been handed on
+  const RouteTable* table = nullptr;  // of the route; none of a late answer
+
+  // What the handlers of a system speak to. Requires that the route is one of a SystemRoutes<Part>.
+  template <typename Part>
+  Part in_force() const {
+    return static_cast<const SystemRoutes<Part>&>(*table).in_force();
+  }
 
   // The request is answered later: what this returns is called once, with what writes the answer.
   // `give_up`: none if it cannot be given up.

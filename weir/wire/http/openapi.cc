@@ -191,21 +191,23 @@ void append_operation(std::string& out, const Route& route) {
   out += '}';
 }
 
-std::string make_openapi() {
+}  // namespace
+
+std::string openapi_of(std::span<const Route* const> routes) {
   std::string out = R"({"openapi":"3.1.0","info":{"title":"Weir","version":"1",)"
                     R"("description":"May this piece of work start now, and if not, when?"},)"
                     R"("paths":{)";
   std::vector<std::string_view> done;
-  for (const Route& first : routes()) {
-    if (std::find(done.begin(), done.end(), first.path) != done.end()) continue;
+  for (const Route* const first : routes) {
+    if (std::find(done.begin(), done.end(), first->path) != done.end()) continue;
     if (!done.empty()) out += ',';
-    done.push_back(first.path);
-    append_quoted(out, first.path);
+    done.push_back(first->path);
+    append_quoted(out, first->path);
     out += ":{";
-    for (const Route& route : routes()) {
-      if (route.path != first.path) continue;
+    for (const Route* const route : routes) {
+      if (route->path != first->path) continue;
       if (out.back() != '{') out += ',';
-      append_operation(out, route);
+      append_operation(out, *route);
     }
     out += '}';
   }
@@ -214,13 +216,6 @@ std::string make_openapi() {
   out += kSchemas;
   out += "}}";
   return out;
-}
-
-}  // namespace
-
-const std::string& openapi() {
-  static const std::string text = make_openapi();
-  return text;
 }
 
 }  // namespace weir::wire::http

@@ -2,11 +2,13 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace weir::wire::http {
 
-// The same text every time.
-const std::string& openapi();
+struct Route;
+
+std::string openapi_of(std::span<const Route* const> routes);
 
 }  // namespace weir::wire::http

@@ -1,12 +1,13 @@
 // Pools: a place at a model, its end, and what there is of both.
 
+#include <array>
 #include <utility>
 
 #include "weir/system/pool/allocation_message.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/pool_json.h"
-#include "weir/wire/http/routes.h"
+#include "weir/wire/http/pool_routes.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -17,7 +18,7 @@ using pool::HeldJobs;
 
 // nullptr: there are none, and the problem is written.
 HeldJobs* pools_of(Exchange& exchange) {
-  HeldJobs* const found = exchange.api.host().pool();
+  HeldJobs* const found = exchange.in_force<PoolPart>();
   if (found == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "pools: none are configured; write 'pools: { models: [...], job_types: [...] }' "
@@ -89,8 +90,6 @@ void answer_turn(Exchange& exchange, HeldJobs& jobs, Begin begin) {
         [&jobs, ticket = turn->ticket](Instant now) { return jobs.give_up(ticket, now); });
   }
 }
-
-}  // namespace
 
 void acquire_job(Exchange& exchange) {
   HeldJobs* const jobs = pools_of(exchange);
@@ -188,6 +187,28 @@ void show_allocation(Exchange& exchange) {
           }
         });
       });
+}
+
+constexpr std::array kPoolRows = {
+    Route{"POST", "/v1/pool/acquire", Role::kDecide, acquire_job, "pool_acquire",
+          "Ask for a place of a job at the first model that has one, and wait for it.", "JobAsk",
+          "JobStart"},
+    Route{"POST", "/v1/pool/release", Role::kDecide, release_job, "pool_release",
+          "End a job with what it used, or let it go on to the next model.", "JobRelease",
+          "JobEnd"},
+    Route{"POST", "/v1/pool/renew", Role::kDecide, renew_job, "pool_renew",
+          "Let a job run longer, counted from now.", "JobRenewal", "JobRenewed"},
+    Route{"GET", "/v1/pool", Role::kObserve, show_pools, "pool",
+          "Show pools, shares, windows, who runs and who waits, here and in the fleet.", "",
+          "Pools"},
+    Route{"GET", "/v1/pool/allocation", Role::kObserve, show_allocation, "pool_allocation",
+          "Show what this instance may use, as the published message does.", "", "PoolAllocation"},
+};
+
+}  // namespace
+
+PoolRoutes pool_routes(PoolRoutes::InForce in_force) {
+  return PoolRoutes(kPoolRows, std::move(in_force));
 }
 
 }  // namespace weir::wire::http

@@ -1,7 +1,9 @@
-// Routes: everything the interface can be asked, as the rows of one table.
+// Routes: everything the interface can be asked, as the rows of tables.
 //
-// Dispatch, 404 and 405, the check of roles, /openapi.json and the table in
-// docs/reference/http.md are all made from these rows (a test compares the page).
+// One table has what the engine and the server are asked (routes.cc). Each system has one beside
+// its handlers, such as throttle_routes.h; the server gives the Api those of its systems.
+// Dispatch, 404 and 405, the check of roles, /openapi.json and the tables in docs/reference are
+// all made from these rows (a test compares the pages).
 //
 // Thread safety: immutable.
 
@@ -9,8 +11,10 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "weir/base/role.h"
 
@@ -45,7 +49,42 @@ struct Route {
   std::array<std::string_view, 4> names{};
 };
 
-std::span<const Route> routes() noexcept;
+// A row with parameters of a query.
+constexpr Route with_names(Route route) {
+  for (std::size_t i = 0; i < route.query.size(); ++i) route.names[i] = route.query[i].name;
+  return route;
+}
+
+// A table of routes. It outlives the Api that it is given to.
+class RouteTable {
+ public:
+  explicit RouteTable(std::span<const Route> rows) noexcept : rows_(rows) {}
+  virtual ~RouteTable() = default;
+
+  std::span<const Route> rows() const noexcept { return rows_; }
+
+ private:
+  const std::span<const Route> rows_;
+};
+
+// The table of a system. Its handlers speak to what is in force there when they are called:
+// a `Part`, of which a handler gets one by Exchange::in_force<Part>().
+template <typename Part>
+class SystemRoutes final : public RouteTable {
+ public:
+  using InForce = std::function<Part()>;
+
+  SystemRoutes(std::span<const Route> rows, InForce in_force)
+      : RouteTable(rows), in_force_(std::move(in_force)) {}
+
+  Part in_force() const { return in_force_(); }
+
+ private:
+  const InForce in_force_;
+};
+
+// What the engine and the server are asked. The hot route comes first.
+const RouteTable& engine_routes() noexcept;
 
 // The name of the route's parameter, such as `limit`; empty: it has none.
 std::string_view parameter_of(const Route& route) noexcept;
@@ -55,7 +94,7 @@ std::string_view parameter_of(const Route& route) noexcept;
 // escaped letter of a fixed part is another path.
 bool matches(const Route& route, std::string_view path, std::string_view& parameter) noexcept;
 
-// The handlers, by what they are about.
+// The handlers of engine_routes(), by what they are about.
 void acquire(Exchange& exchange);  // decide_calls.cc
 void peek(Exchange& exchange);
 void batch(Exchange& exchange);
@@ -68,55 +107,6 @@ void show_meters(Exchange& exchange);
 void reset(Exchange& exchange);
 void set_override(Exchange& exchange);
 void clear_override(Exchange& exchange);
-void grant_tasks(Exchange& exchange);  // sampling_calls.cc
-void commit_tasks(Exchange& exchange);
-void release_tasks(Exchange& exchange);
-void show_sampling(Exchange& exchange);
-void acquire_job(Exchange& exchange);  // pool_calls.cc
-void release_job(Exchange& exchange);
-void renew_job(Exchange& exchange);
-void show_pools(Exchange& exchange);
-void show_allocation(Exchange& exchange);
-void submit_transaction(Exchange& exchange);  // throttle_calls.cc
-void settle_claim(Exchange& exchange);
-void cancel_claim(Exchange& exchange);
-void show_throttles(Exchange& exchange);
-void show_snapshot(Exchange& exchange);
-void restore_snapshot(Exchange& exchange);
-void set_definitions(Exchange& exchange);
-void contract_reserve(Exchange& exchange);  // contract_calls.cc
-void contract_commit(Exchange& exchange);
-void contract_release(Exchange& exchange);
-void contract_consume(Exchange& exchange);
-void contract_feedback(Exchange& exchange);
-void show_account(Exchange& exchange);
-void work_out_processing_units(Exchange& exchange);
-void show_contracts(Exchange& exchange);
-void show_token_counts(Exchange& exchange);
-void set_contract(Exchange& exchange);  // contract_sync_calls.cc
-void set_token_counts(Exchange& exchange);
-void lock_tokens(Exchange& exchange);  // compute_calls.cc
-void add_tokens(Exchange& exchange);
-void unlock_tokens(Exchange& exchange);
-void extend_lock(Exchange& exchange);
-void register_portals(Exchange& exchange);
-void unregister_portals(Exchange& exchange);
-void split_units(Exchange& exchange);
-void join_worker(Exchange& exchange);
-void leave_worker(Exchange& exchange);
-void set_parameter(Exchange& exchange);
-void push_block(Exchange& exchange);
-void show_wallet(Exchange& exchange);
-void show_clusters(Exchange& exchange);
-void show_workers(Exchange& exchange);
-void show_epoch(Exchange& exchange);
-void show_allocations(Exchange& exchange);
-void show_history(Exchange& exchange);
-void admit_query(Exchange& exchange);
-void complete_query(Exchange& exchange);
-void cancel_query(Exchange& exchange);
-void show_query(Exchange& exchange);
-void show_worker(Exchange& exchange);
 void reload(Exchange& exchange);  // server_calls.cc
 void show_metrics(Exchange& exchange);
 void show_health(Exchange& exchange);

@@ -1,13 +1,15 @@
 // Sampling: grants, reservations, and what environments and keys have left.
 
+#include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
-#include "weir/wire/http/routes.h"
 #include "weir/wire/http/sampling_json.h"
+#include "weir/wire/http/sampling_routes.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -18,7 +20,7 @@ using sampling::Sampling;
 
 // nullptr: there is none, and the problem is written.
 std::shared_ptr<Sampling> sampling_of(Exchange& exchange) {
-  std::shared_ptr<Sampling> found = exchange.api.host().sampling();
+  std::shared_ptr<Sampling> found = exchange.in_force<SamplingPart>();
   if (found == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "sampling: none is configured; write 'sampling: { environments: [...] }' in "
@@ -68,8 +70,6 @@ bool read_key(Exchange& exchange, std::optional<sampling::Who>& key) {
   key = who;
   return true;
 }
-
-}  // namespace
 
 void grant_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
@@ -145,6 +145,33 @@ void show_sampling(Exchange& exchange) {
   body += '}';
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = std::move(body);
+}
+
+constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
+    {"hotkey", false, false, "Of one key: whose tasks; with 'revision' and 'environment'."},
+    {"revision", false, false, "Of one key: the model's revision."},
+    {"environment", false, false, "Of one key: what is sampled."},
+    {"uid", false, false, "Of one key: the miner's id, which may be exempt."},
+}};
+
+constexpr std::array kSamplingRows = {
+    Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
+          "Grant up to so many tasks of an environment to a miner, and reserve them.", "GrantAsk",
+          "Grant"},
+    Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
+          "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
+          "ReservationEnd"},
+    Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks, "sampling_release",
+          "End a reservation and give all its tasks back.", "Release", "ReservationEnd"},
+    with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
+                "Show the allowances of all environments, and what one key has left.", "",
+                "Sampling", kSamplingQuery}),
+};
+
+}  // namespace
+
+SamplingRoutes sampling_routes(SamplingRoutes::InForce in_force) {
+  return SamplingRoutes(kSamplingRows, std::move(in_force));
 }
 
 }  // namespace weir::wire::http

@@ -1,7 +1,6 @@
 // What the server itself is asked: reload, metrics, health, events, description.
 
 #include "weir/wire/http/exchange.h"
-#include "weir/wire/http/openapi.h"
 #include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
@@ -46,7 +45,7 @@ void stream_events(Exchange& exchange) {
 
 void show_openapi(Exchange& exchange) {
   exchange.answer.content_type = kJsonType;
-  exchange.answer.body = openapi();
+  exchange.answer.body = exchange.api.openapi();
 }
 
 }  // namespace weir::wire::http

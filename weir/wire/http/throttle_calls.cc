@@ -1,15 +1,17 @@
 // Throttles: transactions as the network decides them, claims, levels, snapshots,
 // definitions.
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
-#include "weir/wire/http/routes.h"
 #include "weir/wire/http/throttle_json.h"
+#include "weir/wire/http/throttle_routes.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -20,7 +22,7 @@ using throttle::Throttles;
 
 // nullptr: there are none, and the problem is written.
 std::shared_ptr<Throttles> throttles_of(Exchange& exchange) {
-  std::shared_ptr<Throttles> throttles = exchange.api.host().throttles();
+  std::shared_ptr<Throttles> throttles = exchange.in_force<ThrottlePart>();
   if (throttles == nullptr) {
     exchange.fail(Problem::kNotFound,
                   "throttles: none are configured; write 'throttles: { file: ./throttles.json, "
@@ -93,8 +95,6 @@ Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
   }
   return choice;
 }
-
-}  // namespace
 
 void submit_transaction(Exchange& exchange) {
   const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
@@ -210,6 +210,38 @@ void set_definitions(Exchange& exchange) {
   }
   exchange.try_waiters();
   exchange.answer_state("replaced");
+}
+
+constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
+    {"role", false, false, "Whose buckets: 'consensus', or 'front_end'. Default: consensus."},
+    {"form", false, false,
+     "'named', or 'positional' as the network has it, of consensus only. Default: named."},
+}};
+
+constexpr std::array kThrottleRows = {
+    Route{"POST", "/v1/throttle/submit", Role::kDecide, submit_transaction, "throttle_submit",
+          "Decide one transaction as the network does, and claim what it takes.", "Submission",
+          "Submitted"},
+    Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim, "throttle_settle",
+          "End a claim with the gas that was used; the rest is given back.", "ClaimSettlement",
+          "State"},
+    Route{"POST", "/v1/throttle/cancel", Role::kDecide, cancel_claim, "throttle_cancel",
+          "End a claim and give everything back.", "ClaimCancellation", "State"},
+    Route{"GET", "/v1/throttle", Role::kObserve, show_throttles, "throttle",
+          "Show the levels of the throttles and the congestion multipliers.", "", "Throttles"},
+    with_names({"GET", "/v1/throttle/snapshot", Role::kObserve, show_snapshot, "throttle_snapshot",
+                "Save the levels and clocks of the throttles.", "", "Document", kSnapshotQuery}),
+    with_names({"PUT", "/v1/throttle/snapshot", Role::kAdmin, restore_snapshot, "throttle_restore",
+                "Bring back levels and clocks that were saved.", "Document", "Restored",
+                kSnapshotQuery}),
+    Route{"PUT", "/v1/throttle/definitions", Role::kAdmin, set_definitions, "throttle_definitions",
+          "Replace the definitions of the throttles, all of them or none.", "Document", "State"},
+};
+
+}  // namespace
+
+ThrottleRoutes throttle_routes(ThrottleRoutes::InForce in_force) {
+  return ThrottleRoutes(kThrottleRows, std::move(in_force));
 }
 
 }  // namespace weir::wire::http

@@ -1,0 +1,43 @@
+#include "weir/server/clients.h"
+
+#include <boost/asio/buffer.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace weir::server {
+namespace {
+
+void add(Loop& loop, std::shared_ptr<SocketConnection> connection) {
+  loop.post([connection = std::move(connection)] { connection->start(); });
+}
+
+}  // namespace
+
+void Clients::welcome(Protocol protocol, Loop& loop, Socket socket) {
+  if (connected_.fetch_add(1, std::memory_order_relaxed) >= connections_max_) {
+    connected_.fetch_sub(1, std::memory_order_relaxed);
+    return refuse(protocol, std::move(socket));
+  }
+  auto on_close = [this] { connected_.fetch_sub(1, std::memory_order_relaxed); };
+  if (protocol == Protocol::kHttp) {
+    add(loop, std::make_shared<HttpConnection>(http_->desk(loop), std::move(socket), ++last_id_,
+                                               std::move(on_close)));
+  } else {
+    add(loop, std::make_shared<RespConnection>(loop, std::move(socket), *service_, bounds_, clock_,
+                                               ++last_id_, std::move(on_close)));
+  }
+}
+
+void Clients::refuse(Protocol protocol, Socket socket) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  const std::string last_words = protocol == Protocol::kHttp
+                                     ? HttpFront::too_many_connections(clock_.now())
+                                     : "-ERR max number of clients reached\r\n";
+  boost::system::error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(boost::asio::buffer(last_words), ignored);
+  socket.shutdown(Socket::shutdown_send, ignored);
+}
+
+}  // namespace weir::server

@@ -1,0 +1,36 @@
+#include "weir/server/shared_store.h"
+
+#include <string_view>
+
+namespace weir::server {
+
+SharedStore::SharedStore(const config::RedisSettings& settings, Clock& clock, const Turns& turns)
+    : has_own_connections_(settings.connections > 0),
+      limits_(std::make_unique<store::redis::SharedLimits>(
+          loop_,
+          store::redis::SharedOptions{
+              .address = settings.address,
+              .name = settings.name,
+              .timeout = settings.timeout,
+              .connections = settings.connections,
+              .on_turn =
+                  [this, &turns](std::string_view why) {
+                    if (!is_leaving_) turns.say("redis", why);
+                  },
+              .on_beat = [&turns](std::string_view why) { turns.say("heartbeats", why); }},
+          clock)) {}
+
+void SharedStore::attach(const std::vector<std::unique_ptr<Loop>>& loops) {
+  if (has_own_connections_) return;
+  for (const auto& loop : loops) {
+    loops_.push_back(std::make_unique<store::redis::Loop>(loop->context()));
+    limits_->attach(*loops_.back());
+  }
+}
+
+void SharedStore::leave() {
+  is_leaving_ = true;
+  for (const auto& loop : loops_) limits_->detach(*loop);
+}
+
+}  // namespace weir::server

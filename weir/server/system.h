@@ -1,0 +1,98 @@
+// System: one of the systems of a server, as one object.
+//
+// The server walks a list of them (systems.h) and knows none of them by name. One that is not
+// configured is there, too: it has no gates, and its routes say how to configure it.
+//
+//   start    every system check()s the configuration; the engine is made with their gates();
+//            every system change()s to it; the state is brought back; every system start()s
+//   reload   every system check()s the next configuration; those who must agree() do; the engine
+//            swaps its rules; every system change()s
+//   stop     every system rest()s; connections end; every system stop()s; the state is written
+//
+// A reload that is refused stops before the first change(), and then nothing has changed.
+//
+// Thread safety: check(), agree() and change() are called by one thread at a time, tick() by the
+// first loop. Everything else may be called from any thread, at any time.
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/config/config.h"
+#include "weir/engine/rules.h"
+#include "weir/server/log.h"
+#include "weir/server/metrics.h"
+#include "weir/store/sqlite/parts.h"
+#include "weir/wire/http/routes.h"
+#include "weir/wire/resp/session.h"
+
+namespace weir::server {
+
+class Keeper;
+
+// What the server lends its systems. It outlives them.
+struct SystemGround {
+  Clock& clock;
+  Keeper& keeper;
+  const Log& log;
+  // A gate has more room than before: waiters are tried.
+  std::function<void()> try_waiters;
+};
+
+class System {
+ public:
+  virtual ~System() = default;
+
+  // The word for it in the log: that of its section in weir.yaml.
+  virtual std::string_view name() const noexcept = 0;
+
+  // --- configuration
+
+  // Whether `next` can be put in force. Makes what is new in it; what is in force stays as it is.
+  // Called again, it forgets what it made before.
+  virtual Status check(const config::Config& next) = 0;
+  // Adds the gates that `next`'s limits may name, by their names.
+  virtual void add_gates(engine::Gates& /*gates*/) const {}
+  // Asks others than this process, who must agree to what was checked: a fleet. The last step of a
+  // reload that may fail. With an error nothing has changed; otherwise it has.
+  virtual Status agree() { return Done{}; }
+  // Puts in force what was checked.
+  virtual void change(Instant now) noexcept = 0;
+
+  // --- life
+
+  // Once, when the state has been brought back and before the first request.
+  virtual Status start() { return Done{}; }
+  // Every 100 ms, and at next_instant().
+  virtual void tick(Instant /*now*/) {}
+  virtual Instant next_instant() const noexcept { return kForever; }
+  // `hook` is told when next_instant() becomes earlier; none: not any more.
+  virtual void set_wakeup(std::function<void(Instant)> /*hook*/) {}
+  // Begins nothing by itself any more. Requests are still answered.
+  virtual void rest() {}
+  // Ends, after the last request. An error says what could not be written.
+  virtual Status stop() { return Done{}; }
+
+  // --- what it shows
+
+  // Why a part of it does not work; empty: it does.
+  virtual std::string trouble() const { return {}; }
+  virtual void write_metrics(MetricsText& /*out*/, Instant /*now*/) const {}
+  // Its state that outlives the process; nullptr: none, or it keeps it by itself.
+  virtual store::sqlite::Parts* parts() noexcept { return nullptr; }
+
+  // --- how it is asked, besides by its gates
+
+  // nullptr: not over HTTP.
+  virtual const wire::http::RouteTable* routes() const noexcept { return nullptr; }
+  // Gives RESP's commands what they speak to.
+  virtual void serve(wire::resp::Service& /*service*/) {}
+};
+
+}  // namespace weir::server

@@ -1,0 +1,135 @@
+// The compute system of a server: its ledger, and its worker with the gate in front of it.
+//
+// 1. Nothing of it changes without a restart: config::keep_until_restart() gives a reload what
+// runs.
+// 2. The worker is made by the first check(), so that the engine has its gate. Ledger and feed
+// begin
+//    with start(), when the state is there.
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "weir/server/compute.h"
+#include "weir/server/systems.h"
+#include "weir/system/compute/gate.h"
+#include "weir/wire/http/compute_routes.h"
+
+namespace weir::server {
+namespace {
+
+namespace compute = system::compute;
+
+void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Instant now) {
+  if (parts.ledger != nullptr) {
+    parts.ledger->read(now, [&](const system::compute::LedgerView& view) {
+      const auto epoch = epoch_number(view.ledger.clock(), view.block);
+      out.begin("weir_compute_block");
+      out.value(static_cast<std::uint64_t>(view.block));
+      out.begin("weir_compute_epoch");
+      out.value(static_cast<std::uint64_t>(epoch));
+      out.begin("weir_compute_operations_total");
+      out.value(static_cast<std::uint64_t>(view.version));
+      out.begin("weir_compute_wallets");
+      out.value(view.ledger.clusters().size());
+    });
+  }
+  if (parts.worker == nullptr) return;
+  system::compute::WorkerTotals totals;
+  {
+    const std::scoped_lock lock(*parts.worker);
+    totals = parts.worker->locked().totals();
+  }
+  out.begin("weir_compute_queries_total");
+  for (std::size_t i = 0; i < std::size(totals.outcomes); ++i) {
+    out.value("outcome", to_string(static_cast<system::compute::QueryOutcome>(i)),
+              totals.outcomes[i]);
+  }
+  out.begin("weir_compute_expired_total");
+  out.value(totals.expired);
+  out.begin("weir_compute_running");
+  out.value(static_cast<std::uint64_t>(totals.running));
+  out.begin("weir_compute_queued");
+  out.value(static_cast<std::uint64_t>(totals.queued));
+  out.begin("weir_compute_clusters");
+  out.value(totals.clusters);
+  out.begin("weir_compute_fetches_total");
+  out.value("result", "done", parts.feed.fetches);
+  out.value("result", "failed", parts.feed.failures);
+  out.begin("weir_compute_allocations_age_seconds");
+  out.seconds(parts.feed.epoch ? std::max(Duration{0}, now - parts.feed.fetched) : Duration{0});
+}
+
+class ComputeSystem final : public System {
+ public:
+  explicit ComputeSystem(const SystemGround& ground) : ground_(ground) {}
+
+  std::string_view name() const noexcept override { return "compute"; }
+
+  Status check(const config::Config& next) override {
+    if (std::exchange(is_checked_, true) || !next.compute) return Done{};
+    settings_ = next.compute;
+    if (next.state) state_dir_ = next.state->dir;
+    if (!settings_->worker) return Done{};
+    worker_ = std::make_shared<compute::SharedWorker>(std::in_place, settings_->worker->admission);
+    gate_ = std::make_shared<compute::ComputeGate>(worker_);
+    return Done{};
+  }
+  void add_gates(engine::Gates& gates) const override {
+    if (gate_ != nullptr) gates.emplace(config::kComputeLimit, gate_);
+  }
+  void change(Instant /*now*/) noexcept override {}
+
+  Status start() override {
+    if (!settings_) return Done{};
+    Result<std::unique_ptr<Compute>> compute =
+        Compute::start(*settings_, worker_, state_dir_, ground_.clock, ground_.try_waiters);
+    if (!compute) return std::move(compute).error();
+    compute_ = std::move(*compute);
+    return Done{};
+  }
+  void tick(Instant /*now*/) override {
+    if (compute_ == nullptr) return;
+    std::string warning = compute_->part().feed.warning;
+    if (!warning.empty() && warning != warning_ && ground_.log) {
+      ground_.log({LogLevel::kWarning, "compute", {{"warning", warning}}});
+    }
+    warning_ = std::move(warning);
+  }
+  void rest() override {
+    if (compute_ != nullptr) compute_->rest();
+  }
+  Status stop() override { return compute_ == nullptr ? Status(Done{}) : compute_->stop(); }
+
+  std::string trouble() const override { return compute_ == nullptr ? "" : compute_->trouble(); }
+  void write_metrics(MetricsText& out, Instant now) const override {
+    write_compute(out, part(), now);
+  }
+  const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
+
+ private:
+  wire::http::ComputePart part() const {
+    return compute_ == nullptr ? wire::http::ComputePart{} : compute_->part();
+  }
+
+  const SystemGround& ground_;
+  bool is_checked_ = false;
+  std::optional<config::ComputeSettings> settings_;  // none: it is not configured
+  std::optional<std::filesystem::path> state_dir_;
+  std::shared_ptr<compute::SharedWorker> worker_;  // nullptr: this weir is none
+  std::shared_ptr<engine::Gate> gate_;
+  std::unique_ptr<Compute> compute_;  // nullptr before start(), or not configured
+  std::string warning_;               // as last said
+  const wire::http::ComputeRoutes routes_ = wire::http::compute_routes([this] { return part(); });
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_compute_system(const SystemGround& ground) {
+  return std::make_unique<ComputeSystem>(ground);
+}
+
+}  // namespace weir::server

@@ -1,0 +1,181 @@
+// The throttles of a server: their buckets, claims and levels.
+//
+// 1. What is in force changes by change() only, under lock_.
+// 2. Running throttles are kept over a reload, with their gate: levels and claims go on.
+// 3. Levels and clocks are parts of the state, one for the front end and one for consensus. Claims
+//    are not kept: after a restart nothing can be given back of what was claimed before.
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "weir/server/systems.h"
+#include "weir/system/throttle/gate.h"
+#include "weir/system/throttle/throttles.h"
+#include "weir/wire/http/throttle_routes.h"
+
+namespace weir::server {
+namespace {
+
+namespace throttle = system::throttle;
+using store::sqlite::Bytes;
+using store::sqlite::Part;
+using throttle::Throttles;
+
+struct KeptRole {
+  std::string_view part;
+  throttle::Role role;
+};
+constexpr KeptRole kKeptRoles[] = {{"throttle/front_end", throttle::Role::kFrontEnd},
+                                   {"throttle/consensus", throttle::Role::kConsensus}};
+
+using system::throttle::BucketReading;
+using system::throttle::SetReading;
+
+// The buckets of one role, gas and the like included, under names of their own: of
+// several with one name, the second is `NAME#2`.
+std::vector<BucketReading> buckets_of(const SetReading& set) {
+  std::vector<BucketReading> all = set.buckets;
+  all.push_back(set.gas);
+  if (set.bytes) all.push_back(*set.bytes);
+  all.push_back(set.duration);
+  std::set<std::string> names;
+  for (BucketReading& bucket : all) {
+    std::string name = bucket.name;
+    for (int i = 2; !names.insert(name).second; ++i) name = fmt::format("{}#{}", bucket.name, i);
+    bucket.name = std::move(name);
+  }
+  return all;
+}
+
+void write_throttles(MetricsText& out, const system::throttle::Reading& reading) {
+  const std::vector<BucketReading> front_end = buckets_of(reading.front_end);
+  const std::vector<BucketReading> consensus = buckets_of(reading.consensus);
+  const auto write = [&](std::string_view metric, auto member) {
+    const auto value = [&](std::string_view role, const BucketReading& bucket) {
+      const auto units = bucket.*member;
+      out.value("role", role, "bucket", bucket.name,
+                static_cast<std::uint64_t>(units > 0 ? units : 0));
+    };
+    out.begin(metric);
+    for (const BucketReading& bucket : front_end) value("front_end", bucket);
+    for (const BucketReading& bucket : consensus) value("consensus", bucket);
+  };
+  write("weir_throttle_bucket_used", &BucketReading::used);
+  write("weir_throttle_bucket_capacity", &BucketReading::capacity);
+  write("weir_throttle_refusals_total", &BucketReading::refusals);
+  out.begin("weir_throttle_objections_total");
+  const auto other = [&](std::string_view role, const SetReading& set) {
+    out.value("role", role, "why", "schedule", set.schedule_refusals);
+    out.value("role", role, "why", "unlisted", set.unlisted_refusals);
+  };
+  other("front_end", reading.front_end);
+  other("consensus", reading.consensus);
+  out.begin("weir_throttle_multiplier");
+  out.value("of", "generic", static_cast<std::uint64_t>(reading.generic_multiplier));
+  out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
+}
+
+// What is made of `throttles:`.
+struct ThrottlesInForce {
+  config::ThrottleSettings settings{};
+  std::shared_ptr<Throttles> throttles{};
+  std::shared_ptr<engine::Gate> gate{};
+};
+
+class ThrottleSystem final : public System, private store::sqlite::Parts {
+ public:
+  std::string_view name() const noexcept override { return "throttles"; }
+
+  Status check(const config::Config& next) override {
+    next_ = {};
+    if (!next.throttles) return Done{};
+    if (Status status = throttle::check(next.throttles->spec); !status) return status;
+    // Only the thread that checks changes it, so it may be read without the lock.
+    next_ = {*next.throttles, in_force_.throttles, in_force_.gate};
+    if (next_.throttles != nullptr) return Done{};
+    auto made = Throttles::create(next.throttles->spec);
+    if (!made) return std::move(made).error();
+    next_.throttles = std::move(*made);
+    next_.gate = std::make_shared<throttle::ThrottleGate>(next_.throttles);
+    return Done{};
+  }
+
+  void add_gates(engine::Gates& gates) const override {
+    if (next_.gate != nullptr) gates.emplace(config::kThrottlesLimit, next_.gate);
+  }
+
+  void change(Instant /*now*/) noexcept override {
+    if (next_.throttles != nullptr && next_.throttles == in_force_.throttles) {
+      next_.throttles->change(in_force_.settings.spec, next_.settings.spec);
+    }
+    const std::scoped_lock lock(lock_);
+    in_force_ = std::exchange(next_, {});
+  }
+
+  void write_metrics(MetricsText& out, Instant now) const override {
+    if (const auto throttles = this->throttles()) write_throttles(out, throttles->reading(now));
+  }
+  store::sqlite::Parts* parts() noexcept override { return this; }
+  const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
+
+ private:
+  std::shared_ptr<Throttles> throttles() const {
+    const std::scoped_lock lock(lock_);
+    return in_force_.throttles;
+  }
+
+  std::vector<Part> changed(Instant /*now*/) override {
+    std::vector<Part> parts;
+    const auto throttles = this->throttles();
+    if (throttles == nullptr) return parts;
+    for (const KeptRole& kept : kKeptRoles) {
+      std::string snapshot = throttles->snapshot(kept.role);
+      std::string& written = written_[std::string(kept.part)];
+      if (written == snapshot) continue;
+      const auto bytes = std::as_bytes(std::span(snapshot));
+      parts.push_back({std::string(kept.part), {bytes.begin(), bytes.end()}});
+      written = std::move(snapshot);
+    }
+    return parts;
+  }
+
+  void mark_changed(const std::vector<Part>& parts) override {
+    for (const Part& part : parts) written_.erase(part.name);
+  }
+
+  Status restore(std::string_view name, Bytes bytes, Instant /*now*/) override {
+    const auto throttles = this->throttles();
+    if (throttles == nullptr) return Done{};
+    for (const KeptRole& kept : kKeptRoles) {
+      if (kept.part != name) continue;
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      // Our own clock: should it have been set back, no time has passed until it is there again.
+      const auto report = throttles->restore(kept.role, text, kForever);
+      if (!report) return report.error();
+    }
+    return Done{};
+  }
+
+  mutable std::mutex lock_;
+  ThrottlesInForce in_force_;
+  ThrottlesInForce next_;                                    // as checked
+  std::map<std::string, std::string, std::less<>> written_;  // snapshot, by the name of the part
+  const wire::http::ThrottleRoutes routes_ =
+      wire::http::throttle_routes([this] { return throttles(); });
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_throttle_system(const SystemGround& /*ground*/) {
+  return std::make_unique<ThrottleSystem>();
+}
+
+}  // namespace weir::server
