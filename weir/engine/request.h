@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -29,9 +30,30 @@ struct Cost {
   std::int64_t amount = 0;  // whole units, or whole micro-units of a micro unit
 };
 
+// What `costs` say in `unit`; none: they do not name it. The first counts, where two do.
+constexpr std::optional<std::int64_t> amount_in(std::span<const Cost> costs,
+                                                std::string_view unit) noexcept {
+  for (const Cost& cost : costs) {
+    if (cost.unit == unit) return cost.amount;
+  }
+  return std::nullopt;
+}
+
 struct Request {
   std::span<const Attribute> attributes{};
   std::span<const Cost> costs{};
+
+  // The value of an attribute, and the cost in a unit, as they stand here: none if the
+  // request does not name it. The engine refuses a request that names one twice.
+  constexpr std::optional<std::string_view> attribute(std::string_view name) const noexcept {
+    for (const Attribute& each : attributes) {
+      if (each.name == name) return each.value;
+    }
+    return std::nullopt;
+  }
+  constexpr std::optional<std::int64_t> cost(std::string_view unit) const noexcept {
+    return amount_in(costs, unit);
+  }
 };
 
 }  // namespace weir::engine

@@ -38,10 +38,8 @@ boost::container::small_vector<std::string_view, 2> key_of(const Active& active,
                                                            const Request& request) {
   boost::container::small_vector<std::string_view, 2> key;
   for (const std::size_t place : limit.rule->per) {
-    const std::string& name = active.rules->attributes()[place];
-    for (const Attribute& attribute : request.attributes) {
-      if (attribute.name == name) key.push_back(attribute.value);
-    }
+    const auto value = request.attribute(active.rules->attributes()[place]);
+    if (value) key.push_back(*value);
   }
   return key;
 }
@@ -166,7 +164,7 @@ void Elsewhere::ask(const Ask& ask, std::shared_ptr<const Active> active, const 
   asking->place = i;
   asking->active = std::move(active);
   asking->plan = plan;
-  if (!ask.up_to.empty()) asking->want = wanted(ask.request, ask.up_to);
+  if (!ask.up_to.empty()) asking->want = ask.request.cost(ask.up_to).value_or(0);
   if (ask.wait_until > now) {
     // Its age counts from now on, whether or not it will wait.
     auto waiter = std::make_unique<Waiter>(Request{});

@@ -14,12 +14,10 @@ namespace {
 // What the charge would have been had the actual costs been known. Units that
 // are not named keep what was charged.
 std::int64_t actual_amount(const HoldCharge& charge, std::span<const Cost> actual) {
-  for (const Cost& cost : actual) {
-    // check_actual() has seen to it that the product is at most 2^62; a reset meanwhile makes
-    // the weight 0.
-    if (cost.unit == charge.unit) return cost.amount * charge.weight;
-  }
-  return charge.amount;
+  const std::optional<std::int64_t> amount = amount_in(actual, charge.unit);
+  // check_actual() has seen to it that the product is at most 2^62; a reset meanwhile makes
+  // the weight 0.
+  return amount ? *amount * charge.weight : charge.amount;
 }
 
 Ending ending_of(HoldState as) {

@@ -204,13 +204,12 @@ void write_key(const Active& active, const ActiveLimit& limit, const Request& re
   text.clear();
   for (const std::size_t place : limit.rule->per) {
     const std::string& name = active.rules->attributes()[place];
-    for (const Attribute& attribute : request.attributes) {
-      if (attribute.name != name) continue;
-      if (!text.empty()) text += ' ';
-      text += name;
-      text += '=';
-      text += attribute.value;
-    }
+    const std::optional<std::string_view> value = request.attribute(name);
+    if (!value) continue;
+    if (!text.empty()) text += ' ';
+    text += name;
+    text += '=';
+    text += *value;
   }
 }
 

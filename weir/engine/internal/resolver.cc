@@ -30,20 +30,11 @@ std::optional<Error> check_ask(const Ask& ask, Instant now) {
         "start; leave out 'up_to' and 'book_within', or the wait");
   }
   if (ask.up_to.empty()) return std::nullopt;
-  for (const Cost& cost : ask.request.costs) {
-    if (cost.unit == ask.up_to && cost.amount >= 1) return std::nullopt;
-  }
+  if (ask.request.cost(ask.up_to).value_or(0) >= 1) return std::nullopt;
   return bad_argument(fmt::format(
       "request: up_to names unit '{}', but the request has no cost of at least 1 in it; write how "
       "much is wanted",
       ask.up_to));
-}
-
-std::int64_t wanted(const Request& request, std::string_view unit) {
-  for (const Cost& cost : request.costs) {
-    if (cost.unit == unit) return cost.amount;
-  }
-  return 0;
 }
 
 Error unacceptable_instant(Instant now) {
@@ -109,7 +100,7 @@ Status Resolver::resolve(Attempt& attempt, const Plan& plan, const Ask& ask, Mod
   Holds& holds = ending_.holds();
   std::int64_t granted = 0;
   if (!ask.up_to.empty()) {
-    granted = attempt.limit_to_available(ask.up_to, wanted(ask.request, ask.up_to));
+    granted = attempt.limit_to_available(ask.up_to, ask.request.cost(ask.up_to).value_or(0));
   }
   attempt.check();
   bool queued_behind = false;

@@ -39,8 +39,6 @@ constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
 
 // What is wrong with what an ask wants beside its request, if something is.
 std::optional<Error> check_ask(const Ask& ask, Instant now);
-// The cost in a unit; 0 if there is none.
-std::int64_t wanted(const Request& request, std::string_view unit);
 
 class Resolver {
  public:
