@@ -180,7 +180,6 @@ struct BookableTurnstile final : Gate {
     charged_at = now;
     ++charges;
   }
-  void give_back(Instant, Instant, std::int64_t, bool) override { ADD_FAILURE(); }
   bool can_book() const override { return true; }
   std::uint64_t charge_held(const Request& request, Instant now, std::int64_t cost) override {
     charge(request, now, cost);
@@ -193,8 +192,8 @@ struct BookableTurnstile final : Gate {
   }
   void lock() noexcept override { is_locked = true; }
   void unlock() noexcept override { is_locked = false; }
-  std::int64_t available(Instant) override { return 9; }
-  std::int64_t capacity() const override { return 9; }
+  std::int64_t available(const Request&, Instant) override { return 9; }
+  std::int64_t capacity(const Request&) const override { return 9; }
 
   Instant open_at = kStart;
   Instant charged_at{};
@@ -273,7 +272,6 @@ TEST_F(GateTest, GetsEverythingBackFromACancelledHold) {
   ASSERT_EQ(gate->backs.size(), 1u);
   EXPECT_EQ(gate->backs[0].now, kStart + 1s);
   EXPECT_EQ(gate->backs[0].charged_at, kStart);
-  EXPECT_TRUE(gate->backs[0].ended);
 }
 
 TEST_F(GateTest, GetsTheDifferenceBackFromASettledHold) {
@@ -298,7 +296,6 @@ TEST_F(GateTest, IsToldThatTheWorkHasEndedWhenAHoldExpires) {
   engine->advance(kStart + 1min);
   ASSERT_EQ(gate->backs.size(), 1u);
   EXPECT_EQ(gate->backs[0].amount, 0);
-  EXPECT_TRUE(gate->backs[0].ended);
 }
 
 TEST_F(GateTest, IsToldOfTheEndOfAHoldOnce) {

@@ -41,9 +41,9 @@ struct NoGate final : Gate {
   }
   Instant fits_from(const Request&, Instant from, std::int64_t) const override { return from; }
   void charge(const Request&, Instant, std::int64_t) override {}
-  void give_back(Instant, Instant, std::int64_t, bool) override {}
-  std::int64_t available(Instant) override { return 1; }
-  std::int64_t capacity() const override { return 1; }
+  void end(Instant, const HoldEnd&) override {}
+  std::int64_t available(const Request&, Instant) override { return 1; }
+  std::int64_t capacity(const Request&) const override { return 1; }
 };
 
 // --- every mistake

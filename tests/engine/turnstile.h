@@ -38,19 +38,18 @@ struct Turnstile final : Gate {
     attributes_seen = request.attributes.size();
   }
   void end(Instant now, const HoldEnd& hold) override {
-    give_back(now, hold.charged_at, counts_in_flight ? hold.charged : hold.back, true);
-  }
-  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override {
+    const std::int64_t amount = counts_in_flight ? hold.charged : hold.back;
     used -= amount;
-    backs.push_back({now, charged_at, amount, ended});
+    backs.push_back({now, hold.charged_at, amount});
   }
-  std::int64_t available(Instant now) override { return open_from(now) > now ? 0 : room - used; }
-  std::int64_t capacity() const override { return room; }
+  std::int64_t available(const Request&, Instant now) override {
+    return open_from(now) > now ? 0 : room - used;
+  }
+  std::int64_t capacity(const Request&) const override { return room; }
 
   struct Back {
     Instant now, charged_at;
     std::int64_t amount;
-    bool ended;
   };
 
   std::int64_t room;

@@ -1,12 +1,22 @@
 // Gate: anything that may refuse.
 //
 // Keyed limits are gates that the engine keeps itself, in its table. This
-// interface is for the others: a throttle set, a contract account, a cluster, a
-// local pool. The engine locks all gates of a request in one global order, asks
-// each to check, and charges all of them or none.
+// interface is for the others: the throttles of a network, a contract account, the
+// worker of a cluster, the allowances of a scheduler, or one of your own. The
+// engine locks all gates of a request in one global order, asks each to check, and
+// charges all of them or none:
 //
-// Thread safety: the engine calls these functions with the gate's own lock held,
-// never two of them at once. An implementation must not call the engine.
+//   lock ─► check ─► charge, or charge_held ─► unlock        the decision
+//                      └─► later: lock ─► end ─► unlock      its hold is over
+//
+// Pools are no gates yet. They are an engine of their own, with queues, holds and
+// a driver, behind their system object; so no decision covers a pool and a limit.
+// A pool in memory would fit in here: its job is the receipt of charge_held(), its
+// job type the queue. One that is kept in Redis would be asked like shared limits.
+//
+// Thread safety: the engine calls these functions between lock() and unlock(),
+// never two of them at once. A gate whose state has other callers too forwards
+// both to the lock of that state. An implementation must not call the engine.
 
 #pragma once
 
@@ -25,7 +35,7 @@ namespace weir::engine {
 enum class Ending : std::uint8_t {
   kSettled,    // with the actual costs
   kCancelled,  // as if it had never been
-  kExpired,    // nobody said; the work may have been done
+  kExpired,    // neither was asked in time; the work may have been done
 };
 
 struct HoldEnd {
@@ -46,14 +56,14 @@ class WEIR_EXPORT Gate {
   virtual void lock() noexcept {}
   virtual void unlock() noexcept {}
 
-  // Who waits behind whom: requests of the same number do, others pass one another. None:
-  // the request is no concern of this gate, and passes whoever waits here.
+  // The queue in which the request waits here. Only requests of one queue wait behind one
+  // another. None: the request is no concern of this gate, and passes all that wait here.
   virtual std::optional<std::uint64_t> queue_of(const Request& /*request*/) const { return 0; }
 
   // Whether `cost` would pass at `now`. Takes nothing, but may advance to `now`.
   virtual meter::Check check(const Request& request, Instant now, std::int64_t cost) = 0;
 
-  // The first instant from `from` on at which `cost` would pass if nobody else came, or
+  // The first instant from `from` on at which `cost` would pass if no other request came, or
   // kForever if that is unknown. Changes nothing: where several limits must agree, it is
   // asked about instants to come, which check() must not see before their time.
   virtual Instant fits_from(const Request& request, Instant from, std::int64_t cost) const = 0;
@@ -61,45 +71,34 @@ class WEIR_EXPORT Gate {
   // Takes `cost`; the same gate has just said that it passes at `now`.
   virtual void charge(const Request& request, Instant now, std::int64_t cost) = 0;
 
-  // The same for work that keeps a hold. What it returns comes back with the end of the
-  // hold, for a gate that must know more than the amount to give something back.
+  // charge() for work that keeps a hold. The receipt it returns comes back with the end of
+  // the hold, for a gate that must know more than the amount to give something back.
   virtual std::uint64_t charge_held(const Request& request, Instant now, std::int64_t cost) {
     charge(request, now, cost);
     return 0;
   }
 
-  // check() has refused, and that is the last word: nobody was only looking, or waits to
-  // try again. For a gate whose own refusals move it forward.
+  // check() has refused, and the refusal is the answer: the request was no peek, and does
+  // not wait to be tried again. For a gate whose own refusals move it forward.
   virtual void refused(const Request& /*request*/, Instant /*now*/, std::int64_t /*cost*/) {}
 
-  // A hold on this gate ended. For gates that count more of a request than their
-  // limit's unit; the others are told by give_back().
-  virtual void end(Instant now, const HoldEnd& hold) {
-    give_back(now, hold.charged_at, hold.back, true);
-  }
+  // A hold on this gate ended: gives back `hold.back` of what was charged, or takes an
+  // overage if that is negative. A gate that counts more of a request than its limit's unit
+  // finds the rest in `hold.actual`.
+  virtual void end(Instant now, const HoldEnd& hold) = 0;
 
-  // Gives back part of what was charged at `charged_at`, or takes an overage if
-  // `amount` is negative. `ended` says that the work itself is over.
-  virtual void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) = 0;
-
-  // The record that tells of the last charge or end; 0: none. Who is told of that is told when the
-  // record is on disk (Decision::record).
+  // The record that tells of the last charge or end; 0: none. The engine puts it into the
+  // answer (Decision::record), which leaves when the record is on disk.
   virtual std::uint64_t last_record() const noexcept { return 0; }
 
   // Whether charge() may be given an instant to come, if fits_from() gave that instant.
   virtual bool can_book() const { return false; }
 
-  // Whole units that would pass at `now`, at least 0.
-  virtual std::int64_t available(Instant now) = 0;
+  // Whole units of the limit that would pass for the request at `now`, at least 0.
+  virtual std::int64_t available(const Request& request, Instant now) = 0;
 
-  // The most it can ever hold.
-  virtual std::int64_t capacity() const = 0;
-
-  // The same for one request, where that depends on what is asked for.
-  virtual std::int64_t available_to(const Request& /*request*/, Instant now) {
-    return available(now);
-  }
-  virtual std::int64_t capacity_for(const Request& /*request*/) const { return capacity(); }
+  // The most that could ever pass for the request.
+  virtual std::int64_t capacity(const Request& request) const = 0;
 };
 
 }  // namespace weir::engine

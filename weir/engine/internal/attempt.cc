@@ -107,7 +107,7 @@ bool Attempt::has_waiters() const noexcept {
 }
 
 std::int64_t Attempt::available(std::size_t i) const noexcept {
-  if (GateSeat* gate = seat(i)) return gate->gate->available_to(request_, now_);
+  if (GateSeat* gate = seat(i)) return gate->gate->available(request_, now_);
   return std::max<std::int64_t>(0, level(*items_[i].shape, items_[i].words, table_.logs, now_));
 }
 
@@ -278,7 +278,7 @@ void Attempt::report(Decision& decision) const noexcept {
     row.cost = item.cost;
     row.remaining = available(i);
     row.capacity =
-        limit.seat ? limit.seat->gate->capacity_for(request_) : engine::capacity(*item.shape);
+        limit.seat ? limit.seat->gate->capacity(request_) : engine::capacity(*item.shape);
     row.earliest = item.check.earliest;
   }
 }

@@ -12,11 +12,7 @@ using engine::Request;
 
 // None: the request names no portal, or asks for nothing.
 std::optional<std::string_view> portal_of(const Request& request, std::int64_t cost) noexcept {
-  if (cost < 1) return std::nullopt;
-  for (const engine::Attribute& attribute : request.attributes) {
-    if (attribute.name == kPortalAttribute) return attribute.value;
-  }
-  return std::nullopt;
+  return cost < 1 ? std::nullopt : request.attribute(kPortalAttribute);
 }
 
 }  // namespace
@@ -75,21 +71,12 @@ void ComputeGate::end(Instant now, const engine::HoldEnd& hold) {
     worker_->locked().cancel(query, now);
     return;
   }
-  std::int64_t cost = kMicro;
-  for (const engine::Cost& actual : hold.actual) {
-    if (actual.unit == kComputeUnit) cost = std::clamp<std::int64_t>(actual.amount, 0, kMicro);
-  }
+  const std::int64_t actual = engine::amount_in(hold.actual, kComputeUnit).value_or(kMicro);
+  const std::int64_t cost = std::clamp<std::int64_t>(actual, 0, kMicro);
   worker_->locked().finish(query, cost, now);
 }
 
-// The engine gives back through end().
-void ComputeGate::give_back(Instant, Instant, std::int64_t, bool) {}
-
-std::int64_t ComputeGate::available(Instant) { return kTermMax; }
-
-std::int64_t ComputeGate::capacity() const { return kTermMax; }
-
-std::int64_t ComputeGate::available_to(const Request& request, Instant now) {
+std::int64_t ComputeGate::available(const Request& request, Instant now) {
   const auto portal = portal_of(request, 1);
   if (!portal) return kTermMax;
   const Worker& worker = worker_->locked();
@@ -98,7 +85,7 @@ std::int64_t ComputeGate::available_to(const Request& request, Instant now) {
   return std::max<std::int64_t>(0, cluster->tokens_micro / kMicro);
 }
 
-std::int64_t ComputeGate::capacity_for(const Request& request) const {
+std::int64_t ComputeGate::capacity(const Request& request) const {
   const auto portal = portal_of(request, 1);
   if (!portal) return kTermMax;
   const auto cluster = worker_->locked().cluster_of(*portal, Instant{0});

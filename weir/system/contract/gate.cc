@@ -11,15 +11,8 @@ std::int64_t requests_micro(std::int64_t requests) {
   return requests > kCostMicroMax / kMicro ? kCostMicroMax : requests * kMicro;
 }
 
-std::int64_t units_micro(std::span<const engine::Cost> costs, std::int64_t otherwise) {
-  for (const engine::Cost& cost : costs) {
-    if (cost.unit == kProcessingUnitsUnit) return cost.amount;
-  }
-  return otherwise;
-}
-
 Costs costs_of(const engine::Request& request, std::int64_t cost) {
-  return {requests_micro(cost), units_micro(request.costs, 0)};
+  return {requests_micro(cost), request.cost(kProcessingUnitsUnit).value_or(0)};
 }
 
 }  // namespace
@@ -40,7 +33,7 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
   if (offer.never != Never::kNot) return {Verdict::kNever, kForever, cost};
   // The engine may have read its clock before somebody who came first.
   if (offer.start <= latest) return {Verdict::kAllowed, now, 0};
-  return {Verdict::kDenied, offer.start, std::max<std::int64_t>(1, cost - available(now))};
+  return {Verdict::kDenied, offer.start, std::max<std::int64_t>(1, cost - available(request, now))};
 }
 
 Instant AccountGate::fits_from(const engine::Request& request, Instant from,
@@ -64,8 +57,6 @@ std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant n
   return number ? *number : 0;
 }
 
-void AccountGate::give_back(Instant, Instant, std::int64_t, bool) {}
-
 void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
   Book& book = account_->locked_book();
   const std::optional<Costs> reserved = book.reserved(hold.receipt);
@@ -83,19 +74,20 @@ void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
       const Wide used = Wide{reserved->requests_micro} - Wide{hold.back} * kMicro;
       const Wide most = kCostMicroMax;
       const Costs actual{saturate(std::clamp<Wide>(used, 0, most)),
-                         units_micro(hold.actual, reserved->processing_units_micro)};
+                         engine::amount_in(hold.actual, kProcessingUnitsUnit)
+                             .value_or(reserved->processing_units_micro)};
       book.commit(hold.receipt, actual, now);
       return;
     }
   }
 }
 
-std::int64_t AccountGate::available(Instant now) {
+std::int64_t AccountGate::available(const engine::Request& request, Instant now) {
   const Book& book = account_->locked_book();
   now = account_->locked_latest(now);
   if (book.first_start(now) > now) return 0;  // those who have a later start come first
   const std::vector<Standing> rows = book.standing({0, 0}, now);
-  std::int64_t least = capacity();
+  std::int64_t least = capacity(request);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Policy& policy = book.policies()[i];
     if (policy.resource != Resource::kRequests) continue;
@@ -104,7 +96,7 @@ std::int64_t AccountGate::available(Instant now) {
   return std::max<std::int64_t>(0, least);
 }
 
-std::int64_t AccountGate::capacity() const {
+std::int64_t AccountGate::capacity(const engine::Request&) const {
   std::int64_t least = kCapacityMax;
   for (const Policy& policy : account_->locked_book().policies()) {
     if (policy.resource == Resource::kRequests) least = std::min(least, policy.capacity);

@@ -42,12 +42,11 @@ class AccountGate final : public engine::Gate {
   // The receipt is the number of the reservation.
   std::uint64_t charge_held(const engine::Request& request, Instant now,
                             std::int64_t cost) override;
-  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
   bool can_book() const override { return true; }
   void end(Instant now, const engine::HoldEnd& hold) override;
   // Of the policies that count requests.
-  std::int64_t available(Instant now) override;
-  std::int64_t capacity() const override;
+  std::int64_t available(const engine::Request& request, Instant now) override;
+  std::int64_t capacity(const engine::Request& request) const override;
 
  private:
   std::shared_ptr<Account> account_;

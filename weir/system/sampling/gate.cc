@@ -9,10 +9,9 @@
 namespace weir::system::sampling {
 namespace {
 
-using engine::Attribute;
 using engine::Request;
 
-// Somebody whose id is no number cannot be told from somebody who is exempt.
+// A miner whose id is no number cannot be told from one that is exempt.
 struct Asker {
   Who who{};
   bool is_readable = true;
@@ -20,43 +19,35 @@ struct Asker {
 
 // None: the request is not about sampling.
 std::optional<Asker> asker_of(const Request& request) {
-  Asker asker;
-  bool is_meant = false;
-  for (const Attribute& attribute : request.attributes) {
-    if (attribute.name == "hotkey") {
-      asker.who.hotkey = attribute.value;
-    } else if (attribute.name == "revision") {
-      asker.who.revision = attribute.value;
-    } else if (attribute.name == "environment") {
-      asker.who.environment = attribute.value;
-    } else if (attribute.name == "uid") {
-      std::int64_t id = 0;
-      const char* const end = attribute.value.data() + attribute.value.size();
-      const auto [last, error] = std::from_chars(attribute.value.data(), end, id);
-      asker.is_readable = error == std::errc{} && last == end;
-      asker.who.id = id;
-    } else {
-      continue;
-    }
-    is_meant = true;
+  const auto hotkey = request.attribute("hotkey");
+  const auto revision = request.attribute("revision");
+  const auto environment = request.attribute("environment");
+  const auto uid = request.attribute("uid");
+  if (!hotkey && !revision && !environment && !uid) return std::nullopt;
+  Asker asker{.who = {.hotkey = hotkey.value_or(""),
+                      .revision = revision.value_or(""),
+                      .environment = environment.value_or("")}};
+  if (uid) {
+    std::int64_t id = 0;
+    const char* const end = uid->data() + uid->size();
+    const auto [last, error] = std::from_chars(uid->data(), end, id);
+    asker.is_readable = error == std::errc{} && last == end;
+    asker.who.id = id;
   }
-  return is_meant ? std::optional(asker) : std::nullopt;
+  return asker;
 }
 
 // Tasks that the request is for; `cost` may be a part of them.
 std::int64_t wanted_by(const Request& request, std::int64_t cost) {
-  for (const engine::Cost& each : request.costs) {
-    if (each.unit == "requests") return std::max(each.amount, cost);
-  }
-  return cost;
+  return std::max(request.cost(engine::kRequests).value_or(cost), cost);
 }
 
 constexpr meter::Check never_of(std::int64_t cost) { return {Verdict::kNever, kForever, cost}; }
 
 }  // namespace
 
-// Whoever shares an allowance or a parent's: one miner in one environment. The id is in it
-// because some are exempt.
+// One queue for those that share an allowance or a parent's: a miner in an environment. The
+// id is in it because some miners are exempt.
 std::optional<std::uint64_t> SamplingGate::queue_of(const Request& request) const {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return std::nullopt;
@@ -112,14 +103,7 @@ void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
   record_ = sampling_->settle(hold.receipt, created, now);
 }
 
-// The engine gives back through end().
-void SamplingGate::give_back(Instant, Instant, std::int64_t, bool) {}
-
-std::int64_t SamplingGate::available(Instant) { return kTermMax; }
-
-std::int64_t SamplingGate::capacity() const { return kTermMax; }
-
-std::int64_t SamplingGate::available_to(const Request& request, Instant now) {
+std::int64_t SamplingGate::available(const Request& request, Instant now) {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return kTermMax;
   if (!asker->is_readable) return 0;
@@ -127,7 +111,7 @@ std::int64_t SamplingGate::available_to(const Request& request, Instant now) {
   return sampling_->left(asker->who, now);
 }
 
-std::int64_t SamplingGate::capacity_for(const Request& request) const {
+std::int64_t SamplingGate::capacity(const Request& request) const {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return kTermMax;
   if (!asker->is_readable) return 0;

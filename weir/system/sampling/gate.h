@@ -47,13 +47,10 @@ class SamplingGate final : public engine::Gate {
   std::uint64_t last_record() const noexcept override { return record_; }
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
-  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
 
   // Without an environment there is no limit.
-  std::int64_t available(Instant now) override;
-  std::int64_t capacity() const override;
-  std::int64_t available_to(const engine::Request& request, Instant now) override;
-  std::int64_t capacity_for(const engine::Request& request) const override;
+  std::int64_t available(const engine::Request& request, Instant now) override;
+  std::int64_t capacity(const engine::Request& request) const override;
 
  private:
   // Takes `cost`, and notes what tells of it.

@@ -10,39 +10,32 @@
 namespace weir::system::throttle {
 namespace {
 
-using engine::Attribute;
-using engine::Cost;
 using engine::Request;
 
 std::int32_t saturated(std::int64_t value) noexcept {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, 0, kMax32));
 }
 
-void set_cost(const Cost& cost, Transaction& transaction) noexcept {
-  if (cost.unit == "gas") transaction.gas = cost.amount;
-  if (cost.unit == "bytes") transaction.bytes = cost.amount;
-  if (cost.unit == "nfts") transaction.nfts = saturated(cost.amount);
-  if (cost.unit == "creations") transaction.creations = saturated(cost.amount);
-  if (cost.unit == "associations") transaction.associations = saturated(cost.amount);
-}
-
 // None: the request names no operation, or asks for none of it.
 std::optional<Transaction> transaction_of(const ThrottleSet& set, const Request& request,
                                           std::int64_t cost) noexcept {
+  const std::optional<std::string_view> operation = request.attribute("operation");
+  if (!operation || cost < 1) return std::nullopt;
   Transaction transaction;
-  bool has_operation = false;
-  for (const Attribute& attribute : request.attributes) {
-    if (attribute.name == "operation") {
-      has_operation = true;
-      transaction.operation = set.operations().find(attribute.value);
-    } else if (attribute.name == "payer") {
-      transaction.payer = parse_whole<std::int64_t>(attribute.value);
-    } else if (attribute.name == "high_volume") {
-      transaction.high_volume = attribute.value == "true";
-    }
+  transaction.operation = set.operations().find(*operation);
+  if (const auto payer = request.attribute("payer")) {
+    transaction.payer = parse_whole<std::int64_t>(*payer);
   }
-  if (!has_operation || cost < 1) return std::nullopt;
-  for (const Cost& given : request.costs) set_cost(given, transaction);
+  transaction.high_volume = request.attribute("high_volume") == "true";
+  transaction.gas = request.cost("gas").value_or(transaction.gas);
+  transaction.bytes = request.cost("bytes").value_or(transaction.bytes);
+  if (const auto nfts = request.cost("nfts")) transaction.nfts = saturated(*nfts);
+  if (const auto creations = request.cost("creations")) {
+    transaction.creations = saturated(*creations);
+  }
+  if (const auto associations = request.cost("associations")) {
+    transaction.associations = saturated(*associations);
+  }
   transaction.count = saturated(cost);
   // What a schedule holds, and when it expires, is not told here.
   transaction.scheduled = ScheduledTransaction{};
@@ -63,10 +56,7 @@ meter::Check check_of(const ThrottleSet& set, const Transaction& transaction,
 
 // Operations share buckets, and all of them gas: they are one queue.
 std::optional<std::uint64_t> ThrottleGate::queue_of(const Request& request) const {
-  for (const Attribute& attribute : request.attributes) {
-    if (attribute.name == "operation") return 0;
-  }
-  return std::nullopt;
+  return request.attribute("operation") ? std::optional<std::uint64_t>(0) : std::nullopt;
 }
 
 meter::Check ThrottleGate::check(const Request& request, Instant now, std::int64_t cost) {
@@ -112,24 +102,15 @@ void ThrottleGate::end(Instant, const engine::HoldEnd& hold) {
   if (hold.back > 0) {
     set().refund_operations(claims, std::min(hold.back, hold.charged), hold.charged);
   }
-  for (const Cost& cost : hold.actual) {
-    if (cost.unit == "gas") set().refund_gas(claims, cost.amount);
-  }
+  if (const auto gas = engine::amount_in(hold.actual, "gas")) set().refund_gas(claims, *gas);
 }
 
-// The engine gives back through end().
-void ThrottleGate::give_back(Instant, Instant, std::int64_t, bool) {}
-
-std::int64_t ThrottleGate::available(Instant) { return kTermMax; }
-
-std::int64_t ThrottleGate::capacity() const { return kTermMax; }
-
-std::int64_t ThrottleGate::available_to(const Request& request, Instant now) {
+std::int64_t ThrottleGate::available(const Request& request, Instant now) {
   const std::optional<Transaction> transaction = transaction_of(set(), request, 1);
   return transaction ? set().room_for(*transaction, moment_of(now)) : kTermMax;
 }
 
-std::int64_t ThrottleGate::capacity_for(const Request& request) const {
+std::int64_t ThrottleGate::capacity(const Request& request) const {
   const std::optional<Transaction> transaction = transaction_of(set(), request, 1);
   return transaction ? set().capacity_for(*transaction) : kTermMax;
 }

@@ -50,13 +50,10 @@ class ThrottleGate final : public engine::Gate {
                             std::int64_t cost) override;
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
-  void give_back(Instant now, Instant charged_at, std::int64_t amount, bool ended) override;
 
   // Without an operation there is no limit.
-  std::int64_t available(Instant now) override;
-  std::int64_t capacity() const override;
-  std::int64_t available_to(const engine::Request& request, Instant now) override;
-  std::int64_t capacity_for(const engine::Request& request) const override;
+  std::int64_t available(const engine::Request& request, Instant now) override;
+  std::int64_t capacity(const engine::Request& request) const override;
 
  private:
   const ThrottleSet& set() const noexcept { return throttles_->set_of(Role::kFrontEnd); }
