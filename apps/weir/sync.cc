@@ -21,6 +21,8 @@
 #include "weir/base/in_quotes.h"
 #include "weir/config/config.h"
 #include "weir/engine/quantity.h"
+#include "weir/fetch/transfer.h"
+#include "weir/fetch/url.h"
 #include "weir/server/followers.h"
 #include "weir/system/contract/follower.h"
 
@@ -30,7 +32,7 @@ namespace {
 namespace contract = weir::system::contract;
 using contract::Fetch;
 using contract::Reply;
-using contract::Transferred;
+using fetch::Transferred;
 
 bool is_good(int status) { return status >= 200 && status < 300; }
 
@@ -40,7 +42,7 @@ class Told {
   Told(std::string url, std::string token, std::string_view account)
       : url_(std::move(url)), token_(std::move(token)), transfer_({}) {
     while (url_.ends_with('/')) url_.pop_back();
-    url_ += "/v1/contract/" + contract::url_escaped(account);
+    url_ += "/v1/contract/" + fetch::url_escaped(account);
   }
 
   // Before the service is asked for counts: what the server knows to be final by then.
@@ -62,7 +64,7 @@ class Told {
   std::string tell(Fetch what, const std::string& document) {
     const std::string target = what == Fetch::kContract
                                    ? url_ + "/contract"
-                                   : url_ + "/counts?mark=" + contract::url_escaped(mark_);
+                                   : url_ + "/counts?mark=" + fetch::url_escaped(mark_);
     const Transferred got = transfer_.run({.method = "PUT",
                                            .url = target,
                                            .bearer = token_,
@@ -82,7 +84,7 @@ class Told {
 
   std::string url_;
   std::string token_;
-  contract::Transfer transfer_;
+  fetch::Transfer transfer_;
   std::string mark_;
 };
 
@@ -229,7 +231,7 @@ int run_sync(const SyncOptions& options) {
   const config::ContractSettings& settings = **chosen;
   std::unique_ptr<Told> told;
   if (!options.to.empty()) {
-    if (const std::string trouble = contract::url_trouble(options.to); !trouble.empty()) {
+    if (const std::string trouble = fetch::url_trouble(options.to); !trouble.empty()) {
       return refuse(bad_argument("--to " + trouble), kExitUsage);
     }
     told = std::make_unique<Told>(options.to, options.token, settings.name);

@@ -6,6 +6,7 @@
 
 #include "weir/config/draft.h"
 #include "weir/engine/quantity.h"
+#include "weir/fetch/url.h"
 #include "weir/system/contract/follower.h"
 
 namespace weir::config {
@@ -28,7 +29,7 @@ template <auto Member>
 void read_url(const Entry& entry, Context& context, SyncDraft& sync) {
   read_text(entry, context, sync.service().*Member);
   if ((sync.service().*Member).empty()) return;  // reported
-  const std::string trouble = contract::url_trouble(sync.service().*Member);
+  const std::string trouble = fetch::url_trouble(sync.service().*Member);
   if (!trouble.empty()) {
     context.mistake(entry.value.place, fmt::format("{} {}", entry.key, trouble));
   }

@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
+#include "weir/fetch/transfer.h"
+#include "weir/fetch/url.h"
 #include "weir/server/worker_state.h"
 #include "weir/store/sqlite/ledger_store.h"
-#include "weir/system/contract/transfer.h"
 #include "weir/wire/http/compute_json.h"
 
 namespace weir::server {
@@ -141,12 +142,12 @@ class Compute::Remote final : public Source {
   Remote(const std::string& ledger, const std::string& name, std::string token)
       : url_(fmt::format("{}/v1/compute/allocations?worker={}",
                          ledger.ends_with('/') ? ledger.substr(0, ledger.size() - 1) : ledger,
-                         system::contract::url_escaped(name))),
+                         fetch::url_escaped(name))),
         token_(std::move(token)),
         transfer_({.bytes_max = kAllocationsBytesMax}) {}
 
   News fetch(Instant) override {
-    const system::contract::Transferred got = transfer_.run({.url = url_, .bearer = token_});
+    const fetch::Transferred got = transfer_.run({.url = url_, .bearer = token_});
     if (got.status != 200) {
       return Error{
           ErrorCode::kUnavailable,
@@ -164,7 +165,7 @@ class Compute::Remote final : public Source {
  private:
   const std::string url_;
   const std::string token_;
-  system::contract::Transfer transfer_;
+  fetch::Transfer transfer_;
 };
 
 class Compute::File final : public Source {
@@ -221,7 +222,7 @@ Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
   feed_ = std::make_unique<compute::Feed>(worker_, worker.feed);
   const Instant now = clock_.now();
   if (!worker.ledger.empty()) {
-    const std::string trouble = system::contract::url_trouble(worker.ledger);
+    const std::string trouble = fetch::url_trouble(worker.ledger);
     if (!trouble.empty()) return bad_argument(fmt::format("compute: worker: ledger {}", trouble));
     source_ = std::make_unique<Remote>(worker.ledger, worker.name, worker.token);
     period_ = std::min(worker.feed.poll, kKeepEvery);

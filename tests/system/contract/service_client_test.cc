@@ -148,7 +148,7 @@ struct TlsTest : ::testing::Test {
     return path;
   }
   std::string authority() const { return (dir / "service.pem.crt").string(); }
-  static Reply ask(const RemoteService& service, TransferOptions transfer) {
+  static Reply ask(const RemoteService& service, fetch::TransferOptions transfer) {
     transfer.timeout = 60s;
     return ServiceClient({.url = service.url(), .transfer = std::move(transfer)})
         .fetch(Fetch::kContract, "t");
@@ -186,26 +186,6 @@ TEST(RetryAfter, IsANumberInItsUnit) {
   for (const char* text : {"", "-1", "1.5", "soon", " 1"}) {
     EXPECT_EQ(parse_retry_after(text, RetryAfterUnit::kSeconds), std::nullopt) << text;
   }
-}
-
-TEST(Url, IsRefusedUnlessItCanBeAsked) {
-  for (const char* url :
-       {"http://127.0.0.1:80", "https://services.example.org/a?b=c", "http://[::1]:8080/"}) {
-    EXPECT_EQ(url_trouble(url), "") << url;
-  }
-  for (const char* url :
-       {"", "example.org", "ftp://example.org", "file:///etc/passwd", "http://", "http://a b/",
-        "http://me:you@example.org", "http://example.org/#x", "http://example.org:99999"}) {
-    EXPECT_THAT(url_trouble(url), HasSubstr("; write such as 'https://")) << url;
-  }
-  const std::string longest = "http://a/" + std::string(2048 - 9, 'x');
-  EXPECT_EQ(url_trouble(longest), "");
-  EXPECT_THAT(url_trouble(longest + "x"), HasSubstr("has 2049 bytes, but it may have 2048"));
-}
-
-TEST(Url, EscapesWhatIsNotPlain) {
-  EXPECT_EQ(url_escaped("aZ09-._~"), "aZ09-._~");
-  EXPECT_EQ(url_escaped("a b/&=\xff"), "a%20b%2F%26%3D%FF");
 }
 
 }  // namespace

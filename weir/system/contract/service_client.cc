@@ -3,6 +3,8 @@
 #include <charconv>
 #include <utility>
 
+#include "weir/fetch/url.h"
+
 namespace weir::system::contract {
 namespace {
 
@@ -32,7 +34,8 @@ ServiceClient::ServiceClient(ServiceOptions options)
   options_.url = without_last_slash(std::move(options_.url));
 }
 
-TransferRequest ServiceClient::request(Fetch what, const std::string& access_token) const {
+fetch::TransferRequest ServiceClient::request(Fetch what, const std::string& access_token) const {
+  using fetch::url_escaped;
   const std::string user = url_escaped(options_.user_id);
   const std::string& bearer = access_token.empty() ? options_.bearer : access_token;
   switch (what) {
@@ -55,7 +58,7 @@ TransferRequest ServiceClient::request(Fetch what, const std::string& access_tok
 }
 
 Reply ServiceClient::fetch(Fetch what, const std::string& access_token) {
-  Transferred got = transfer_.run(request(what, access_token));
+  fetch::Transferred got = transfer_.run(request(what, access_token));
   Reply reply{got.status, std::move(got.body), got.retry_in};
   if (!reply.retry_after)
     reply.retry_after = parse_retry_after(got.retry_after, options_.retry_after);

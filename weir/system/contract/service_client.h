@@ -6,7 +6,7 @@
 //   GET  URL/aux/ratelimit/statistics/tokenCounts/USER
 //
 // Answers are bounded in time and size, redirects refused, certificates verified:
-// transfer.h.
+// weir/fetch/transfer.h.
 //
 // Thread safety: fetch() from one thread at a time, cancel() from any.
 
@@ -15,9 +15,9 @@
 #include <string>
 
 #include "weir/base/time.h"
+#include "weir/fetch/transfer.h"
 #include "weir/system/contract/refusal.h"
 #include "weir/system/contract/syncer.h"
-#include "weir/system/contract/transfer.h"
 
 namespace weir::system::contract {
 
@@ -29,7 +29,7 @@ struct ServiceOptions {
   std::string client_secret{};
   std::string bearer{};  // a token that does not end, where token_url is empty
   RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
-  TransferOptions transfer{};
+  fetch::TransferOptions transfer{};
 
   friend bool operator==(const ServiceOptions&, const ServiceOptions&) = default;
 };
@@ -42,10 +42,10 @@ class ServiceClient final : public Client {
   void cancel() noexcept override { transfer_.cancel(); }
 
  private:
-  TransferRequest request(Fetch what, const std::string& access_token) const;
+  fetch::TransferRequest request(Fetch what, const std::string& access_token) const;
 
   ServiceOptions options_;
-  Transfer transfer_;
+  fetch::Transfer transfer_;
 };
 
 // What a Retry-After says: a number in `unit`, rounded down to what a Duration holds.

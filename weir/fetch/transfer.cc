@@ -1,4 +1,11 @@
-#include "weir/system/contract/transfer.h"
+// What holds:
+//
+//  1. One handle for all requests, so that its connection serves the next one. The multi handle
+//     is there only to be woken: curl_multi_wakeup() is the one call that another thread may make.
+//  2. cancelled is never taken back: a Transfer that was cancelled once answers nothing any more.
+//  3. What is received is bounded while it comes: the byte beyond bytes_max ends the transfer.
+
+#include "weir/fetch/transfer.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -9,12 +16,9 @@
 #include <utility>
 
 #include "weir/base/assert.h"
-#include "weir/base/in_quotes.h"
 
-namespace weir::system::contract {
+namespace weir::fetch {
 namespace {
-
-constexpr std::size_t kUrlBytesMax = 2048;
 
 // Once in a process, before the first thread that uses it.
 void start_curl() {
@@ -104,7 +108,7 @@ struct Transfer::Impl {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   }
 
-  // Runs what was prepared to its end, or until somebody cancels.
+  // Runs what was prepared to its end, or until cancel().
   CURLcode perform() {
     const CURLMcode added = curl_multi_add_handle(multi.get(), easy.get());
     WEIR_ASSERT(added == CURLM_OK);
@@ -184,52 +188,4 @@ void Transfer::cancel() noexcept {
   curl_multi_wakeup(impl_->multi.get());
 }
 
-std::string url_escaped(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char each : text) {
-    const auto byte = static_cast<unsigned char>(each);
-    const bool is_plain = (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
-                          (each >= '0' && each <= '9') ||
-                          std::string_view("-._~").find(each) != std::string_view::npos;
-    if (is_plain) {
-      out += each;
-    } else {
-      out += '%';
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    }
-  }
-  return out;
-}
-
-std::string url_trouble(std::string_view url) {
-  const auto wrong = [&](std::string_view what) {
-    return fmt::format("is {}, but {}; write such as 'https://services.example.org'",
-                       in_quotes(url), what);
-  };
-  if (url.size() > kUrlBytesMax) {
-    return fmt::format("has {} bytes, but it may have {}; write a shorter one", url.size(),
-                       kUrlBytesMax);
-  }
-  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parts(curl_url(), &curl_url_cleanup);
-  const std::string text(url);
-  if (curl_url_set(parts.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
-    return wrong("it must be a URL");
-  }
-  const auto has = [&](CURLUPart part) {
-    char* found = nullptr;
-    const bool is_there = curl_url_get(parts.get(), part, &found, 0) == CURLUE_OK;
-    curl_free(found);
-    return is_there;
-  };
-  if (!url.starts_with("http://") && !url.starts_with("https://")) {
-    return wrong("it must begin with http:// or https://");
-  }
-  if (has(CURLUPART_USER) || has(CURLUPART_PASSWORD) || has(CURLUPART_FRAGMENT)) {
-    return wrong("it must have no user, password or fragment");
-  }
-  return {};
-}
-
-}  // namespace weir::system::contract
+}  // namespace weir::fetch

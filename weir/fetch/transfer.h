@@ -3,10 +3,13 @@
 //   Transfer transfer({.timeout = 10s});
 //   const Transferred got = transfer.run({.url = "https://example.org/", .bearer = token});
 //
-// Redirects are refused, since they would carry credentials elsewhere; certificates are
-// verified unless somebody says otherwise; nothing but HTTP and HTTPS is spoken. The
+// Certificates are verified, unless the options say otherwise. Redirects are refused,
+// since they would carry credentials elsewhere. Only HTTP and HTTPS are spoken. The
 // connection is kept for the next request to the same host. The environment's proxies
 // are used.
+//
+// The contract syncer, a compute worker that follows a ledger and `weir sync` fetch
+// with it.
 //
 // Thread safety: run() from one thread at a time, cancel() from any.
 
@@ -16,11 +19,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "weir/base/time.h"
 
-namespace weir::system::contract {
+namespace weir::fetch {
 
 struct TransferOptions {
   Duration timeout = std::chrono::seconds{10};  // of a whole request, from 1 ms on
@@ -43,7 +45,7 @@ struct Transferred {
   int status = 0;                      // 0: no answer
   std::string body{};                  // or why there is none
   std::string retry_after{};           // the header, as it came
-  std::optional<Duration> retry_in{};  // the same where it is a date
+  std::optional<Duration> retry_in{};  // how long that is, where it is a date
 };
 
 class Transfer {
@@ -63,11 +65,4 @@ class Transfer {
   std::unique_ptr<Impl> impl_;
 };
 
-// `text` as it stands in a URL or a form: all but letters, digits and -._~ escaped.
-std::string url_escaped(std::string_view text);
-
-// Why `url` cannot be asked, for putting a name in front; empty if it can. A URL is
-// http:// or https:// with a host, without spaces, user or fragment.
-std::string url_trouble(std::string_view url);
-
-}  // namespace weir::system::contract
+}  // namespace weir::fetch
