@@ -105,7 +105,7 @@ std::shared_ptr<Account> account_in(const json::object& recorded, const AccountO
 std::vector<Wide> levels_of(Account& account, Instant now) {
   const std::scoped_lock lock(account);
   std::vector<Wide> levels_fs;
-  for (const Standing& row : account.locked_book().standing({0, 0}, now)) {
+  for (const Standing& row : account.locked().book.standing({0, 0}, now)) {
     levels_fs.push_back(row.level_fs);
   }
   return levels_fs;

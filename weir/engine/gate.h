@@ -16,7 +16,8 @@
 //
 // Thread safety: the engine calls these functions between lock() and unlock(),
 // never two of them at once. A gate whose state has other callers too forwards
-// both to the lock of that state. An implementation must not call the engine.
+// both to the lock of that state (weir/base/guarded.h), and such a state has one
+// gate only: two would lock it twice. An implementation must not call the engine.
 
 #pragma once
 

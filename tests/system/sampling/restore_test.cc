@@ -116,7 +116,7 @@ TEST(Sampling, GrantsNothingWhileItsJournalCannotWrite) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_FALSE(sampling->commit(grant.reservation, 0, kStart));
-  EXPECT_EQ(sampling->check(miner(), 1, kStart).verdict, Verdict::kDenied);
+  EXPECT_EQ(sampling->locked().check(miner(), 1, kStart).verdict, Verdict::kDenied);
   journal.trouble.clear();
   EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 5);
   EXPECT_EQ(*sampling->commit(grant.reservation, 0, kStart), 1);

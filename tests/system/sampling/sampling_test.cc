@@ -128,10 +128,10 @@ TEST(Sampling, LimitsOverRevisionsThoughTheEnvironmentIsUnlimited) {
   EXPECT_EQ(grant.limit, std::nullopt);
   EXPECT_EQ(grant.parent_limit, 8);
   EXPECT_EQ(grant.remaining, 2);
-  EXPECT_EQ(sampling->check(miner("E", "r2"), 2, kStart).verdict, Verdict::kAllowed);
-  EXPECT_EQ(sampling->check(miner("E", "r2"), 3, kStart).verdict, Verdict::kDenied);
-  EXPECT_EQ(sampling->check(miner("E", "r2"), 3, kStart).earliest, kStart + 1h);
-  EXPECT_EQ(sampling->check(miner("E", "r2"), 9, kStart).verdict, Verdict::kNever);
+  EXPECT_EQ(sampling->locked().check(miner("E", "r2"), 2, kStart).verdict, Verdict::kAllowed);
+  EXPECT_EQ(sampling->locked().check(miner("E", "r2"), 3, kStart).verdict, Verdict::kDenied);
+  EXPECT_EQ(sampling->locked().check(miner("E", "r2"), 3, kStart).earliest, kStart + 1h);
+  EXPECT_EQ(sampling->locked().check(miner("E", "r2"), 9, kStart).verdict, Verdict::kNever);
   grant = granted(*sampling, miner("E", "r2"), 6, kStart + 1s);
   EXPECT_EQ(grant.granted, 2);
   EXPECT_EQ(grant.next_free, kStart + 1h);

@@ -50,7 +50,7 @@ struct ThrottleGateTest : ::testing::Test {
   }
   static RequestOf transfer() { return RequestOf({{"operation", "CryptoTransfer"}}); }
 
-  ThrottleSet& set() { return throttles->set_of(Role::kFrontEnd); }
+  ThrottleSet& set() { return throttles->locked().front_end; }
   Usage usage(std::size_t bucket) { return set().buckets()[bucket].bucket.usage(); }
 
   std::shared_ptr<Throttles> throttles;

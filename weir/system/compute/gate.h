@@ -22,8 +22,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weir/base/guarded.h"
 #include "weir/engine/gate.h"
-#include "weir/system/compute/guarded.h"
 #include "weir/system/compute/worker.h"
 
 namespace weir::system::compute {

@@ -1,8 +1,8 @@
 // What holds whenever the lock is free:
 //
-//  1. latest_ never goes back, and a call that decides does so at latest_: threads may arrive
+//  1. latest never goes back, and a call that decides does so at latest: threads may arrive
 //     out of order, time does not.
-//  2. book_ and published_ have the same policies in the same order.
+//  2. book and published_ have the same policies in the same order.
 //  3. An id reaches the book only if it is this account's: of this process from first_own_ on,
 //     or in a range of former_.
 //  4. Costs and times are checked before anything is debited; a call that returns an error has
@@ -101,10 +101,9 @@ Result<std::shared_ptr<Account>> Account::create(std::string name, std::vector<P
 
 Account::Account(std::string name, std::vector<Policy> policies, const AccountOptions& options,
                  Instant now)
-    : name_(std::move(name)),
+    : Guarded(std::in_place, options, Book(policies, jitter_of(options), now)),
+      name_(std::move(name)),
       owner_(options.owner ? *options.owner : fresh_owner()),
-      options_(options),
-      book_(policies, jitter_of(options), now),
       published_(std::move(policies), now) {}
 
 bool Account::owns(HoldId reservation) const {
@@ -116,7 +115,7 @@ bool Account::owns(HoldId reservation) const {
 }
 
 std::optional<Error> Account::check_contract() const {
-  if (!locked_awaits_contract()) return std::nullopt;
+  if (!locked().awaits_contract()) return std::nullopt;
   return Error{ErrorCode::kUnavailable,
                fmt::format("account {}: it has no policies until its service has answered for the "
                            "first time; ask again, or write 'policies' or 'file' for it",
@@ -124,7 +123,7 @@ std::optional<Error> Account::check_contract() const {
 }
 
 Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires) {
-  const Result<std::uint64_t> number = book_.grant(costs, start, expires);
+  const Result<std::uint64_t> number = locked().book.grant(costs, start, expires);
   if (!number) return number.error();
   ++granted_;
   return HoldId{owner_, *number};
@@ -134,18 +133,18 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (auto error = check_costs(ask.costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   if (auto error = check_time(name_, "hold", ask.hold)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   if (auto error = check_contract()) return std::move(*error);
-  const Instant latest = locked_latest(now);
-  if (options_.rule == Rule::kPublished) return ask_published(ask, latest);
-  book_.expire(latest);
-  book_.make_room(latest);
-  const Offer offer = book_.offer(ask.costs, latest);
+  const Instant latest = locked().advance(now);
+  if (locked().options.rule == Rule::kPublished) return ask_published(ask, latest);
+  locked().book.expire(latest);
+  locked().book.make_room(latest);
+  const Offer offer = locked().book.offer(ask.costs, latest);
   Reserved reserved;
   reserved.never = offer.never;
   reserved.start = offer.start;
   reserved.debited = {0, 0};
-  if (offer.binding) reserved.binding = book_.policies()[*offer.binding];
+  if (offer.binding) reserved.binding = locked().book.policies()[*offer.binding];
   if (offer.never != Never::kNot) {
     reserved.verdict = Verdict::kNever;
     ++refused_;
@@ -155,15 +154,16 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   const Instant start = offer.start <= latest ? now : offer.start;
   const Duration delay = start - now;
   reserved.delay_ns = delay.count();
-  const std::optional<Duration> max_delay = ask.max_delay ? ask.max_delay : options_.max_delay;
+  const std::optional<Duration> max_delay =
+      ask.max_delay ? ask.max_delay : locked().options.max_delay;
   if (start > ask.deadline || (max_delay && delay > *max_delay)) {
     reserved.verdict = Verdict::kDenied;
     ++refused_;
     return reserved;
   }
   // Not longer than the account's: everything after it stays open for as long.
-  const bool is_own = ask.hold.count() > 0 && ask.hold < options_.hold;
-  reserved.expires = offer.start + (is_own ? ask.hold : options_.hold);
+  const bool is_own = ask.hold.count() > 0 && ask.hold < locked().options.hold;
+  reserved.expires = offer.start + (is_own ? ask.hold : locked().options.hold);
   const Result<HoldId> granted = grant(ask.costs, offer.start, reserved.expires);
   if (!granted) return granted.error();
   reserved.reservation = *granted;
@@ -201,10 +201,10 @@ Result<Committed> Account::commit(HoldId reservation, const std::optional<Costs>
     if (auto error = check_costs(*actual)) return std::move(*error);
   }
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   if (!owns(reservation)) return Committed{};
-  const std::optional<Costs> reserved = book_.reserved(reservation.number);
-  Committed committed{book_.commit(reservation.number, actual, locked_latest(now)), {}};
+  const std::optional<Costs> reserved = locked().book.reserved(reservation.number);
+  Committed committed{locked().book.commit(reservation.number, actual, locked().advance(now)), {}};
   if (reserved && committed.state == HoldState::kSettled) {
     committed.debited = actual.value_or(*reserved);
   }
@@ -213,39 +213,39 @@ Result<Committed> Account::commit(HoldId reservation, const std::optional<Costs>
 
 HoldState Account::release(HoldId reservation, Instant now) {
   if (check_now(now)) return HoldState::kGone;
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   if (!owns(reservation)) return HoldState::kGone;
-  return book_.release(reservation.number, locked_latest(now));
+  return locked().book.release(reservation.number, locked().advance(now));
 }
 
 std::optional<Costs> Account::reserved(HoldId reservation) const {
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   if (!owns(reservation)) return std::nullopt;
-  return book_.reserved(reservation.number);
+  return locked().book.reserved(reservation.number);
 }
 
 Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   if (auto error = check_costs(costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  if (options_.rule == Rule::kPublished) {
+  const std::scoped_lock lock(*this);
+  if (locked().options.rule == Rule::kPublished) {
     return wrong_rule("tells how long to wait and never refuses; reserve, or");
   }
   if (auto error = check_contract()) return std::move(*error);
-  now = locked_latest(now);
-  book_.expire(now);
-  book_.make_room(now);
+  now = locked().advance(now);
+  locked().book.expire(now);
+  locked().book.make_room(now);
   Consumed consumed;
   consumed.debited = {0, 0};
   // Those who have a later start come first.
-  const Instant base = book_.first_start(now);
-  consumed.refusal = refusal_of(book_.standing(costs, base), base - now);
+  const Instant base = locked().book.first_start(now);
+  consumed.refusal = refusal_of(locked().book.standing(costs, base), base - now);
   if (consumed.refusal) {
     ++refused_;
-    consumed.policies = book_.policies();
+    consumed.policies = locked().book.policies();
     return consumed;
   }
-  const Result<HoldId> granted = grant(costs, now, now + options_.hold);
+  const Result<HoldId> granted = grant(costs, now, now + locked().options.hold);
   if (!granted) return granted.error();
   consumed.reservation = *granted;
   consumed.debited = costs;
@@ -255,13 +255,13 @@ Result<Consumed> Account::consume(const Costs& costs, Instant now) {
 Status Account::feedback(const Met& met, Instant now) {
   if (auto error = check_costs(met.costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  if (options_.rule == Rule::kPublished) {
+  const std::scoped_lock lock(*this);
+  if (locked().options.rule == Rule::kPublished) {
     return wrong_rule("keeps its values whatever a worker meets; leave refusals unreported, or");
   }
   std::optional<std::size_t> violated;
   if (met.violated) {
-    const std::vector<Policy>& known = book_.policies();
+    const std::vector<Policy>& known = locked().book.policies();
     const auto found = std::find(known.begin(), known.end(), *met.violated);
     if (found == known.end()) {
       return bad_argument(fmt::format(
@@ -270,7 +270,7 @@ Status Account::feedback(const Met& met, Instant now) {
     }
     violated = static_cast<std::size_t>(found - known.begin());
   }
-  now = locked_latest(now);
+  now = locked().advance(now);
   Costs costs = met.costs;
   if (met.reservation) {
     if (!owns(met.reservation)) {
@@ -279,48 +279,50 @@ Status Account::feedback(const Met& met, Instant now) {
                                "that was refused, or none",
                                in_quotes(name_))};
     }
-    book_.expire(now);
-    costs = book_.reserved(met.reservation.number).value_or(costs);
+    locked().book.expire(now);
+    costs = locked().book.reserved(met.reservation.number).value_or(costs);
     // The service has debited nothing.
-    book_.release(met.reservation.number, now);
+    locked().book.release(met.reservation.number, now);
   }
   if (met.retry_after) {
-    book_.lower(costs, *met.retry_after, violated, now, unit_of(options_.retry_after));
+    locked().book.lower(costs, *met.retry_after, violated, now,
+                        unit_of(locked().options.retry_after));
   } else {
     // The default says nothing about any policy.
-    book_.hold_off(options_.retry_after_default, now);
+    locked().book.hold_off(locked().options.retry_after_default, now);
   }
   ++refusals_met_;
   return Done{};
 }
 
 Totals Account::finals() const {
-  const std::scoped_lock lock(lock_);
-  Totals finals = book_.finals();
-  finals.at = latest_;
+  const std::scoped_lock lock(*this);
+  Totals finals = locked().book.finals();
+  finals.at = locked().latest;
   return finals;
 }
 
 Status Account::refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now) {
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  if (left_micro.size() != book_.policies().size()) {
+  const std::scoped_lock lock(*this);
+  if (left_micro.size() != locked().book.policies().size()) {
     return bad_argument(fmt::format("account {}: {} counts for {} policies; give one for each",
-                                    in_quotes(name_), left_micro.size(), book_.policies().size()));
+                                    in_quotes(name_), left_micro.size(),
+                                    locked().book.policies().size()));
   }
-  refresh_locked(left_micro, book_.finals(), locked_latest(now));
+  refresh_locked(left_micro, locked().book.finals(), locked().advance(now));
   return Done{};
 }
 
 void Account::refresh(std::span<const Count> counts, const Totals& before, Instant now) {
   if (check_now(now)) return;
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   refresh_counts_locked(counts, before, now);
 }
 
 void Account::refresh_counts_locked(std::span<const Count> counts, const Totals& before,
                                     Instant now) {
-  const std::vector<Policy>& known = book_.policies();
+  const std::vector<Policy>& known = locked().book.policies();
   std::vector<std::optional<std::int64_t>> left_micro(known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     for (const Count& count : counts) {
@@ -329,24 +331,25 @@ void Account::refresh_counts_locked(std::span<const Count> counts, const Totals&
       }
     }
   }
-  refresh_locked(left_micro, before, locked_latest(now));
+  refresh_locked(left_micro, before, locked().advance(now));
 }
 
 void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_micro,
                              const Totals& before, Instant now) {
-  book_.expire_all(now);
+  locked().book.expire_all(now);
   std::vector<std::optional<std::int64_t>> unseen_less(left_micro.begin(), left_micro.end());
   for (std::size_t i = 0; i < left_micro.size(); ++i) {
     if (!left_micro[i]) continue;
     published_.set_left(i, *left_micro[i], now);
-    const Resource resource = book_.policies()[i].resource;
+    const Resource resource = locked().book.policies()[i].resource;
     // Sums of a process before this one may be larger.
-    const Wide unseen_micro = std::max<Wide>(0, book_.finals().of(resource) - before.of(resource));
+    const Wide unseen_micro =
+        std::max<Wide>(0, locked().book.finals().of(resource) - before.of(resource));
     // Debt beyond the largest cost counts as that.
     // cppcheck-suppress constStatement  ; it takes the braces for another statement
     unseen_less[i] = saturate(std::max(Wide{*left_micro[i]} - unseen_micro, -Wide{kCostMicroMax}));
   }
-  book_.refresh(unseen_less, now, earlier_of(before.at, now));
+  locked().book.refresh(unseen_less, now, earlier_of(before.at, now));
   const auto is_named = [](const std::optional<std::int64_t>& left) { return left.has_value(); };
   if (std::any_of(left_micro.begin(), left_micro.end(), is_named)) refreshed_at_ = now;
 }
@@ -354,9 +357,9 @@ void Account::refresh_locked(std::span<const std::optional<std::int64_t>> left_m
 Status Account::change(std::vector<Policy> policies, Instant now) {
   if (auto error = check_policies(name_, policies)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  now = locked_latest(now);
-  if (policies == book_.policies()) return Done{};
+  const std::scoped_lock lock(*this);
+  now = locked().advance(now);
+  if (policies == locked().book.policies()) return Done{};
   change_locked(std::move(policies), now);
   return Done{};
 }
@@ -365,70 +368,70 @@ Status Account::change(std::vector<Policy> policies, std::span<const Count> coun
                        const Totals& before, Instant now) {
   if (auto error = check_policies(name_, policies)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  now = locked_latest(now);
-  if (policies != book_.policies()) change_locked(std::move(policies), now);
+  const std::scoped_lock lock(*this);
+  now = locked().advance(now);
+  if (policies != locked().book.policies()) change_locked(std::move(policies), now);
   refresh_counts_locked(counts, before, now);
   return Done{};
 }
 
 void Account::change_locked(std::vector<Policy> policies, Instant now) {
   published_ = published_.changed(policies, now);
-  book_.change(std::move(policies), now);
+  locked().book.change(std::move(policies), now);
 }
 
 Status Account::change_options(const AccountOptions& options) {
   if (auto error = check_options(name_, options)) return std::move(*error);
-  const std::scoped_lock lock(lock_);
-  if (options.role != options_.role || options.rule != options_.rule) {
+  const std::scoped_lock lock(*this);
+  if (options.role != locked().options.role || options.rule != locked().options.rule) {
     return bad_argument(fmt::format(
         "account {}: its role and rule cannot change while it has reservations and values; leave "
         "them, or restart",
         in_quotes(name_)));
   }
-  book_.set_jitter(jitter_of(options));
-  options_ = options;
+  locked().book.set_jitter(jitter_of(options));
+  locked().options = options;
   return Done{};
 }
 
 AccountOptions Account::options() const {
-  const std::scoped_lock lock(lock_);
-  return options_;
+  const std::scoped_lock lock(*this);
+  return locked().options;
 }
 
 std::vector<Policy> Account::policies() const {
-  const std::scoped_lock lock(lock_);
-  return book_.policies();
+  const std::scoped_lock lock(*this);
+  return locked().book.policies();
 }
 
 void Account::set_followed(std::optional<Followed> followed) {
-  const std::scoped_lock lock(lock_);
-  followed_ = std::move(followed);
+  const std::scoped_lock lock(*this);
+  locked().followed = std::move(followed);
 }
 
 AccountView Account::view(Instant now) {
-  const std::scoped_lock lock(lock_);
-  now = locked_latest(now);
-  book_.expire_all(now);
+  const std::scoped_lock lock(*this);
+  now = locked().advance(now);
+  locked().book.expire_all(now);
   AccountView view;
   Published published = published_;
   published.advance(now);
-  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  const std::vector<Standing> rows = locked().book.standing({0, 0}, now);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Policy& policy = book_.policies()[i];
+    const Policy& policy = locked().book.policies()[i];
     const Wide level_fs =
-        options_.rule == Rule::kPublished ? published.levels_fs()[i] : rows[i].level_fs;
+        locked().options.rule == Rule::kPublished ? published.levels_fs()[i] : rows[i].level_fs;
     PolicyView row{policy, left_micro(policy, level_fs), 0};
     const Wide missing_fs = full_fs(policy) - level_fs;
     row.full_in_ns = policy.is_fixed() && missing_fs > 0 ? Wide{-1} : wait_ns(missing_fs);
     view.policies.push_back(row);
   }
-  view.outstanding = book_.outstanding();
-  view.outstanding_costs = book_.outstanding_costs();
-  view.last_start = book_.last_start();
+  view.outstanding = locked().book.outstanding();
+  view.outstanding_costs = locked().book.outstanding_costs();
+  view.last_start = locked().book.last_start();
   view.refreshed_at = refreshed_at_;
-  view.followed = followed_;
-  view.finals = book_.finals();
+  view.followed = locked().followed;
+  view.finals = locked().book.finals();
   view.finals.at = now;
   view.refusals_met = refusals_met_;
   view.granted = granted_;
@@ -439,15 +442,15 @@ AccountView Account::view(Instant now) {
 // --- beyond the process
 
 std::uint64_t Account::changes() const {
-  const std::scoped_lock lock(lock_);
-  return book_.changes() + published_.changes();
+  const std::scoped_lock lock(*this);
+  return locked().book.changes() + published_.changes();
 }
 
 std::vector<std::byte> Account::save(Instant now) const {
-  std::unique_lock lock(lock_);
-  AccountState state{.saved_at = later_of(now, latest_),
-                     .rule = options_.rule,
-                     .book = book_.saved(),
+  std::unique_lock lock(*this);
+  AccountState state{.saved_at = later_of(now, locked().latest),
+                     .rule = locked().options.rule,
+                     .book = locked().book.saved(),
                      .published_fs = {published_.levels_fs().begin(), published_.levels_fs().end()},
                      .published_at = published_.at(),
                      .refreshed_at = refreshed_at_,
@@ -468,15 +471,15 @@ Status Account::restore(std::span<const std::byte> bytes, Instant now) {
   AccountState state = *std::move(read);
   move_back(state, std::max(Duration{0}, state.saved_at - now));
 
-  const std::scoped_lock lock(lock_);
-  const std::vector<Policy> configured = book_.policies();
+  const std::scoped_lock lock(*this);
+  const std::vector<Policy> configured = locked().book.policies();
   const std::vector<Policy> saved = state.book.policies;
   first_own_ = state.book.first_number + state.book.reservations.size();
   former_ = std::move(state.owners);
   refreshed_at_ = state.refreshed_at;
-  book_ = Book(std::move(state.book), book_.jitter());
+  locked().book = Book(std::move(state.book), locked().book.jitter());
   published_ = Published(saved, std::move(state.published_fs), state.published_at);
-  if (state.rule != options_.rule) follow_other_rule(now);
+  if (state.rule != locked().options.rule) follow_other_rule(now);
   // An account without policies of its own learnt those it had.
   if (!configured.empty() && configured != saved) change_locked(configured, now);
   return Done{};
@@ -485,17 +488,17 @@ Status Account::restore(std::span<const std::byte> bytes, Instant now) {
 // Only the rule that an account follows has been told what was used.
 void Account::follow_other_rule(Instant now) {
   std::vector<std::optional<std::int64_t>> left;
-  if (options_.rule == Rule::kReservation) {
+  if (locked().options.rule == Rule::kReservation) {
     published_.advance(now);
     for (std::size_t i = 0; i < published_.policies().size(); ++i) {
       left.emplace_back(left_micro(published_.policies()[i], published_.levels_fs()[i]));
     }
-    book_.refresh(left, now);
+    locked().book.refresh(left, now);
     return;
   }
-  const std::vector<Standing> rows = book_.standing({0, 0}, now);
+  const std::vector<Standing> rows = locked().book.standing({0, 0}, now);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    published_.set_left(i, left_micro(book_.policies()[i], rows[i].level_fs), now);
+    published_.set_left(i, left_micro(locked().book.policies()[i], rows[i].level_fs), now);
   }
 }
 

@@ -21,14 +21,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/decision.h"
+#include "weir/base/guarded.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
@@ -133,7 +134,29 @@ struct AccountView {
   std::uint64_t refused = 0;  // asks that were denied, never or 429
 };
 
-class Account {
+// What an account decides by: its book, and what the book is read with.
+struct AccountBook {
+  AccountOptions options;
+  Book book;
+  Instant latest{};                    // that a caller came at
+  std::optional<Followed> followed{};  // none: it follows no service
+
+  AccountBook(const AccountOptions& chosen, Book begun) : options(chosen), book(std::move(begun)) {}
+
+  // A caller came at `now`. Returns the latest instant, at which it is decided.
+  Instant advance(Instant now) {
+    latest = later_of(latest, now);
+    return latest;
+  }
+  // It follows a service that has not said yet which policies there are.
+  bool awaits_contract() const noexcept {
+    return followed && !followed->contract_at && !followed->contract_missing &&
+           book.policies().empty();
+  }
+};
+
+// A gate holds the lock from check to charge, and uses the book meanwhile (guarded.h).
+class Account : public Guarded<AccountBook> {
  public:
   // Whether there can be such an account. Refused: more than kPoliciesMax policies, two of one
   // resource and period, times out of range.
@@ -202,21 +225,6 @@ class Account {
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
 
-  // For a gate, which holds the lock from check to charge.
-  void lock() { lock_.lock(); }
-  void unlock() { lock_.unlock(); }
-  Book& locked_book() { return book_; }
-  // The latest instant that anybody came at, `now` included.
-  Instant locked_latest(Instant now) {
-    latest_ = later_of(latest_, now);
-    return latest_;
-  }
-  Instant locked_latest() const noexcept { return latest_; }
-  const AccountOptions& locked_options() const noexcept { return options_; }
-  bool locked_awaits_contract() const noexcept {
-    return followed_ && !followed_->contract_at && !followed_->contract_missing &&
-           book_.policies().empty();
-  }
   std::uint64_t owner() const noexcept { return owner_; }
 
  private:
@@ -236,15 +244,11 @@ class Account {
 
   const std::string name_;
   const std::uint64_t owner_;
-  mutable std::mutex lock_;  // of everything below
-  AccountOptions options_;
-  Instant latest_{};
-  Book book_;
+  // With the book, under one lock:
   Published published_;          // the same policies under the published rule
   std::vector<Owner> former_;    // processes before this one
   std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
   std::optional<Instant> refreshed_at_;
-  std::optional<Followed> followed_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;
   std::uint64_t refused_ = 0;

@@ -23,9 +23,9 @@ void AccountGate::lock() noexcept { account_->lock(); }
 void AccountGate::unlock() noexcept { account_->unlock(); }
 
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
-  if (account_->locked_awaits_contract()) return {Verdict::kDenied, kForever, cost};
-  Book& book = account_->locked_book();
-  const Instant latest = account_->locked_latest(now);
+  if (account_->locked().awaits_contract()) return {Verdict::kDenied, kForever, cost};
+  Book& book = account_->locked().book;
+  const Instant latest = account_->locked().advance(now);
   book.expire(latest);
   book.make_room(latest);
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
@@ -38,30 +38,30 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
 
 Instant AccountGate::fits_from(const engine::Request& request, Instant from,
                                std::int64_t cost) const {
-  if (account_->locked_awaits_contract()) return kForever;
-  const Instant latest = later_of(from, account_->locked_latest());
-  const Instant start = account_->locked_book().offer(costs_of(request, cost), latest).start;
+  if (account_->locked().awaits_contract()) return kForever;
+  const Instant latest = later_of(from, account_->locked().latest);
+  const Instant start = account_->locked().book.offer(costs_of(request, cost), latest).start;
   return start <= latest ? from : start;
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
   // Nobody can end it: it is final once its worker has started.
-  Book& book = account_->locked_book();
+  Book& book = account_->locked().book;
   static_cast<void>(book.grant(costs_of(request, cost), now, now + book.jitter()));  // has_room()
 }
 
 std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant now,
                                        std::int64_t cost) {
-  const Result<std::uint64_t> number = account_->locked_book().grant(
-      costs_of(request, cost), now, now + account_->locked_options().hold);
+  const Result<std::uint64_t> number = account_->locked().book.grant(
+      costs_of(request, cost), now, now + account_->locked().options.hold);
   return number ? *number : 0;
 }
 
 void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
-  Book& book = account_->locked_book();
+  Book& book = account_->locked().book;
   const std::optional<Costs> reserved = book.reserved(hold.receipt);
   if (!reserved) return;
-  now = account_->locked_latest(now);
+  now = account_->locked().advance(now);
   switch (hold.how) {
     case engine::Ending::kCancelled:
       book.release(hold.receipt, now);
@@ -83,8 +83,8 @@ void AccountGate::end(Instant now, const engine::HoldEnd& hold) {
 }
 
 std::int64_t AccountGate::available(const engine::Request& request, Instant now) {
-  const Book& book = account_->locked_book();
-  now = account_->locked_latest(now);
+  const Book& book = account_->locked().book;
+  now = account_->locked().advance(now);
   if (book.first_start(now) > now) return 0;  // those who have a later start come first
   const std::vector<Standing> rows = book.standing({0, 0}, now);
   std::int64_t least = capacity(request);
@@ -98,7 +98,7 @@ std::int64_t AccountGate::available(const engine::Request& request, Instant now)
 
 std::int64_t AccountGate::capacity(const engine::Request&) const {
   std::int64_t least = kCapacityMax;
-  for (const Policy& policy : account_->locked_book().policies()) {
+  for (const Policy& policy : account_->locked().book.policies()) {
     if (policy.resource == Resource::kRequests) least = std::min(least, policy.capacity);
   }
   return least;

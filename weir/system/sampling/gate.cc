@@ -59,14 +59,14 @@ std::optional<std::uint64_t> SamplingGate::queue_of(const Request& request) cons
 meter::Check SamplingGate::check(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return {Verdict::kAllowed, now, 0};
-  return asker->is_readable ? sampling_->check(asker->who, cost, now) : never_of(cost);
+  return asker->is_readable ? sampling_->locked().check(asker->who, cost, now) : never_of(cost);
 }
 
 Instant SamplingGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return from;
   if (!asker->is_readable) return kForever;
-  const meter::Check said = sampling_->check(asker->who, cost, from);
+  const meter::Check said = sampling_->locked().check(asker->who, cost, from);
   return said.allowed() ? from : said.earliest;
 }
 
@@ -76,8 +76,8 @@ std::uint64_t SamplingGate::take(const Request& request, Instant now, std::int64
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return 0;
   const std::uint64_t receipt =
-      sampling_->take(asker->who, cost, wanted_by(request, cost), now, keep);
-  if (cost > 0) record_ = sampling_->last_record();
+      sampling_->locked().take(asker->who, cost, wanted_by(request, cost), now, keep);
+  if (cost > 0) record_ = sampling_->locked().last_record();
   return receipt;
 }
 
@@ -91,7 +91,7 @@ std::uint64_t SamplingGate::charge_held(const Request& request, Instant now, std
 
 void SamplingGate::refused(const Request& request, Instant now, std::int64_t cost) {
   const std::optional<Asker> asker = asker_of(request);
-  if (asker) sampling_->refuse(asker->who, wanted_by(request, cost), now);
+  if (asker) sampling_->locked().refuse(asker->who, wanted_by(request, cost), now);
 }
 
 void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
@@ -100,7 +100,7 @@ void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
   std::int64_t created = hold.charged;
   if (hold.how == engine::Ending::kCancelled) created = 0;
   if (hold.how == engine::Ending::kSettled) created -= hold.back;  // an overage is negative
-  record_ = sampling_->settle(hold.receipt, created, now);
+  record_ = sampling_->locked().settle(hold.receipt, created, now);
 }
 
 std::int64_t SamplingGate::available(const Request& request, Instant now) {
@@ -108,14 +108,14 @@ std::int64_t SamplingGate::available(const Request& request, Instant now) {
   if (!asker) return kTermMax;
   if (!asker->is_readable) return 0;
   // Without a look at the journal: check() decides by that, and may be told otherwise.
-  return sampling_->left(asker->who, now);
+  return sampling_->locked().left(asker->who, now);
 }
 
 std::int64_t SamplingGate::capacity(const Request& request) const {
   const std::optional<Asker> asker = asker_of(request);
   if (!asker) return kTermMax;
   if (!asker->is_readable) return 0;
-  const Result<Grant> said = sampling_->peek(asker->who, 0, Instant{});
+  const Result<Grant> said = sampling_->locked().peek(asker->who, 0, Instant{});
   if (!said) return 0;
   return std::min(said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax));
 }

@@ -56,8 +56,8 @@ class ThrottleGate final : public engine::Gate {
   std::int64_t capacity(const engine::Request& request) const override;
 
  private:
-  const ThrottleSet& set() const noexcept { return throttles_->set_of(Role::kFrontEnd); }
-  ThrottleSet& set() noexcept { return throttles_->set_of(Role::kFrontEnd); }
+  const ThrottleSet& set() const noexcept { return throttles_->locked().front_end; }
+  ThrottleSet& set() noexcept { return throttles_->locked().front_end; }
 
   std::shared_ptr<Throttles> throttles_;
   std::unordered_map<std::uint64_t, Claims> held_;  // by receipt; as many as there are holds

@@ -23,6 +23,9 @@ ThrottleOptions options_of(const ThrottlesSpec& spec, Role role) {
 Transaction named(const ThrottleSet& set, const Submission& submission) {
   Transaction transaction = submission.transaction;
   transaction.operation = set.operations().find(submission.operation);
+  if (transaction.scheduled) {
+    transaction.scheduled->operation = set.operations().find(submission.scheduled_operation);
+  }
   return transaction;
 }
 
@@ -92,9 +95,9 @@ Status check(const ThrottlesSpec& spec) {
 
 // cppcheck-suppress passedByValue  ; its members are moved
 Throttles::Throttles(ThrottlesSpec spec)
-    : nodes_(spec.nodes),
-      front_end_(spec.definitions, options_of(spec, Role::kFrontEnd)),
-      consensus_(spec.definitions, options_of(spec, Role::kConsensus)),
+    : Guarded(std::in_place, ThrottleSet(spec.definitions, options_of(spec, Role::kFrontEnd)),
+              ThrottleSet(spec.definitions, options_of(spec, Role::kConsensus))),
+      nodes_(spec.nodes),
       congestion_(std::move(spec.tiers), spec.congestion_period_s),
       last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
 
@@ -128,7 +131,7 @@ Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& sai
       result.bucket = "duration";
       break;
     case Refuser::kBucket:
-      result.bucket = set_of(role).buckets()[said->bucket].name;
+      result.bucket = locked().of(role).buckets()[said->bucket].name;
       break;
     case Refuser::kNobody:
     case Refuser::kUnlisted:
@@ -143,14 +146,14 @@ Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& sai
 }
 
 Result<Submitted> Throttles::submit(Role role, const Submission& submission, Instant now) {
-  const std::scoped_lock lock(lock_);
-  ThrottleSet& set = set_of(role);
+  const std::scoped_lock lock(*this);
+  ThrottleSet& set = locked().of(role);
   const Transaction transaction = named(set, submission);
   const Moment at = moment_of(now);
   Claims claims;
   Answered<Admission> said = set.decide(transaction, at, &claims);
   if (said.ok() && role == Role::kConsensus) {
-    congestion_.refresh(consensus_, at);
+    congestion_.refresh(locked().consensus, at);
     if (said->allowed && set.lacks_duration(transaction, at)) {
       said = set.refuse_without_duration(claims, at);
     }
@@ -163,8 +166,8 @@ Result<Submitted> Throttles::submit(Role role, const Submission& submission, Ins
 }
 
 Result<Submitted> Throttles::peek(Role role, const Submission& submission, Instant now) const {
-  const std::scoped_lock lock(lock_);
-  const ThrottleSet& set = set_of(role);
+  const std::scoped_lock lock(*this);
+  const ThrottleSet& set = locked().of(role);
   const Transaction transaction = named(set, submission);
   const Moment at = moment_of(now);
   Answered<Admission> said = set.peek(transaction, at);
@@ -183,15 +186,15 @@ std::uint64_t Throttles::keep(Role role, Claims claims, Moment at) {
 
 void Throttles::forget_claims(Role role) {
   std::erase_if(kept_, [&](const auto& each) { return each.second.role == role; });
-  set_of(role).forget_claims();
+  locked().of(role).forget_claims();
 }
 
 Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   const auto found = kept_.find(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   const Kept& kept = found->second;
-  ThrottleSet& set = set_of(kept.role);
+  ThrottleSet& set = locked().of(kept.role);
   if (used.duration && kept.role != Role::kConsensus) {
     return bad_argument(fmt::format(
         "claim {}: duration is {}, but the claim is the front end's, and work is counted at "
@@ -214,10 +217,10 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
 }
 
 ClaimEnd Throttles::cancel(std::uint64_t claim) {
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   const auto found = kept_.find(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
-  set_of(found->second.role).refund(found->second.claims);
+  locked().of(found->second.role).refund(found->second.claims);
   kept_.erase(found);
   return ClaimEnd::kRoom;
 }
@@ -228,15 +231,15 @@ Status Throttles::set_definitions(std::string_view text, std::string_view file) 
   std::int32_t nodes = 0;
   for (;;) {
     {
-      const std::scoped_lock lock(lock_);
+      const std::scoped_lock lock(*this);
       nodes = nodes_;
     }
     const Result<Definitions> definitions = load_definitions(text, file, nodes);
     if (!definitions) return definitions.error();
-    const std::scoped_lock lock(lock_);
+    const std::scoped_lock lock(*this);
     if (nodes != nodes_) continue;
-    front_end_.rebuild(*definitions);
-    consensus_.rebuild(*definitions);
+    locked().front_end.rebuild(*definitions);
+    locked().consensus.rebuild(*definitions);
     congestion_.forget();
     return Done{};
   }
@@ -244,20 +247,20 @@ Status Throttles::set_definitions(std::string_view text, std::string_view file) 
 
 void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
   WEIR_ASSERT(check(after).ok());
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   if (before.settings != after.settings) {
-    front_end_.configure(after.settings);
-    consensus_.configure(after.settings);
+    locked().front_end.configure(after.settings);
+    locked().consensus.configure(after.settings);
     congestion_.forget();
   }
   // Consensus is not split, so the number of nodes is nothing to it.
   const bool other_definitions = before.definitions != after.definitions;
   if (other_definitions || before.nodes != after.nodes) {
     nodes_ = after.nodes;
-    front_end_.rebuild(after.definitions, after.nodes);
+    locked().front_end.rebuild(after.definitions, after.nodes);
   }
   if (other_definitions) {
-    consensus_.rebuild(after.definitions);
+    locked().consensus.rebuild(after.definitions);
     congestion_.forget();
   }
   if (before.tiers != after.tiers || before.congestion_period_s != after.congestion_period_s) {
@@ -266,20 +269,20 @@ void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) 
 }
 
 Reading Throttles::reading(Instant now) const {
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   const Moment at = moment_of(now);
-  return {nodes_, read(front_end_, at), read(consensus_, at), congestion_.generic().multiplier(),
-          congestion_.gas().multiplier()};
+  return {nodes_, read(locked().front_end, at), read(locked().consensus, at),
+          congestion_.generic().multiplier(), congestion_.gas().multiplier()};
 }
 
 std::string Throttles::snapshot(Role role) const {
-  const std::scoped_lock lock(lock_);
-  return to_json(snapshot_of(set_of(role), role == Role::kConsensus ? &congestion_ : nullptr));
+  const std::scoped_lock lock(*this);
+  return to_json(snapshot_of(locked().of(role), role == Role::kConsensus ? &congestion_ : nullptr));
 }
 
 std::string Throttles::positional_snapshot() const {
-  const std::scoped_lock lock(lock_);
-  return to_json(positional_snapshot_of(consensus_, &congestion_));
+  const std::scoped_lock lock(*this);
+  return to_json(positional_snapshot_of(locked().consensus, &congestion_));
 }
 
 Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Instant now) {
@@ -291,9 +294,9 @@ Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Insta
         "the two machines, or wait",
         snapshot->clock.seconds, moment_of(now).seconds));
   }
-  const std::scoped_lock lock(lock_);
-  Result<RestoreReport> report =
-      throttle::restore(*snapshot, set_of(role), role == Role::kConsensus ? &congestion_ : nullptr);
+  const std::scoped_lock lock(*this);
+  Result<RestoreReport> report = throttle::restore(
+      *snapshot, locked().of(role), role == Role::kConsensus ? &congestion_ : nullptr);
   if (report) forget_claims(role);
   return report;
 }
@@ -301,19 +304,19 @@ Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Insta
 Status Throttles::restore_positional(std::string_view text) {
   const Result<PositionalSnapshot> snapshot = parse_positional_snapshot(text);
   if (!snapshot) return snapshot.error();
-  const std::scoped_lock lock(lock_);
+  const std::scoped_lock lock(*this);
   // Tried on copies first: the published way leaves half of what does not fit.
-  ThrottleSet set = consensus_;
+  ThrottleSet set = locked().consensus;
   Congestion congestion = congestion_;
   const Fault fault = throttle::restore(*snapshot, RestorePolicy::kFailFast, set, &congestion);
   if (fault != Fault::kNone) {
     return bad_argument(fmt::format(
         "snapshot: {}: it has {} buckets, and there are {} ({} without the high-volume ones), or a "
         "level is outside its bucket; write one of the same definitions, or one with names",
-        to_string(fault), snapshot->buckets.size(), consensus_.buckets().size(),
-        consensus_.normal_buckets()));
+        to_string(fault), snapshot->buckets.size(), locked().consensus.buckets().size(),
+        locked().consensus.normal_buckets()));
   }
-  consensus_ = std::move(set);
+  locked().consensus = std::move(set);
   congestion_ = std::move(congestion);
   forget_claims(Role::kConsensus);
   return Done{};

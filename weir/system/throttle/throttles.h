@@ -20,12 +20,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "weir/base/guarded.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/system/throttle/definitions.h"
@@ -52,7 +53,8 @@ Status check(const ThrottlesSpec& spec);
 
 struct Submission {
   std::string_view operation;
-  Transaction transaction{};  // its own operation is ignored
+  Transaction transaction{};               // its operations are ignored: they are named here
+  std::string_view scheduled_operation{};  // where transaction.scheduled has something
 };
 
 struct Submitted {
@@ -105,7 +107,22 @@ enum class ClaimEnd : std::uint8_t {
   kRoom,     // something was given back
 };
 
-class Throttles {
+// The front end's buckets and those of consensus.
+struct ThrottleSets {
+  ThrottleSet front_end;
+  ThrottleSet consensus;
+
+  ThrottleSets(ThrottleSet at_front, ThrottleSet at_consensus)
+      : front_end(std::move(at_front)), consensus(std::move(at_consensus)) {}
+
+  ThrottleSet& of(Role role) noexcept { return role == Role::kConsensus ? consensus : front_end; }
+  const ThrottleSet& of(Role role) const noexcept {
+    return role == Role::kConsensus ? consensus : front_end;
+  }
+};
+
+// A gate holds the lock from check to charge, and uses the sets meanwhile (guarded.h).
+class Throttles : public Guarded<ThrottleSets> {
  public:
   // Fails as check() does.
   static Result<std::shared_ptr<Throttles>> create(ThrottlesSpec spec);
@@ -138,17 +155,6 @@ class Throttles {
   Result<RestoreReport> restore(Role role, std::string_view text, Instant now);
   Status restore_positional(std::string_view text);
 
-  // For the gate: the lock may be taken again by the thread that has it, and the sets are
-  // to be used with it only.
-  void lock() const noexcept { lock_.lock(); }
-  void unlock() const noexcept { lock_.unlock(); }
-  ThrottleSet& set_of(Role role) noexcept {
-    return role == Role::kConsensus ? consensus_ : front_end_;
-  }
-  const ThrottleSet& set_of(Role role) const noexcept {
-    return role == Role::kConsensus ? consensus_ : front_end_;
-  }
-
  private:
   explicit Throttles(ThrottlesSpec spec);
 
@@ -162,10 +168,8 @@ class Throttles {
     Moment at;
   };
 
-  mutable std::recursive_mutex lock_;
+  // With the sets, under one lock:
   std::int32_t nodes_;
-  ThrottleSet front_end_;
-  ThrottleSet consensus_;
   Congestion congestion_;
   std::map<std::uint64_t, Kept> kept_;
   std::uint64_t last_claim_;

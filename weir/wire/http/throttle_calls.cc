@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -31,14 +30,7 @@ std::shared_ptr<Throttles> throttles_of(Exchange& exchange) {
   return throttles;
 }
 
-Result<throttle::Submitted> decide(Throttles& throttles, SubmissionBody& asked, Instant at) {
-  // Numbers of operations mean the same only as long as nobody replaces the definitions.
-  const std::scoped_lock lock(throttles);
-  std::optional<throttle::ScheduledTransaction>& scheduled = asked.submission.transaction.scheduled;
-  if (scheduled) {
-    scheduled->operation =
-        throttles.set_of(asked.role).operations().find(asked.scheduled_operation);
-  }
+Result<throttle::Submitted> decide(Throttles& throttles, const SubmissionBody& asked, Instant at) {
   return asked.dry_run ? throttles.peek(asked.role, asked.submission, at)
                        : throttles.submit(asked.role, asked.submission, at);
 }

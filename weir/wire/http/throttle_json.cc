@@ -39,7 +39,7 @@ bool read_role(Reader& in, SubmissionBody& into) {
 constexpr Member<SubmissionBody> kScheduledMembers[] = {
     {"operation",
      [](Reader& in, SubmissionBody& into) {
-       return in.text({"scheduled", "operation"}, into.scheduled_operation);
+       return in.text({"scheduled", "operation"}, into.submission.scheduled_operation);
      }},
     {"uses_aliases",
      [](Reader& in, SubmissionBody& into) {

@@ -22,7 +22,6 @@ struct SubmissionBody {
   system::throttle::Role role = system::throttle::Role::kFrontEnd;
   std::optional<std::int64_t> at_ns{};  // of consensus, always; else never
   system::throttle::Submission submission{};
-  std::string_view scheduled_operation{};  // of submission.transaction.scheduled
   bool dry_run = false;
 };
 Result<SubmissionBody> read_submission(std::string_view body, Texts& texts);

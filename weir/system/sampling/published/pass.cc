@@ -200,12 +200,13 @@ Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, co
                                       const Random& random, Instant now) {
   if (Status status = check(round); !status) return std::move(status).error();
   const std::scoped_lock lock(sampling);
-  const Rules& rules = sampling.rules();
+  Counters& counters = sampling.locked();
+  const Rules& rules = counters.rules();
   std::vector<Candidate> candidates;
   std::vector<Planned> planned;
   for (const Work& work : round.work) {
     const Who who{miner.hotkey, miner.revision, work.environment, miner.id};
-    Result<Grant> now_open = sampling.peek(who, kWantMax, now);
+    Result<Grant> now_open = counters.peek(who, kWantMax, now);
     if (!now_open) return std::move(now_open).error();
     candidates.push_back({.name = work.environment,
                           .active = work.active,
@@ -219,11 +220,11 @@ Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, co
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const Who who{miner.hotkey, miner.revision, planned[i].environment, miner.id};
     Result<Grant> grant =
-        tasks[i] > 0 ? sampling.grant(who, tasks[i], now) : sampling.peek(who, 0, now);
+        tasks[i] > 0 ? counters.grant(who, tasks[i], now) : counters.peek(who, 0, now);
     if (!grant) {
       for (const Planned& made : planned) {
         // What the pass was given before it failed; an error here is the same one again.
-        if (made.grant.reservation != 0) (void)sampling.release(made.grant.reservation, now).ok();
+        if (made.grant.reservation != 0) (void)counters.release(made.grant.reservation, now).ok();
       }
       return std::move(grant).error();
     }

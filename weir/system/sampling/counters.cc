@@ -1,7 +1,7 @@
-// What holds whenever the lock is free:
+// What holds after every call:
 //
 //  1. last_ never goes back, and grants are stamped with it.
-//  2. A key is charged only after room() or check() said so under the same lock. So no window
+//  2. A key is charged only after room() or check() said so at the same instant. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
 //  3. A reservation has the stamps under which its units count, so that its end takes them from
 //     where they are.
@@ -10,7 +10,7 @@
 //  5. tallies_ has a row for each environment of rules_, in their order.
 //  6. The scratch rings belong to the last seat_of(): a Seat ends where the next one begins.
 
-#include "weir/system/sampling/sampling.h"
+#include "weir/system/sampling/counters.h"
 
 #include <fmt/format.h>
 
@@ -52,11 +52,7 @@ std::string_view to_string(Reason reason) noexcept {
   return "unknown";
 }
 
-std::shared_ptr<Sampling> Sampling::create(Rules rules, const Options& options) {
-  return std::shared_ptr<Sampling>(new Sampling(std::move(rules), options));
-}
-
-Sampling::Sampling(Rules rules, const Options& options)
+Counters::Counters(Rules rules, const Options& options)
     : rules_(std::move(rules)),
       options_(options),
       logs_(options.keys_max),
@@ -66,20 +62,15 @@ Sampling::Sampling(Rules rules, const Options& options)
   look_at_limits();
 }
 
-void Sampling::set_secret(const engine::Secret& secret) {
-  const std::scoped_lock lock(lock_);
+void Counters::set_secret(const engine::Secret& secret) {
   options_.secret = secret;
   key_seed_ = engine::seed_for(secret, "sampling");
   parent_seed_ = engine::seed_for(secret, "sampling over revisions");
 }
 
-void Sampling::set_journal(Journal* journal) {
-  const std::scoped_lock lock(lock_);
-  options_.journal = journal;
-}
+void Counters::set_journal(Journal* journal) { options_.journal = journal; }
 
-void Sampling::set_rules(Rules rules) {
-  const std::scoped_lock lock(lock_);
+void Counters::set_rules(Rules rules) {
   std::vector<Tally> tallies(rules.environments().size());
   for (std::size_t i = 0; i < tallies.size(); ++i) {
     const Environment* const old = rules_.find(rules.environments()[i].name);
@@ -92,14 +83,14 @@ void Sampling::set_rules(Rules rules) {
 }
 
 // For the size of blocks, where only the key is known.
-void Sampling::look_at_limits() noexcept {
+void Counters::look_at_limits() noexcept {
   largest_limit_ = 1;
   for (const Environment& of : rules_.environments()) {
     largest_limit_ = std::max({largest_limit_, of.allowed.value_or(1), of.parent.value_or(1)});
   }
 }
 
-Result<Sampling::Seat> Sampling::seat_of(const Who& who) const {
+Result<Counters::Seat> Counters::seat_of(const Who& who) const {
   for (const auto& [what, name] :
        {std::pair{"hotkey", who.hotkey}, std::pair{"revision", who.revision},
         std::pair{"environment", who.environment}}) {
@@ -140,7 +131,7 @@ Result<Sampling::Seat> Sampling::seat_of(const Who& who) const {
 }
 
 // How many could be granted now.
-std::int64_t Sampling::room(const Seat& seat, Instant now) const noexcept {
+std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
   if (seat.reason != Reason::kLimited) return kWantMax;
   const Environment& of = environment(seat);
   std::int64_t left = kWantMax;
@@ -152,7 +143,7 @@ std::int64_t Sampling::room(const Seat& seat, Instant now) const noexcept {
   return rules_.granting() == Granting::kGate ? kWantMax : left;
 }
 
-Grant Sampling::described(const Seat& seat, Instant now) const noexcept {
+Grant Counters::described(const Seat& seat, Instant now) const noexcept {
   const Environment& of = environment(seat);
   Grant grant{.reason = seat.reason, .next_free = now};
   grant.count = meter::used(of.shape, seat.log, ring_, now);
@@ -177,7 +168,7 @@ Grant Sampling::described(const Seat& seat, Instant now) const noexcept {
 }
 
 // Only a key that is not there yet needs room.
-Status Sampling::ready(const Seat& seat) const {
+Status Counters::ready(const Seat& seat) const {
   if (options_.journal != nullptr) {
     if (Status status = options_.journal->ready(); !status) return status;
   }
@@ -187,35 +178,34 @@ Status Sampling::ready(const Seat& seat) const {
   return full();
 }
 
-Error Sampling::full() const {
+Error Counters::full() const {
   return {ErrorCode::kExhausted,
           fmt::format("sampling: {} keys are counted, as many as may be; wait until some leave the "
                       "window, or raise bounds.keys",
                       logs_.keys())};
 }
 
-Error Sampling::no_memory() {
+Error Counters::no_memory() {
   return {ErrorCode::kExhausted, "sampling: no memory for another key; allow the process more"};
 }
 
 // Before anything is looked up. At the bound of keys more is swept, and never everything, for
 // which all others would have to wait.
-void Sampling::move_on(Instant now) noexcept {
+void Counters::move_on(Instant now) noexcept {
   last_ = later_of(now, last_);
   logs_.sweep(rules_.window(), last_,
               logs_.has_room(kKeysPerGrant) ? kSweptPerGrant : kSweptAtOnce);
 }
 
-void Sampling::tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept {
+void Counters::tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept {
   Tally& tally = tallies_[place];
   tally.grants += granted > 0 ? 1 : 0;
   tally.granted += static_cast<std::uint64_t>(granted);
   tally.refused += static_cast<std::uint64_t>(std::max<std::int64_t>(0, wanted - granted));
 }
 
-Result<Grant> Sampling::grant(const Who& who, std::int64_t want, Instant now, Keep keep) {
+Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Keep keep) {
   if (Status status = check_want(want); !status) return std::move(status).error();
-  const std::scoped_lock lock(lock_);
   move_on(now);
   Result<Seat> seat = seat_of(who);
   if (!seat) return std::move(seat).error();
@@ -238,9 +228,8 @@ Result<Grant> Sampling::grant(const Who& who, std::int64_t want, Instant now, Ke
   return grant;
 }
 
-std::uint64_t Sampling::take(const Who& who, std::int64_t cost, std::int64_t wanted, Instant now,
+std::uint64_t Counters::take(const Who& who, std::int64_t cost, std::int64_t wanted, Instant now,
                              Keep keep) noexcept {
-  const std::scoped_lock lock(lock_);
   move_on(now);
   Result<Seat> seat = seat_of(who);
   WEIR_ASSERT(seat.ok());
@@ -248,8 +237,7 @@ std::uint64_t Sampling::take(const Who& who, std::int64_t cost, std::int64_t wan
   return cost > 0 ? charge(*seat, cost, last_, keep) : 0;
 }
 
-void Sampling::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept {
-  const std::scoped_lock lock(lock_);
+void Counters::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept {
   move_on(now);
   const Environment* const found = rules_.find(who.environment);
   if (found == nullptr) return;
@@ -257,7 +245,7 @@ void Sampling::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept
 }
 
 // The runs in the scratch rings, with so many more.
-void Sampling::add(Seat& seat, std::int64_t units, Instant now) const noexcept {
+void Counters::add(Seat& seat, std::int64_t units, Instant now) const noexcept {
   const Environment& of = environment(seat);
   seat.log = meter::charge(of.shape, seat.log, ring_, now, units);
   if (!of.parent) return;
@@ -266,7 +254,7 @@ void Sampling::add(Seat& seat, std::int64_t units, Instant now) const noexcept {
 
 // The reservation, or 0. The journal queues it first: what fails after that, for want of
 // memory, counts though nobody was granted it.
-std::uint64_t Sampling::charge(Seat& seat, std::int64_t units, Instant now, Keep keep) {
+std::uint64_t Counters::charge(Seat& seat, std::int64_t units, Instant now, Keep keep) {
   const Environment& of = environment(seat);
   Record record{.key = seat.key,
                 .parent = seat.parent,
@@ -289,9 +277,8 @@ std::uint64_t Sampling::charge(Seat& seat, std::int64_t units, Instant now, Keep
   return record.reservation;
 }
 
-Result<Grant> Sampling::peek(const Who& who, std::int64_t want, Instant now) const {
+Result<Grant> Counters::peek(const Who& who, std::int64_t want, Instant now) const {
   if (Status status = check_want(want); !status) return std::move(status).error();
-  const std::scoped_lock lock(lock_);
   now = later_of(now, last_);
   Result<Seat> seat = seat_of(who);
   if (!seat) return std::move(seat).error();
@@ -306,14 +293,12 @@ Result<Grant> Sampling::peek(const Who& who, std::int64_t want, Instant now) con
   return grant;
 }
 
-std::int64_t Sampling::left(const Who& who, Instant now) const {
-  const std::scoped_lock lock(lock_);
+std::int64_t Counters::left(const Who& who, Instant now) const {
   const Result<Seat> seat = seat_of(who);
   return seat ? room(*seat, later_of(now, last_)) : 0;
 }
 
-meter::Check Sampling::check(const Who& who, std::int64_t cost, Instant at) const {
-  const std::scoped_lock lock(lock_);
+meter::Check Counters::check(const Who& who, std::int64_t cost, Instant at) const {
   at = later_of(at, last_);
   const Result<Seat> seat = seat_of(who);
   if (!seat || cost > kWantMax) return {Verdict::kNever, kForever, cost};
@@ -338,8 +323,7 @@ meter::Check Sampling::check(const Who& who, std::int64_t cost, Instant at) cons
   return said;
 }
 
-Reading Sampling::reading() const {
-  const std::scoped_lock lock(lock_);
+Reading Counters::reading() const {
   Reading reading{.formula = rules_.formula(),
                   .mode = rules_.mode(),
                   .granting = rules_.granting(),
@@ -354,7 +338,7 @@ Reading Sampling::reading() const {
   return reading;
 }
 
-Result<GivenBack> Sampling::commit(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::commit(std::uint64_t reservation, std::optional<std::int64_t> created,
                                    Instant now) {
   if (created && *created < 0) {
     return bad_argument(fmt::format(
@@ -364,13 +348,12 @@ Result<GivenBack> Sampling::commit(std::uint64_t reservation, std::optional<std:
   return end(reservation, created, now);
 }
 
-Result<GivenBack> Sampling::release(std::uint64_t reservation, Instant now) {
+Result<GivenBack> Counters::release(std::uint64_t reservation, Instant now) {
   return end(reservation, 0, now);
 }
 
-Result<GivenBack> Sampling::end(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::end(std::uint64_t reservation, std::optional<std::int64_t> created,
                                 Instant now) {
-  const std::scoped_lock lock(lock_);
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
   const Record* const found = reservations_.find(reservation);
@@ -392,8 +375,7 @@ Result<GivenBack> Sampling::end(std::uint64_t reservation, std::optional<std::in
   }
 }
 
-Ticket Sampling::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
-  const std::scoped_lock lock(lock_);
+Ticket Counters::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
   const Record* const found = reservations_.find(reservation);
@@ -403,7 +385,7 @@ Ticket Sampling::settle(std::uint64_t reservation, std::int64_t created, Instant
 }
 
 // Says how many are given back.
-std::int64_t Sampling::finish(Record record, std::int64_t created) {
+std::int64_t Counters::finish(Record record, std::int64_t created) {
   const std::int64_t back = std::max<std::int64_t>(0, record.units - created);
   if (created > record.units) {
     const Record more{.key = record.key,
@@ -421,11 +403,11 @@ std::int64_t Sampling::finish(Record record, std::int64_t created) {
   return back;
 }
 
-void Sampling::write(const Record& record) {
+void Counters::write(const Record& record) {
   if (Journal* const journal = options_.journal) record_ = journal->append(record);
 }
 
-bool Sampling::count(const Record& record) {
+bool Counters::count(const Record& record) {
   if (record.units == 0) return true;
   return count(record.key, record.at, record.units) &&
          (!record.has_parent() || count(record.parent, record.parent_at, record.units));
@@ -433,7 +415,7 @@ bool Sampling::count(const Record& record) {
 
 // Under a stamp that is taken as it is. A block is as large as any limit needs it: which one
 // the key has is not known, and a block that grows leaves the smaller ones behind.
-bool Sampling::count(engine::Print key, Instant at, std::int64_t units) {
+bool Counters::count(engine::Print key, Instant at, std::int64_t units) {
   const meter::LogShape exact{meter::kRunsMax, rules_.window().count(), 1};
   meter::LogState log = logs_.load(key, ring_);
   log = units < 0 ? meter::give_back(log, ring_, at, -units)
@@ -441,8 +423,7 @@ bool Sampling::count(engine::Print key, Instant at, std::int64_t units) {
   return logs_.store(key, log, ring_, largest_limit_);
 }
 
-Status Sampling::restore(const Record& record, Instant now) {
-  const std::scoped_lock lock(lock_);
+Status Counters::restore(const Record& record, Instant now) {
   reservations_.saw(record.reservation);
   Record made = record;
   // Of a clock that was ahead: it was granted by now, so it counts from now.
@@ -470,8 +451,7 @@ Status Sampling::restore(const Record& record, Instant now) {
   return Done{};
 }
 
-void Sampling::sweep(Instant now) {
-  const std::scoped_lock lock(lock_);
+void Counters::sweep(Instant now) {
   last_ = later_of(now, last_);
   logs_.sweep(rules_.window(), last_, kSweptAtOnce);
   reservations_.drop_old(rules_.window(), last_);
