@@ -86,7 +86,7 @@ struct Transfer::Impl {
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOSIGNAL, 1L);
-    // A name server that does not answer holds nobody up at the end.
+    // A name server that does not answer does not hold up the end.
     set(CURLOPT_QUICK_EXIT, 1L);
     const auto timeout_ms = std::max<long>(
         1, std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout).count());

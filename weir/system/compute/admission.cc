@@ -1,3 +1,6 @@
+// Bounds of a worker's settings, as one table, and the warning about rates that its slots cannot
+// serve.
+
 #include "weir/system/compute/admission.h"
 
 #include <fmt/format.h>

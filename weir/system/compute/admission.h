@@ -102,7 +102,7 @@ struct WorkerSettings {
   CheckOrder order = CheckOrder::kRateFirst;
   Queueing queueing = Queueing::kFair;
   Refund refund = Refund::kReservation;
-  Duration query_time = std::chrono::minutes{5};  // then nobody is expected to end it
+  Duration query_time = std::chrono::minutes{5};  // after it a query counts as ended
   Duration overloaded_hint = std::chrono::seconds{1};
 
   friend bool operator==(const WorkerSettings&, const WorkerSettings&) = default;
@@ -114,7 +114,7 @@ struct Admission {
   QueryOutcome outcome = QueryOutcome::kNoAllocation;
   Cause cause = Cause::kNone;
   // When to come again. Also of the query that took the last token; none: at any time, or
-  // nobody knows.
+  // unknown.
   std::optional<Duration> retry_after{};
   QueryId query = 0;  // of an accepted one that was meant
   bool is_queued = false;
@@ -122,7 +122,7 @@ struct Admission {
 };
 
 struct Ending {
-  bool known = false;  // false: it has ended, or never was
+  bool known = false;  // whether there was such a query, and it had not ended
   bool was_queued = false;
   QueryId started = 0;                         // of the queue, in its place; 0: none
   std::optional<std::int64_t> tokens_micro{};  // in the bucket that the portal has now

@@ -1,3 +1,6 @@
+// Pushes are kept as far back as an epoch, to measure it. Where that is more than kPushesMax, every
+// second one is dropped: the measure stays nearly as good.
+
 #include "weir/system/compute/block_clock.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // Block clock: which block it is, and how long an epoch lasts.
 //
-// Blocks follow from time, genesis block + elapsed / block time, or are pushed by somebody
-// who watches a chain. Pushed blocks never go back; before the first push it is the genesis
-// block. An epoch's length in time is measured between pushes that are an epoch apart. It is
-// the block time times its blocks until such were seen, and where blocks came so fast that
-// somebody was catching up.
+// Blocks follow from time, genesis block + elapsed / block time, or are pushed by a client
+// that watches a chain. Pushed blocks never go back; before the first push it is the genesis
+// block. An epoch's length in time is measured between pushes that are an epoch apart. Until
+// there were such pushes, and where blocks came so fast that the client was catching up, it
+// is the block time times the blocks of an epoch.
 //
 // Thread safety: none; callers share it behind a lock.
 

@@ -1,3 +1,12 @@
+// What holds after every call:
+//
+//  1. last_ is what was put in force last, whole and under the worker's lock. It is in force still
+//     unless status_.is_stale.
+//  2. status_.fetched is when the ledger was last heard, be it with nothing new. Only look() judges
+//     its age.
+//  3. A stale feed has cleared its worker, once. The next allocations that are heard go in at once,
+//     whatever the mode.
+
 #include "weir/system/compute/feed.h"
 
 #include <fmt/format.h>
@@ -8,6 +17,20 @@
 #include "weir/base/in_quotes.h"
 
 namespace weir::system::compute {
+
+AllocationSet allocation_set(const Ledger& ledger, const Allocations& allocations,
+                             Duration epoch_time) {
+  AllocationSet set{.epoch = allocations.epoch, .epoch_time = epoch_time};
+  set.clusters.reserve(allocations.rows.size());
+  for (const Allocation& row : allocations.rows) {
+    const Cluster& cluster = ledger.clusters()[row.cluster];
+    ClusterAllocation& out = set.clusters.emplace_back();
+    out.cluster = cluster.wallet;
+    out.units = row.units;
+    for (const std::string_view portal : ledger.portals(cluster)) out.portals.emplace_back(portal);
+  }
+  return set;
+}
 
 void Feed::apply(AllocationSet set, Instant now, std::vector<LeftOut> broken) {
   {

@@ -1,15 +1,16 @@
 // Feed: which allocations a worker has in force, and for how long.
 //
-// Somebody fetches allocations from a ledger, over HTTP, from a file or in the same process,
-// and tells the feed; the feed puts them in force at its worker, whole. As published that
-// happens once in an epoch, with what the first fetch of the epoch said; in immediate mode
-// whenever they have changed. An epoch that is not later but earlier is that of another
-// ledger, or of one that was begun anew: it counts too. What could not be fetched leaves the last
-// good ones in force, until they are older than `max_age`; then the outage policy says whether they
-// go on
-// (`keep`, as published) or nobody has anything (`deny`).
+// A fetcher reads allocations from a ledger, over HTTP, from a file or in the same process,
+// and tells the feed. The feed puts them in force at its worker, whole: as published once in
+// an epoch, with what the first fetch of the epoch said; in immediate mode whenever they
+// have changed. An earlier epoch counts too: it is that of another ledger, or of one that
+// was begun anew.
 //
-// Thread safety: none; whoever fetches owns it. It locks the worker when it applies.
+// While nothing can be fetched, the last good allocations stay in force. Once they are older
+// than `max_age` the outage policy decides: they go on (`keep`, as published), or no cluster
+// has units (`deny`).
+//
+// Thread safety: none; the fetcher owns it. It locks the worker when it applies.
 
 #pragma once
 
@@ -23,6 +24,7 @@
 #include "weir/base/time.h"
 #include "weir/system/compute/fault.h"
 #include "weir/system/compute/gate.h"
+#include "weir/system/compute/ledger.h"
 
 namespace weir::system::compute {
 
@@ -54,9 +56,14 @@ struct FeedStatus {
   std::uint64_t failures = 0;
   std::string trouble{};          // of the last fetch; empty: none
   std::string warning{};          // of what is in force: more than the worker can serve, or nothing
-  bool is_stale = false;          // nobody has anything, because of it
+  bool is_stale = false;          // no cluster has units, because the last fetch is too old
   std::vector<LeftOut> broken{};  // by the ledger, or here
 };
+
+// What a worker hears of a ledger in the same process: the rows of allocations() with their
+// names.
+AllocationSet allocation_set(const Ledger& ledger, const Allocations& allocations,
+                             Duration epoch_time);
 
 class Feed {
  public:

@@ -1,3 +1,6 @@
+// A query's outcome at the worker becomes a check. A query that would wait in the worker's queue is
+// refused here: the engine's queue is where requests wait.
+
 #include "weir/system/compute/gate.h"
 
 #include <algorithm>

@@ -8,9 +8,9 @@
 //
 // Attribute: `portal`. A request without it is not limited here; one with it is one query,
 // which takes a whole token. With a hold it also has a slot until the hold ends, and
-// settling with `compute_units` (a unit of millionths) gives the unused part back; without
-// a hold nobody would say when the query ends, so it takes no slot. There is no place in
-// the worker's queue: whoever wants to wait, waits in the engine's.
+// settling with `compute_units` (a unit of millionths) gives the unused part back. Without
+// a hold the worker is not told when the query ends, so it takes no slot. A request that
+// waits does so in the engine's queue; it has no place in the worker's.
 //
 // Thread safety: as any gate's; it shares its worker with other callers.
 

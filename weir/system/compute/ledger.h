@@ -113,7 +113,7 @@ struct BrokenCluster {
 
 struct Allocations {
   std::int64_t epoch = 0;
-  Fault fault = Fault::kNone;           // kNoWorkers, kNotActive: nobody has anything
+  Fault fault = Fault::kNone;           // kNoWorkers, kNotActive: no cluster has units
   std::vector<Allocation> rows{};       // of clusters that have units
   std::vector<BrokenCluster> broken{};  // whose strategy failed; the others go on
 };

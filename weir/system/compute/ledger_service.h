@@ -17,7 +17,6 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/system/compute/admission.h"
 #include "weir/system/compute/block_clock.h"
 #include "weir/system/compute/ledger.h"
 
@@ -75,18 +74,15 @@ class LedgerService {
   // Where blocks are pushed: it is this block now.
   virtual Result<Fault> push_block(Block block, Instant now) = 0;
 
-  // Calls `look` while nobody changes the ledger.
+  // Calls `look` with the ledger locked: no operation changes it meanwhile.
   virtual void read(Instant now, const std::function<void(const LedgerView&)>& look) = 0;
 
   virtual Result<std::vector<HistoryRow>> history(const HistoryChoice& choice) = 0;
-  // The ledger as it was at the end of a block, out of the history. Others go on meanwhile.
+  // The ledger as it was at the end of a block, out of the history. Other callers go on
+  // meanwhile.
   virtual Result<Ledger> ledger_at(Block block) = 0;
   // As it was at the first block of an epoch. None: that epoch has not begun.
   virtual Result<std::optional<PastLedger>> ledger_of_epoch(std::int64_t epoch, Instant now) = 0;
 };
-
-// What a worker is told: the rows of allocations() with their names.
-AllocationSet allocation_set(const Ledger& ledger, const Allocations& allocations,
-                             Duration epoch_time);
 
 }  // namespace weir::system::compute

@@ -1,3 +1,6 @@
+// An operation as JSON, both ways. Members are read by name, and one that is not known is refused:
+// the history must mean what it says.
+
 #include "weir/system/compute/operation.h"
 
 #include <fmt/format.h>

@@ -66,8 +66,7 @@ struct Operation {
 std::string_view to_string(Op op) noexcept;
 
 std::string operation_text(const Operation& operation);
-// Reads what operation_text() wrote, or somebody wrote alike. `where` names the text in an
-// error.
+// Reads what operation_text() wrote, or a text like it. `where` names the text in an error.
 Result<Operation> parse_operation(std::string_view where, std::string_view text);
 
 }  // namespace weir::system::compute

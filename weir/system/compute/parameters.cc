@@ -1,3 +1,6 @@
+// Each parameter has its bounds in one table. The last check is of all together: no cluster may
+// have 2^62 units in an epoch, however the epoch's length changes.
+
 #include "weir/system/compute/parameters.h"
 
 #include <fmt/format.h>

@@ -25,7 +25,7 @@ constexpr std::size_t kBoostStepsMax = 64;
 
 struct Parameters {
   Amount min_lock = 10'000 * kToken;
-  Amount supply = 1'337'000'000 * kToken;  // nobody can lock more, nor all together
+  Amount supply = 1'337'000'000 * kToken;  // of all tokens: all locks together are at most this
   std::int64_t mana = 10;                  // units per token and 1000 blocks before boost
   std::int64_t block_time_s = 12;
   std::int64_t max_lock_s = std::int64_t{3} * 360 * kDaySeconds;

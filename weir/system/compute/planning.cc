@@ -1,3 +1,6 @@
+// One function for each operation, in the order of Op. Each reads the ledger, makes the published
+// checks in their order, and says what would be, or which fault comes first.
+
 #include "weir/system/compute/planning.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// The splits, each a function of one worker's place among the others: so a worker's share is found
+// without working out those of all.
+
 #include "weir/system/compute/strategy.h"
 
 #include <algorithm>

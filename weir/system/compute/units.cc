@@ -1,3 +1,6 @@
+// Products are taken in 128 bits where they fit, and in a wider integer where they do not. Each
+// division is a floor.
+
 #include "weir/system/compute/units.h"
 
 #include <fmt/format.h>
@@ -28,7 +31,7 @@ Error not_an_amount(std::string_view what, std::string_view text, std::string_vi
                                   in_quotes(text), expected, example));
 }
 
-// Digits as a number, none as 0. False: another character, or more than kAmountMax.
+// Digits as a number, none as 0; whether there were only digits, and at most kAmountMax.
 bool read_digits(std::string_view digits, Amount& value) noexcept {
   for (const char digit : digits) {
     if (digit < '0' || digit > '9') return false;

@@ -30,8 +30,8 @@ WorkerSettings with_parts(WorkerSettings settings) {
   return settings;
 }
 
-// Where the numbers of queries begin: anywhere, so that one of before a restart is nobody's
-// afterwards. Below 2^40, which leaves 2^62 / 2^21 - 2^40 of them for the most places.
+// Where the numbers of queries begin: anywhere, so that a number of before a restart means no
+// query afterwards. Below 2^40, which leaves 2^62 / 2^21 - 2^40 of them for the most places.
 std::int64_t any_serial() { return static_cast<std::int64_t>(engine::random_secret()[0] >> 24); }
 
 }  // namespace
@@ -41,7 +41,7 @@ Worker::Worker(const WorkerSettings& settings)
       secret_(engine::random_secret()),
       queries_(settings_.running + settings_.queue, any_serial()) {
   WEIR_ASSERT(validate(settings_).ok());
-  // The lane of all clusters where they do not take turns; nobody's otherwise.
+  // The lane of all clusters where they do not take turns; unused where they do.
   clusters_.emplace_back();
 }
 

@@ -57,7 +57,7 @@ struct ClusterReading {
 
 struct WorkerTotals {
   std::uint64_t outcomes[4] = {};  // by QueryOutcome
-  std::uint64_t expired = 0;       // queries that nobody ended
+  std::uint64_t expired = 0;       // queries that were not ended in time
   std::int64_t running = 0;
   std::int64_t queued = 0;
   std::size_t clusters = 0;  // with a bucket
@@ -75,17 +75,18 @@ class Worker {
   // tick in progress; new ones begin empty. Returns the clusters whose rate cannot be
   // held, which have none.
   std::vector<std::string> apply(const AllocationSet& set, Instant now);
-  // Nobody has anything from now on, for this reason.
+  // No cluster has units from now on, for this reason.
   void clear(Cause cause);
   bool has_allocations() const noexcept { return without_ == Cause::kUnknownPortal; }
 
   // Requires 0 <= cost_micro <= kMicro.
   Admission admit(std::string_view portal, std::int64_t cost_micro, Instant now);
-  // The same for a query whose end somebody else looks after, so that it never expires.
+  // admit() for a query that an engine's hold ends, so that it never expires here.
   Admission admit_held(std::string_view portal, Instant now);
-  // Takes a token and no slot: nobody will tell when the query ends. False: there is none.
+  // Takes a token and no slot, for a query whose end the worker is not told. Returns whether
+  // there was a token.
   bool take_token(std::string_view portal, Instant now);
-  // Counts a query that peek() would refuse and somebody meant.
+  // Counts a query that was meant, and that peek() refuses.
   void count_refusal(std::string_view portal, Instant now);
   // admit() for nothing.
   Admission peek(std::string_view portal, Instant now);
@@ -95,12 +96,13 @@ class Worker {
   Ending finish(QueryId query, std::optional<std::int64_t> cost_micro, Instant now);
   // Ends it, running or queued, as if it had never been: the whole token goes back.
   Ending cancel(QueryId query, Instant now);
-  // Ends the queries that nobody ended in time; nothing goes back.
+  // Ends the queries whose time is over; nothing goes back.
   void expire(Instant now);
 
   enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
   QueryState state(QueryId query) const noexcept;
-  // The same number for portals of one cluster, and for no others.
+  // Which queue a portal's queries wait in: portals of one cluster share its number, and a
+  // portal without units has one of its own.
   std::uint64_t queue_of(std::string_view portal) const noexcept;
   // Whether a slot is free for a query of this portal.
   bool could_start(std::string_view portal) const noexcept;

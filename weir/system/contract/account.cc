@@ -150,7 +150,7 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
     ++refused_;
     return reserved;
   }
-  // Whoever would start at once need not wait for a thread that read its clock later.
+  // A caller that could start at once need not wait for a thread that read its clock later.
   const Instant start = offer.start <= latest ? now : offer.start;
   const Duration delay = start - now;
   reserved.delay_ns = delay.count();

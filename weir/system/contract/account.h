@@ -1,6 +1,6 @@
-// Account: one user's policies, and everybody who works under them.
+// Account: one user's policies, and all callers that work under them.
 //
-// An account is a guard or a service. A guard follows somebody else's service: its
+// An account is a guard or a service. A guard follows the service of another party: its
 // workers reserve, start when they are told, and commit with what was charged. A
 // service enforces the policies itself and refuses with 429. Both keep one book, so
 // reservations, consumption and an engine's limits (gate.h) see the same state.
@@ -12,9 +12,8 @@
 //
 // Every call checks its costs first: an error debits nothing.
 //
-// Thread safety: every function may be called from any thread, those marked so with
-// the account locked. Threads may arrive out of order: a `now` earlier than the latest
-// one counts as that.
+// Thread safety: every function may be called from any thread, without the lock. Threads may arrive
+// out of order: a `now` earlier than the latest one counts as that.
 
 #pragma once
 
@@ -127,7 +126,7 @@ struct AccountView {
   Costs outstanding_costs{0, 0};
   Instant last_start{};
   std::optional<Instant> refreshed_at{};  // when the service last reported
-  std::optional<Followed> followed{};     // none: it follows nobody
+  std::optional<Followed> followed{};     // none: it follows no service
   Totals finals{};
   std::uint64_t refusals_met = 0;
   std::uint64_t granted = 0;  // reservations and consumptions
@@ -188,7 +187,7 @@ class Account : public Guarded<AccountBook> {
 
   // What the service reports as left, in the order of the policies.
   Status refresh(std::span<const std::optional<std::int64_t>> left_micro, Instant now);
-  // The same for the counts of a document: those it names, by resource and period.
+  // What a document of the service reports: the counts it names, by resource and period.
   struct Count {
     Resource resource;
     Duration period;
@@ -208,18 +207,18 @@ class Account : public Guarded<AccountBook> {
   // another role or rule it is refused.
   Status change_options(const AccountOptions& options);
 
-  // Values and reservations as bytes, and back: before anybody asks, under the policies that
-  // the account has; without any it takes those it had. Reservations keep their ids; new
-  // ones get others than a process before may have given out and not saved. An error leaves
-  // the account as it was.
+  // Values and reservations as bytes, and back. restore() comes before the first ask, and
+  // goes by the policies that the account has; without any, it takes those it had.
+  // Reservations keep their ids. New ones get ids that no process before can have given out,
+  // be it without saving them. An error leaves the account as it was.
   std::vector<std::byte> save(Instant now) const;
   Status restore(std::span<const std::byte> bytes, Instant now);
-  // Grows with whatever would be saved, time apart.
+  // Grows with everything that save() would say, time apart.
   std::uint64_t changes() const;
 
-  // For whoever follows a service on its behalf, to be shown. An account without policies
-  // that follows a service is unavailable until it has the contract, or knows that there is
-  // no endpoint for it.
+  // How it stands with its service, as its follower says; view() shows it. An account
+  // without policies that follows a service is unavailable until it has the contract, or
+  // knows that there is no endpoint for it.
   void set_followed(std::optional<Followed> followed);
 
   std::vector<Policy> policies() const;

@@ -1,3 +1,6 @@
+// Fields are written one by one, little endian. The reader checks each against its bound as it
+// comes, and remembers that one was wrong, so one check at the end is enough.
+
 #include "weir/system/contract/account_state.h"
 
 #include <fmt/format.h>

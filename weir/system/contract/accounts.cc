@@ -1,3 +1,5 @@
+// Two maps under one lock, by name and by user id: an account is in both, or in neither.
+
 #include "weir/system/contract/accounts.h"
 
 #include <fmt/format.h>

@@ -43,12 +43,12 @@ class Accounts {
   // `user_id` is whose it is in published documents; empty: its name. Refused as AccountNames
   // does.
   Status add(std::shared_ptr<Account> account, const std::string& user_id = {});
-  // False: there is none of that name.
+  // Whether there was one of that name.
   bool remove(std::string_view name);
 
   // kNotFound names those there are.
   Result<std::shared_ptr<Account>> find(std::string_view name) const;
-  // nullptr: nobody's.
+  // nullptr: no account has that id.
   std::shared_ptr<Account> of_user(std::string_view user_id) const;
   // As it was added; empty: there is none of that name.
   std::string user_id(std::string_view name) const;

@@ -425,7 +425,7 @@ void Book::lower(const Costs& costs, Duration retry_after, std::optional<std::si
   const auto cost_fs = [&](std::size_t i) {
     return worth_fs(policies_[i], costs.of(policies_[i].resource));
   };
-  // The service never lets a bucket go negative, so a policy cannot make anybody wait
+  // The service never lets a bucket go negative, so a policy cannot make a caller wait
   // longer than the cost takes to refill.
   const auto explains = [&](std::size_t i) {
     return cost_fs(i) > 0 && cost_fs(i) >= waits_at_least_fs;

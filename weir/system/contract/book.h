@@ -1,7 +1,7 @@
 // Book: joint reservations over all policies of an account, first come first served.
 //
 // A reservation names a start at which every policy has enough, and debits all of
-// them there. Whoever comes later starts no earlier. So the service, which debits
+// them there. A caller that comes later starts no earlier. So the service, which debits
 // each request when it really starts, finds in every one of its buckets at least
 // what the book has: a granted start is not refused. (The published rule debits at
 // the ask, when another bucket may be full and about to lose its refill.)
@@ -105,7 +105,7 @@ class Book {
     engine::HoldState state = engine::HoldState::kActive;
     Policies counted{};  // by the service, in what it reported: not debited again
   };
-  // A debit that is nobody's: what a refusal has taught.
+  // A debit without a reservation: what a refusal has taught.
   struct Lowering {
     Instant at{};
     std::size_t policy = 0;
@@ -128,7 +128,7 @@ class Book {
   // As it was saved. Requires what a book has saved, moved in time as a whole at most.
   Book(Saved saved, Duration jitter);
   Saved saved() const;
-  // Grows with whatever saved() would say, time apart.
+  // Grows with everything that saved() would say, time apart.
   std::uint64_t changes() const noexcept { return changes_; }
 
   const std::vector<Policy>& policies() const noexcept { return policies_; }
@@ -199,7 +199,7 @@ class Book {
   std::vector<Standing> standing(const Costs& costs, Instant now) const;
   // The last granted start that still counts.
   Instant last_start() const;
-  // The first instant from `from` on at which anybody may start.
+  // The first instant from `from` on at which a reservation may start.
   Instant first_start(Instant from) const;
 
  private:

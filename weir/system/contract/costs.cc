@@ -1,3 +1,6 @@
+// Costs of all forms (text, JSON numbers, micro-units) pass the same bounds, and each error names
+// which of the two costs it means.
+
 #include "weir/system/contract/costs.h"
 
 #include <fmt/format.h>

@@ -23,7 +23,7 @@ Error debt_too_large(const Policy& policy);
 // Costs as a caller writes them. Decimals, rounded up to whole micro-units: an
 // empty text stands for 1 request, or 0 processing units.
 Result<Costs> parse_costs(std::string_view requests, std::string_view processing_units);
-// The same from JSON numbers.
+// Costs as JSON numbers have them, exactly as those are written.
 Result<Costs> costs_of(double requests, double processing_units);
 
 }  // namespace weir::system::contract

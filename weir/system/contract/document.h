@@ -63,7 +63,7 @@ Result<std::vector<Account::Count>> read_token_counts(std::string_view text);
 Result<std::vector<Policy>> policies_of(std::span<const Contract> contracts,
                                         std::string_view user_id);
 
-// The same documents, written.
+// Contracts and token counts as documents of the service.
 std::string write_contracts(std::span<const Contract> contracts);
 std::string write_token_counts(std::span<const PolicyView> policies);
 

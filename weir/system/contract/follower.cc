@@ -1,3 +1,6 @@
+// The thread asks its syncer what is due and fetches without the lock, so that status() never waits
+// for a service. What the listener is told is the difference between two rounds.
+
 #include "weir/system/contract/follower.h"
 
 #include <algorithm>
@@ -35,7 +38,7 @@ Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
       listener_(std::move(listener)),
       client_(std::move(client)),
       syncer_(account_, syncer_options(options_), clock.now()) {
-  note();  // before anybody asks the account
+  note();  // before the first caller asks the account
   thread_ = std::thread([this] { run(); });
 }
 

@@ -2,10 +2,10 @@
 //
 //   Follower follower(account, options, clock, [](const FollowerEvent& event) { ... });
 //
-// It fetches at once and then whenever its Syncer says so. Whoever listens is told when
-// the service begins to fail, when it answers again, and when it has other policies;
-// never once for each fetch. The account's view shows how old its values are. The end
-// cancels a fetch that runs.
+// It fetches at once and then whenever its Syncer says so. The listener is told when the
+// service begins to fail, when it answers again, when it has other policies, and after
+// each round of fetches. The account's view shows how old its values are. The end cancels
+// a fetch that runs.
 //
 // Thread safety: status() from any thread. The listener is called from the follower's.
 
@@ -60,7 +60,7 @@ class Follower {
   // Requires a clock that outlives it. Throws std::system_error if there is no thread to be had.
   Follower(std::shared_ptr<Account> account, const FollowerOptions& options, Clock& clock,
            Listener listener);
-  // With a client of one's own.
+  // With another client than one over HTTP.
   Follower(std::shared_ptr<Account> account, FollowerOptions options,
            std::unique_ptr<Client> client, Clock& clock, Listener listener);
   ~Follower();

@@ -1,3 +1,6 @@
+// Decimals are read digit by digit into a number and a power of ten, so nothing passes through a
+// double and nothing is rounded but a 24th digit.
+
 #include "weir/system/contract/fraction.h"
 
 #include <fmt/format.h>

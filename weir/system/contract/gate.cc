@@ -1,3 +1,6 @@
+// A request's costs go to the account's book, which offers the start; a start that has come is an
+// allowed check. All of it uses the book under the account's lock.
+
 #include "weir/system/contract/gate.h"
 
 #include <algorithm>
@@ -31,7 +34,7 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
   const Offer offer = book.offer(costs_of(request, cost), latest);
   if (offer.never != Never::kNot) return {Verdict::kNever, kForever, cost};
-  // The engine may have read its clock before somebody who came first.
+  // The engine may have read its clock before a caller that came first.
   if (offer.start <= latest) return {Verdict::kAllowed, now, 0};
   return {Verdict::kDenied, offer.start, std::max<std::int64_t>(1, cost - available(request, now))};
 }
@@ -45,7 +48,7 @@ Instant AccountGate::fits_from(const engine::Request& request, Instant from,
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
-  // Nobody can end it: it is final once its worker has started.
+  // Without a hold no caller can end it: it is final once its worker has started.
   Book& book = account_->locked().book;
   static_cast<void>(book.grant(costs_of(request, cost), now, now + book.jitter()));  // has_room()
 }

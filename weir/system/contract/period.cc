@@ -1,3 +1,6 @@
+// A reader that takes one part after the other off the front; sums are 128-bit, so that the check
+// for 63 bits comes once, at the end.
+
 #include "weir/system/contract/period.h"
 
 #include <fmt/format.h>

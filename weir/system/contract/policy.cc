@@ -1,3 +1,5 @@
+// Policies are checked where they are made, by name; those that exist need no further check.
+
 #include "weir/system/contract/policy.h"
 
 #include <fmt/format.h>

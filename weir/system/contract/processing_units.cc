@@ -1,3 +1,5 @@
+// The published factors, each a function, as exact rationals of any size; only the result must fit.
+
 #include "weir/system/contract/processing_units.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Every policy is debited, then the one that is deepest below zero says how long to wait. A debt
+// that could not be counted is found before anything is debited.
+
 #include "weir/system/contract/published.h"
 
 #include <utility>

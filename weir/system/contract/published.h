@@ -1,9 +1,9 @@
 // The published rule: one ask debits every policy at once, and says how long to wait.
 //
 // Every bucket is debited, even below zero; the delay is the longest time until one
-// of them is no longer negative. Nobody is refused, nothing is given back. Kept
-// because it is what the source document describes and the recorded cases check;
-// book.h has the rule weir uses by default, and docs/design/contract.md says why.
+// of them is no longer negative. No ask is refused, nothing is given back. It is kept
+// because the source document describes it and the recorded cases check it. By default
+// weir uses the rule in book.h; docs/design/contract.md says why.
 //
 // Thread safety: none; an account locks it.
 
@@ -47,7 +47,7 @@ class Published {
   std::span<const Wide> levels_fs() const noexcept { return levels_fs_; }
   Instant at() const noexcept { return at_; }
   void advance(Instant now);
-  // Grows with whatever is asked or set.
+  // Grows with each ask and each value that is set.
   std::uint64_t changes() const noexcept { return changes_; }
 
  private:

@@ -1,3 +1,6 @@
+// What a 429 says: policies that can never hold the cost come first, then the one that is waited
+// for longest.
+
 #include "weir/system/contract/refusal.h"
 
 #include <fmt/format.h>

@@ -6,8 +6,7 @@
 //   Requests","message":"...","code":"RATE_LIMIT_EXCEEDED"}}
 //
 // `Retry-After` is in milliseconds, as the service has it, or in seconds, as HTTP
-// has it; rounded up, so that whoever obeys it is not refused again for having come
-// too early.
+// has it. It is rounded up, so that a client that obeys it has not come too early.
 //
 // Thread safety: every function is pure.
 
@@ -50,7 +49,7 @@ struct Refusal {
 };
 
 // What the policies say to a request that starts `behind` from now, after those
-// before it; nothing if they all have enough and nobody is before it.
+// before it; nothing if they all have enough and no reservation is before it.
 std::optional<Refusal> refusal_of(std::span<const Standing> standing, Duration behind);
 
 // The header's value, rounded up; nothing where waiting does not help.

@@ -1,3 +1,5 @@
+// The parser tells of each key as it comes; a set for each open object knows those it had.
+
 #include "weir/system/contract/repeated_key.h"
 
 #include <boost/json/basic_parser_impl.hpp>

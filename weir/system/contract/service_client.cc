@@ -1,3 +1,5 @@
+// The four requests of a service as URLs, and its Retry-After in the unit that it uses.
+
 #include "weir/system/contract/service_client.h"
 
 #include <charconv>

@@ -1,3 +1,13 @@
+// What holds between the calls:
+//
+//  1. A task has one due instant; a fetch that succeeded, failed or is missing sets the next one.
+//  2. Without a token that is needed, only the token is due.
+//  3. awaited_ are policies that can be in force. They wait for counts, and go in without them as
+//     soon as counts have failed.
+//  4. finals_before_ is what the account had made final when it last asked for counts. What became
+//     final since then, the service may not have counted.
+//  5. A fetch that failed changes nothing in the account, but for policies that waited for it.
+
 #include "weir/system/contract/syncer.h"
 
 #include <fmt/format.h>

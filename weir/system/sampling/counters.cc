@@ -108,7 +108,7 @@ Result<Counters::Seat> Counters::seat_of(const Who& who) const {
   }
   if (!who.id && rules_.mode() == Mode::kStrict) {
     return bad_argument(
-        "sampling: uid is missing, but without it nobody can tell who is exempt; write the "
+        "sampling: uid is missing, but without it exempt miners cannot be told apart; write the "
         "miner's uid");
   }
   Seat seat{.place = static_cast<std::size_t>(found - rules_.environments().data())};
@@ -253,7 +253,7 @@ void Counters::add(Seat& seat, std::int64_t units, Instant now) const noexcept {
 }
 
 // The reservation, or 0. The journal queues it first: what fails after that, for want of
-// memory, counts though nobody was granted it.
+// memory, counts though no caller was granted it.
 std::uint64_t Counters::charge(Seat& seat, std::int64_t units, Instant now, Keep keep) {
   const Environment& of = environment(seat);
   Record record{.key = seat.key,

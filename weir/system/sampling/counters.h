@@ -200,7 +200,7 @@ class Counters {
                         Instant now);
   std::int64_t finish(Record record, std::int64_t created);
   void write(const Record& record);
-  // False: there is no room for another key.
+  // Whether there was room for the key.
   bool count(const Record& record);
   bool count(engine::Print key, Instant at, std::int64_t units);
   void look_at_limits() noexcept;

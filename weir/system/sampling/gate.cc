@@ -1,3 +1,6 @@
+// A request becomes a miner and a number of tasks. Everything is asked of the counters under their
+// lock, which the engine holds through this gate.
+
 #include "weir/system/sampling/gate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Journal: where grants are written before anybody is told of them.
+// Journal: where grants are written before their answers leave.
 //
 // Sampling hands every change to its journal while it holds its lock, so that the journal
 // has them in the order in which they were made. A record only queues there; its ticket

@@ -1,3 +1,12 @@
+// What holds after every call:
+//
+//  1. A key in the index has one block in use, with its print and at least one run. A block in use
+//     has such a key.
+//  2. A block belongs to one size class for good; one that is not in use is in free_ of its class.
+//  3. Blocks fill each chunk from its beginning up to chunk_ends_, so a sweep finds them by their
+//     sizes alone.
+//  4. Words are read and written by memcpy: a block begins at any word.
+
 #include "weir/system/sampling/logs.h"
 
 #include <algorithm>

@@ -37,9 +37,9 @@ class Logs {
   // meter::kRunsMax runs.
   meter::LogState load(engine::Print key, meter::LogRing ring) const noexcept;
 
-  // Keeps these runs instead; none of them: forgets the key. `limit` tells how many the key
-  // will have room for. False: there is no room, and nothing has changed, as if it throws for
-  // want of memory.
+  // Keeps these runs instead; without any, forgets the key. `limit` tells how many the key
+  // will have room for. Returns whether there was room: if not, and also if it throws for want
+  // of memory, nothing has changed.
   bool store(engine::Print key, meter::LogState state, meter::ConstLogRing ring,
              std::int64_t limit);
 

@@ -34,7 +34,7 @@ class Reservations {
   // Was given out by an earlier process.
   void saw(std::uint64_t number) noexcept { last_ = std::max(last_, number); }
 
-  // One whose number is not above all others, as in a file that somebody has changed, is
+  // A grant whose number is not above all others, as in a file that was changed by hand, is
   // final at once.
   void add(const Record& record) {
     saw(record.reservation);

@@ -1,3 +1,6 @@
+// A specification is checked whole, then each environment gets its allowance and its shapes; names
+// are sorted once, for finding them.
+
 #include "weir/system/sampling/rules.h"
 
 #include <fmt/format.h>

@@ -27,7 +27,7 @@ struct Admission {
   bool allowed = true;
   Refuser refuser = Refuser::kNobody;
   std::uint32_t bucket = 0;  // of several, the one that keeps the claim waiting longest
-  // When it would be granted if nobody else came; kForever: unknown, or never.
+  // When it would be granted if no other claim came; kForever: unknown, or never.
   Instant fits_at{};
   bool never = false;        // it is more than the bucket can ever hold
   std::int64_t missing = 0;  // units that the bucket lacked

@@ -1,3 +1,6 @@
+// Buckets are built with the published arithmetic: rates are cut to 32 bits where the network cuts
+// them, and what it leaves out is left out, with the finding it names.
+
 #include "weir/system/throttle/build.h"
 
 #include <fmt/format.h>

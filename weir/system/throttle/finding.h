@@ -15,7 +15,7 @@ enum class Finding : std::uint8_t {
   kZeroRate,
   kRepeatedOperation,
   kRatesOverflow,      // the least common multiple, or what it makes of the burst
-  kCapacityOverflow,   // the same, met when a bucket is built
+  kCapacityOverflow,   // likewise, met when a bucket is built
   kCapacityTooSmall,   // a node's share cannot hold one of the bucket's operations
   kNoOperations,       // ours: a group lists no operation
   kTooManyOperations,  // ours: more different names than a set may have

@@ -1,3 +1,7 @@
+// A request becomes a transaction, and the answer of the front end's buckets a check. check() only
+// looks; charge() and refused() make the real decision, under the same lock and at the same
+// instant.
+
 #include "weir/system/throttle/gate.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// One pass over the text, by place. Newlines are counted where space is skipped, so a place is
+// known without looking back.
+
 #include "weir/system/throttle/json_scanner.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // JSON scanner: reads a JSON text value by value and always knows where it is.
 //
-// Nothing is built: whoever knows the shape of a document walks it and is told about the
+// Nothing is built: a reader that knows the shape of a document walks it, and learns the
 // first thing that is not JSON, with line and column. A line's columns count bytes.
 //
 //   JsonScanner json(text);

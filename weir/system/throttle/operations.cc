@@ -1,3 +1,6 @@
+// What the published network says of its operations, as tables: which a file should list, which
+// take gas, which may be high-volume.
+
 #include "weir/system/throttle/operations.h"
 
 #include <algorithm>

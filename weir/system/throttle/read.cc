@@ -1,3 +1,6 @@
+// One reader walks the scanner for both ways of reading; is_strict_ marks each place where they
+// differ. The first mistake ends it.
+
 #include "weir/system/throttle/read.h"
 
 #include <fmt/format.h>
@@ -43,7 +46,7 @@ std::optional<Integer> truncated(std::string_view text) {
 // The keys an object has had so far.
 class Seen {
  public:
-  // False: it was there before.
+  // Whether it is new.
   bool add(std::string_view key) {
     if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) return false;
     keys_.emplace_back(key);

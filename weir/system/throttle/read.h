@@ -1,7 +1,7 @@
 // Reading a throttles.json.
 //
-// Two ways. Strict, for a file that somebody wrote: any operation names, and whatever is
-// probably a mistake is one, such as a number in quotes. Published, for conformance:
+// Strict, for a file that an operator wrote: an operation may have any name, and what is
+// probably a mistake, such as a number in quotes, is one. Published, for conformance:
 // accepts what the published reader accepts (numbers in quotes, fractions cut off, empty
 // lists, an operation twice in one group, text after the end) and knows only the
 // network's operations.

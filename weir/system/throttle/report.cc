@@ -1,3 +1,5 @@
+// The report builds the buckets as a throttle set would, and reads off them what one node admits.
+
 #include "weir/system/throttle/report.h"
 
 #include <fmt/format.h>

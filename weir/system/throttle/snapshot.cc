@@ -1,3 +1,6 @@
+// A named snapshot is judged as a whole before any level is set. The published one is restored as
+// the network does it, which may leave half of what does not fit.
+
 #include "weir/system/throttle/snapshot.h"
 
 #include <fmt/format.h>

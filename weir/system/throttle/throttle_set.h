@@ -1,9 +1,9 @@
 // Throttle set: all buckets of one role, and the decisions over them.
 //
 // An operation claims from every bucket that lists it, in the order of the file, and is
-// refused if any of them is full; then what the others granted is given back, but all of
-// them have leaked and moved their clocks. An operation that no bucket lists is refused.
-// Decisions are those of the published network, unit for unit.
+// refused if any of them is full. A refusal gives back what the other buckets granted, but
+// all of them have leaked and moved their clocks. An operation that no bucket lists is
+// refused. Decisions are those of the published network, unit for unit.
 //
 //   auto definitions = load_definitions(text, "throttles.json", /*nodes=*/31);
 //   ThrottleSet set(*definitions, {.role = Role::kFrontEnd, .nodes = 31});
@@ -15,7 +15,7 @@
 // met, as published. With `clamp_clock`, decisions at earlier moments happen at the latest
 // one so far instead.
 //
-// Thread safety: none; whoever owns the set orders the calls.
+// Thread safety: none; the owner orders the calls.
 
 #pragma once
 
@@ -119,7 +119,7 @@ class ThrottleSet {
   void refund(const Claims& claims);
   // `part` of `whole` operations that were claimed together.
   void refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole);
-  // What was claimed of gas beyond what was used. False: nothing.
+  // Gas that was claimed beyond what was used. Returns whether there was any.
   bool refund_gas(const Claims& claims, std::int64_t used);
   // Gas that a transaction did not use. Exempt payers have used none.
   Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);

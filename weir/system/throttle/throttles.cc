@@ -1,3 +1,16 @@
+// What holds whenever the lock is free:
+//
+//  1. Both sets are built of the same definitions: at the front end a node's share of them, at
+//     consensus the whole.
+//  2. congestion_ looks at buckets of consensus. Whenever those are made anew, it forgets which
+//     tiers were on.
+//  3. kept_ has claims of transactions that were allowed and have not ended. settle() and cancel()
+//     take a claim out, so each ends once; an error leaves it.
+//  4. Numbers of claims rise, so the first in kept_ is the oldest: it goes when there are
+//     kClaimsKeptMax of them.
+//  5. What is read from outside (definitions, snapshots, settings) is judged before anything
+//     changes. An error has changed nothing.
+
 #include "weir/system/throttle/throttles.h"
 
 #include <fmt/format.h>
@@ -29,8 +42,8 @@ Transaction named(const ThrottleSet& set, const Submission& submission) {
   return transaction;
 }
 
-// Claims of different processes have different numbers, so that a late word about one of
-// an earlier process ends nobody else's. Below 2^53, for those who read numbers as doubles.
+// Claims of different processes have different numbers: a late word about a claim of an earlier
+// process ends no other one. Below 2^53, for clients that read numbers as doubles.
 std::uint64_t fresh_claim() { return (std::uint64_t{std::random_device{}() >> 12} << 32) + 1; }
 
 SetReading read(const ThrottleSet& set, Moment at) {

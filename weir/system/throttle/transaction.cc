@@ -1,3 +1,6 @@
+// The published rules that make a claim of a transaction, in the network's order: exempt payers,
+// gas, bytes, listed operations, and what one operation implies of another.
+
 #include "weir/system/throttle/transaction.h"
 
 #include <algorithm>

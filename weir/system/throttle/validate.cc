@@ -1,3 +1,6 @@
+// Each check is a function of one bucket; a pass runs one over all buckets. Their order decides
+// which finding is the answer, so it is the network's.
+
 #include "weir/system/throttle/validate.h"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 // Exit queue: stake that leaves a pool, no faster than a rate.
 //
 // A belt moves `rate` parts each second, as far as parts are on it; an empty one saves up
-// nothing. Whoever asks to leave has a place at the end of the belt, and may withdraw once
+// nothing. A staker that asks to leave has a place at the end of the belt, and may withdraw once
 // the belt has moved that far. A rate that changes is seen at the next request: what was
 // before it is settled with the old one.
 //
-//   10 parts a second; at 0 s somebody asks for 25 (end 25), at 1 s another for 5 (end 30)
+//   10 parts a second; at 0 s one staker asks for 25 (end 25), at 1 s another for 5 (end 30)
 //   at 2 s: 20 processed; the first waits 1 s more, rounded up, and the second too
 //
 // Thread safety: none; callers share it behind a lock.

@@ -1,3 +1,5 @@
+// Pools come first and claim their portals; what is left of the older registry is added by owner.
+
 #include "weir/system/compute/published/merge.h"
 
 #include <algorithm>

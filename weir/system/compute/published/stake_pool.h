@@ -36,7 +36,7 @@ class StakePool {
     staked_ += amount;
     if (staked_ >= shape_.least) is_active_ = true;
   }
-  // False: there is less than that.
+  // Whether there was as much as that.
   bool unstake(Amount amount) noexcept {
     if (amount > staked_) return false;
     staked_ -= amount;

@@ -1,3 +1,5 @@
+// A worker's rank is a tuple that is compared: group, queries running, then pause or throughput.
+
 #include "weir/system/compute/published/worker_choice.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The formula twice: in whole numbers, rounded up once, and in doubles, in the published order.
+
 #include "weir/system/sampling/published/allowance.h"
 
 #include <fmt/format.h>

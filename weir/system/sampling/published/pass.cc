@@ -1,3 +1,6 @@
+// The three stages work on the same counts: each takes what the one before has left of slots and of
+// work.
+
 #include "weir/system/sampling/published/pass.h"
 
 #include <fmt/format.h>
@@ -86,7 +89,7 @@ class Plan {
   std::vector<std::int64_t> planned() && { return std::move(planned_); }
 
  private:
-  // Somebody who starves may be fed beyond the slots, for up to half of them more.
+  // An environment that starves may be fed beyond the slots, for up to half of them more.
   std::int64_t permitted() const {
     if (pool_ < slots_) return slots_;
     const auto starving = static_cast<std::int64_t>(starving_.size());

@@ -70,7 +70,7 @@ struct Planned {
   Grant grant;  // what the pass was given; commit or release it
 };
 
-// Counts, plans and grants in one go: nobody else is granted anything meanwhile.
+// Counts, plans and grants in one go: no other caller is granted anything meanwhile.
 Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, const Round& round,
                                       const Random& random, Instant now);
 

@@ -1,3 +1,6 @@
+// One rotation as published: how many ids leave and come, by bounds that are checked first, and
+// which ids could come.
+
 #include "weir/system/sampling/published/rotation.h"
 
 #include <algorithm>

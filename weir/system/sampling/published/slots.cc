@@ -1,3 +1,5 @@
+// The published table of how slots move with the share of good samples.
+
 #include "weir/system/sampling/published/slots.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A tier starts when a watched bucket reaches it and counts once it has lasted the period; a
+// refresh below it takes the start away.
+
 #include "weir/system/throttle/published/congestion.h"
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 //
 // Levels are the stored ones: they are not leaked to `now` first.
 //
-// Thread safety: none; whoever owns it orders the calls.
+// Thread safety: none; the owner orders the calls.
 
 #pragma once
 

@@ -1,3 +1,5 @@
+// Text to steps, and steps to a factor: the last one whose percentage is reached.
+
 #include "weir/system/throttle/published/entity_scale.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The price is found between the two points around a utilization; points may come in any order.
+
 #include "weir/system/throttle/published/high_volume_price.h"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ constexpr std::optional<std::int64_t> elapsed_ns(Moment from, Moment to) noexcep
   return ns;
 }
 
-// The same for readings, which take an earlier moment for no time passed.
+// Likewise for readings, to which an earlier moment means that no time has passed.
 constexpr std::int64_t elapsed_or_zero_ns(Moment from, Moment to) noexcept {
   if (to <= from) return 0;
   return elapsed_ns(from, to).value_or(INT64_MAX);

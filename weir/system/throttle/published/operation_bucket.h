@@ -10,7 +10,7 @@
 // A claim at an earlier moment than the last decision is a fault, not a denial. The clock
 // moves whether a claim is granted or denied.
 //
-// Thread safety: none; whoever owns the bucket orders the calls.
+// Thread safety: none; the owner orders the calls.
 
 #pragma once
 
@@ -54,7 +54,7 @@ class OperationBucket {
     return claim_now(n);
   }
 
-  // The same without leaking or moving the clock.
+  // Without leaking or moving the clock.
   constexpr Answer claim_now(std::int32_t n) noexcept {
     if (n > kOperationsMax) return false;
     if (n < 0) return Fault::kIllegalArgument;

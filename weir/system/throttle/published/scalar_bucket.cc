@@ -1,3 +1,5 @@
+// Whole units that leak by the nanosecond, with the network's own rules for what overflows.
+
 #include "weir/system/throttle/published/scalar_bucket.h"
 
 #include <algorithm>

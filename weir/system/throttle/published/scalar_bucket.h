@@ -4,7 +4,7 @@
 // what is cut off is gone because the clock moves on. With 15,000,000 gas a second, two
 // decisions less than 67 ns apart leak nothing.
 //
-// Thread safety: none; whoever owns the bucket orders the calls.
+// Thread safety: none; the owner orders the calls.
 
 #pragma once
 
