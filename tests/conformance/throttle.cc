@@ -18,9 +18,9 @@
 #include "weir/system/throttle/published/congestion.h"
 #include "weir/system/throttle/published/entity_scale.h"
 #include "weir/system/throttle/published/high_volume_price.h"
+#include "weir/system/throttle/published/numbers.h"
 #include "weir/system/throttle/published/operation_bucket.h"
 #include "weir/system/throttle/published/scalar_bucket.h"
-#include "weir/system/throttle/published/scale.h"
 #include "weir/system/throttle/read.h"
 #include "weir/system/throttle/validate.h"
 

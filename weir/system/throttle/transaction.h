@@ -18,7 +18,7 @@
 #include "weir/system/throttle/answer.h"
 #include "weir/system/throttle/listing.h"
 #include "weir/system/throttle/operations.h"
-#include "weir/system/throttle/published/scale.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 

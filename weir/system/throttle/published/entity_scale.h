@@ -12,7 +12,7 @@
 
 #include "weir/base/result.h"
 #include "weir/system/throttle/operations.h"
-#include "weir/system/throttle/published/scale.h"
+#include "weir/system/throttle/published/numbers.h"
 
 namespace weir::system::throttle {
 
