@@ -188,7 +188,7 @@ class Worker {
   void forget(Place query);
   void give_back(const Query& query, std::int64_t back_micro, Instant now);
 
-  // Whether the lane has a query that may start may be another now.
+  // After a change of the lane or of its cluster: joins or leaves turns_ as invariant 3 has it.
   void update_turn(Place lane);
 
   const WorkerSettings settings_;

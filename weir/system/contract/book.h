@@ -170,12 +170,16 @@ class Book {
   Costs outstanding_costs() const;  // saturates
   const Totals& finals() const noexcept { return finals_; }
 
-  // The service reports what is left, rounded down, as of `now`; nothing for a
-  // policy it does not name. It was asked at `asked_at`, or later: what had started by
-  // then, jitter included, it has counted. Other reservations that are outstanding are
-  // debited from the report, since it may not have seen them yet; those that are final it
-  // has, unless they became so while it was asked: those must be debited from `left_micro`
-  // already (finals()). A report that names no policy changes nothing.
+  // The service reports what is left of each policy at `now`, rounded down; none for a
+  // policy that it does not name. It was asked at `asked_at` or later:
+  //
+  //   had started by then, jitter included   it has counted them
+  //   other outstanding reservations         it may not have: they are debited here
+  //   final by then                          it has counted them
+  //   final since then                       it may not have: the caller has debited them
+  //                                          from `left_micro` already (finals())
+  //
+  // A report that names no policy changes nothing.
   //
   // A reservation that was counted gives nothing back when it ends with less: its service
   // may have refilled it long ago. The next report says so.

@@ -1,7 +1,7 @@
 // What holds after every call:
 //
 //  1. last_ never goes back, and grants are stamped with it.
-//  2. A key is charged only after room() or check() said so at the same instant. So no window
+//  2. A key is charged only after room() or check() said so, with no call in between. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
 //  3. A reservation has the stamps under which its units count, so that its end takes them from
 //     where they are.

@@ -13,7 +13,7 @@
 namespace weir::system::throttle {
 
 enum class Refuser : std::uint8_t {
-  kNobody,
+  kNone,
   kGas,
   kBytes,
   kBucket,     // Admission::bucket
@@ -25,7 +25,7 @@ enum class Refuser : std::uint8_t {
 
 struct Admission {
   bool allowed = true;
-  Refuser refuser = Refuser::kNobody;
+  Refuser refuser = Refuser::kNone;
   std::uint32_t bucket = 0;  // of several, the one that keeps the claim waiting longest
   // When it would be granted if no other claim came; kForever: unknown, or never.
   Instant fits_at{};

@@ -35,13 +35,13 @@ Answered<Refuser> first_refuser(const Claim& claim, Buckets& buckets) {
     if (!said.ok()) return said.fault();
     if (!*said) return Refuser::kBytes;
   }
-  if (!claim.claims_operations) return Refuser::kNobody;
+  if (!claim.claims_operations) return Refuser::kNone;
   if (claim.objection == Objection::kUnlisted) return Refuser::kUnlisted;
   if (claim.objection == Objection::kMalformed) return Refuser::kMalformed;
   const Answer said = buckets.operations(claim);
   if (!said.ok()) return said.fault();
   if (!*said) return Refuser::kBucket;
-  return claim.schedule_is_full ? Refuser::kSchedule : Refuser::kNobody;
+  return claim.schedule_is_full ? Refuser::kSchedule : Refuser::kNone;
 }
 
 }  // namespace weir::system::throttle

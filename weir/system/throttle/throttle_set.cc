@@ -221,7 +221,7 @@ Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* cla
   Taking taking{*this, now, claims, admission};
   const Answered<Refuser> decided = first_refuser(claim, taking);
   if (!decided.ok()) return decided.fault();
-  if (*decided == Refuser::kNobody) return admission;
+  if (*decided == Refuser::kNone) return admission;
 
   // Bytes are not given back: published so.
   gas_.reclaim();
@@ -241,7 +241,7 @@ Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* cla
 
 void ThrottleSet::count_refusal(const Admission& admission) noexcept {
   switch (admission.refuser) {
-    case Refuser::kNobody:
+    case Refuser::kNone:
       return;
     case Refuser::kGas:
       other_refusals_.gas += 1;
@@ -286,7 +286,7 @@ void ThrottleSet::explain(const Claim& claim, Moment now, Admission& admission) 
       return;
     case Refuser::kBucket:
       break;
-    case Refuser::kNobody:
+    case Refuser::kNone:
     case Refuser::kSchedule:
     case Refuser::kDuration:
       return;
@@ -341,7 +341,7 @@ Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
   Looking looking{*this, now};
   const Answered<Refuser> decided = first_refuser(claim, looking);
   if (!decided.ok()) return decided.fault();
-  if (*decided == Refuser::kNobody) return admission;
+  if (*decided == Refuser::kNone) return admission;
   admission.allowed = false;
   admission.refuser = *decided;
   admission.fits_at = kForever;

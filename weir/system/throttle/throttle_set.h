@@ -127,9 +127,9 @@ class ThrottleSet {
   // --- duration of operations
   std::int64_t free_duration(Moment at) const noexcept;
   Fault use_duration(std::int64_t units, Moment now) noexcept;
-  // Whether a contract that decide() has let through must not start: no duration is free. It
-  // is asked for afterwards, as in the network. Only look at it, or refuse for good, which gives
-  // back what was claimed.
+  // Duration is asked for after decide() has let a contract through, as in the network: the
+  // contract must not start while none is free. without_duration() is the answer then, and
+  // changes nothing; refuse_without_duration() also gives back what was claimed.
   bool lacks_duration(const Transaction& transaction, Moment at) const noexcept;
   Admission without_duration(Moment at) const noexcept;
   Admission refuse_without_duration(Claims& claims, Moment at);

@@ -146,7 +146,7 @@ Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& sai
     case Refuser::kBucket:
       result.bucket = locked().of(role).buckets()[said->bucket].name;
       break;
-    case Refuser::kNobody:
+    case Refuser::kNone:
     case Refuser::kUnlisted:
     case Refuser::kMalformed:
       break;

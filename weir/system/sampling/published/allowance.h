@@ -1,7 +1,7 @@
 // Allowance: how many tasks of one environment a miner may be given in any window.
 //
 // The sampling list of an environment rotates: every `rotation_interval` the
-// `rotation_count` oldest ids leave it. Whoever is given tasks hardly faster than that
+// `rotation_count` oldest ids leave it. A miner that gets tasks hardly faster than that
 // never sees the whole list. A floor lets a list of `sampling_count` ids be finished
 // within the horizon, however slowly it rotates:
 //
