@@ -60,7 +60,7 @@ struct Running {
 
   sampling::Ticket last_record() const {
     const std::scoped_lock lock(*counters);
-    return counters->last_record();
+    return counters->locked().last_record();
   }
 
   Result<Directory> directory;
