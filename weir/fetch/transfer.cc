@@ -1,7 +1,7 @@
 // What holds:
 //
-//  1. One handle for all requests, so that its connection serves the next one. The multi handle
-//     is there only to be woken: curl_multi_wakeup() is the one call that another thread may make.
+//  1. One handle serves all requests, so that its connection serves the next one. A multi handle
+//     runs it, since that can be woken: curl_multi_wakeup() is what another thread may call.
 //  2. cancelled is never taken back: a Transfer that was cancelled once answers nothing any more.
 //  3. What is received is bounded while it comes: the byte beyond bytes_max ends the transfer.
 

@@ -75,8 +75,8 @@ struct GivenBack {
   std::int64_t units = 0;
   Ticket record = 0;  // as that of a Grant
 
-  friend bool operator==(const GivenBack& given, std::int64_t units) {
-    return given.units == units;
+  friend bool operator==(const GivenBack& given, std::int64_t expected) {
+    return given.units == expected;
   }
 };
 
