@@ -359,7 +359,7 @@ class Hammer {
         ASSERT_TRUE(engine_->set_override("window", Key{name}, WindowSpec{450, 24h}, tick()));
         break;
       case 1:
-        (void)engine_->clear_override("window", Key{name}, tick());
+        (void)engine_->set_override("window", Key{name}, std::nullopt, tick());
         break;
       case 2:
         (void)engine_->heaviest(limit, 3);

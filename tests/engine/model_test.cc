@@ -432,7 +432,7 @@ class Stream {
     if (random_.chance(35)) {
       trace_("{} clear_override {}", describe(now_), describe(*key));
       const bool cleared = model_->clear_override(*key, now_);
-      const Status status = engine_->clear_override(key->first, values(*key), now_);
+      const Status status = engine_->set_override(key->first, values(*key), std::nullopt, now_);
       return check(
           status.ok() == cleared && (cleared || status.error().code == ErrorCode::kNotFound),
           cleared ? "the override was not cleared" : "there was an override to clear");

@@ -41,7 +41,7 @@ TEST(Override, KeepsWhatWasUsedWhenItIsCleared) {
   auto engine = engine_of(window_of(2));
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{9, 1h}, kStart));
   ASSERT_EQ(admitted(*engine, client("acme"), kStart, 1), 1);
-  ASSERT_TRUE(engine->clear_override("window", Key{"acme"}, kStart));
+  ASSERT_TRUE(engine->set_override("window", Key{"acme"}, std::nullopt, kStart));
   EXPECT_EQ(admitted(*engine, client("acme"), kStart, 5), 1);
 }
 
@@ -93,7 +93,7 @@ TEST(Override, IsSeenWhenItsKeyIsInspected) {
   ASSERT_TRUE(engine->set_override("window", Key{"acme"}, WindowSpec{3, 1h}, kStart));
   EXPECT_TRUE(engine::inspect(*engine, "window", Key{"acme"}, kStart)->overridden);
   EXPECT_EQ(engine::inspect(*engine, "window", Key{"acme"}, kStart)->capacity, 3);
-  ASSERT_TRUE(engine->clear_override("window", Key{"acme"}, kStart));
+  ASSERT_TRUE(engine->set_override("window", Key{"acme"}, std::nullopt, kStart));
   EXPECT_FALSE(engine::inspect(*engine, "window", Key{"acme"}, kStart)->overridden);
   EXPECT_EQ(engine::inspect(*engine, "window", Key{"acme"}, kStart)->capacity, 1);
 }
@@ -141,7 +141,7 @@ TEST(Override, EndsWithItsLimit) {
   ASSERT_TRUE(engine->swap(rules_of({}), kStart));
   ASSERT_TRUE(engine->swap(rules_of(window_of(1)), kStart));
   EXPECT_EQ(admitted(*engine, client("acme"), kStart, 5), 1);
-  EXPECT_FALSE(engine->clear_override("window", Key{"acme"}, kStart));
+  EXPECT_FALSE(engine->set_override("window", Key{"acme"}, std::nullopt, kStart));
 }
 
 // --- mistakes
@@ -172,8 +172,8 @@ TEST(Override, NeedsALimitThatExists) {
   auto engine = engine_of(window_of(1));
   expect_refused(engine->set_override("nobody", Key{"acme"}, WindowSpec{1, 1h}, kStart),
                  ErrorCode::kNotFound, "'nobody'");
-  expect_refused(engine->clear_override("nobody", Key{"acme"}, kStart), ErrorCode::kNotFound,
-                 "'nobody'");
+  expect_refused(engine->set_override("nobody", Key{"acme"}, std::nullopt, kStart),
+                 ErrorCode::kNotFound, "'nobody'");
 }
 
 TEST(Override, NeedsAValueForEachAttributeOfTheKey) {
@@ -186,8 +186,8 @@ TEST(Override, NeedsAValueForEachAttributeOfTheKey) {
 
 TEST(Override, CannotBeClearedWhereThereIsNone) {
   auto engine = engine_of(window_of(1));
-  expect_refused(engine->clear_override("window", Key{"acme"}, kStart), ErrorCode::kNotFound,
-                 "'window'");
+  expect_refused(engine->set_override("window", Key{"acme"}, std::nullopt, kStart),
+                 ErrorCode::kNotFound, "'window'");
 }
 
 // --- bounds
@@ -210,7 +210,7 @@ TEST(Override, OfAKnownKeyMayChangeAtTheBound) {
 TEST(Override, LeavesRoomForAnotherWhenItIsCleared) {
   auto engine = engine_of(window_of(1), {.overrides_max = 1});
   ASSERT_TRUE(engine->set_override("window", Key{"a"}, WindowSpec{2, 1h}, kStart));
-  ASSERT_TRUE(engine->clear_override("window", Key{"a"}, kStart));
+  ASSERT_TRUE(engine->set_override("window", Key{"a"}, std::nullopt, kStart));
   EXPECT_TRUE(engine->set_override("window", Key{"b"}, WindowSpec{2, 1h}, kStart));
 }
 

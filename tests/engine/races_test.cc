@@ -133,7 +133,8 @@ TEST(Race, OfDenialsAndChangesOfTheirLimitAdmitsWhatTheMeterCounts) {
     const auto is_used_up = [&] { return remaining(*engine, "one", {"hot"}, kStart) == 0; };
     while (!is_used_up()) std::this_thread::yield();
     if (i % 2 == 1) {
-      ASSERT_TRUE(engine->clear_override("one", std::vector<std::string_view>{"hot"}, kStart));
+      ASSERT_TRUE(
+          engine->set_override("one", std::vector<std::string_view>{"hot"}, std::nullopt, kStart));
     }
   }
   is_over = true;

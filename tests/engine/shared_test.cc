@@ -81,7 +81,7 @@ Result<Decision> asked(Engine& engine, const Request& request, Instant deadline 
 struct SharedTest : ::testing::Test {
   void use(const RuleSetSpec& spec) {
     engine = engine_of(spec);
-    engine->set_store(&store);
+    set_store(*engine, &store);
   }
 
   Yes store;

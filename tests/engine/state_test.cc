@@ -167,7 +167,7 @@ TEST(State, IsCollectedAgainAfterEveryKindOfChange) {
   EXPECT_EQ(changes(), 1u) << "overridden";
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());
   EXPECT_EQ(changes(), 1u) << "charged with an override";
-  ASSERT_TRUE(engine->clear_override("window", Key{"a"}, kStart).ok());
+  ASSERT_TRUE(engine->set_override("window", Key{"a"}, std::nullopt, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "no longer overridden";
   ASSERT_TRUE(engine::reset(*engine, "window", Key{"a"}, kStart).ok());
   EXPECT_EQ(changes(), 1u) << "reset";
@@ -350,7 +350,7 @@ TEST(State, KeepsAnOverrideOfAKeyThatWasNeverCharged) {
   const auto found = engine::inspect(*lasting, "window", Key{"a"}, kStart + 3h);
   EXPECT_TRUE(found->overridden);
   EXPECT_EQ(found->remaining, 9);
-  EXPECT_TRUE(lasting->clear_override("window", Key{"a"}, kStart + 3h).ok());
+  EXPECT_TRUE(lasting->set_override("window", Key{"a"}, std::nullopt, kStart + 3h).ok());
   EXPECT_EQ(remaining(*lasting, "window", {"a"}, kStart + 3h), 5);
 }
 
@@ -358,10 +358,11 @@ TEST(State, KeepsThatAnOverrideWasCleared) {
   Lasting lasting(window_of(5));
   ASSERT_TRUE(lasting->set_override("window", Key{"a"}, WindowSpec{9, 1h}, kStart).ok());
   lasting.restart(window_of(5), kStart);
-  ASSERT_TRUE(lasting->clear_override("window", Key{"a"}, kStart).ok());
+  ASSERT_TRUE(lasting->set_override("window", Key{"a"}, std::nullopt, kStart).ok());
   lasting.restart(window_of(5), kStart);
   EXPECT_FALSE(engine::inspect(*lasting, "window", Key{"a"}, kStart)->overridden);
-  EXPECT_EQ(lasting->clear_override("window", Key{"a"}, kStart).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(lasting->set_override("window", Key{"a"}, std::nullopt, kStart).error().code,
+            ErrorCode::kNotFound);
 }
 
 TEST(State, KeepsTheOverrideOfASlotsLimit) {

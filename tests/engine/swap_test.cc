@@ -395,14 +395,14 @@ TEST(Swap, ThatFailsForWantOfRowsChangesNothing) {
                                 BucketSpec{.amount = 1, .period = 1h, .burst = taken + 2}, kStart);
   };
   while (set_next()) taken += 1;
-  ASSERT_TRUE(engine->clear_override("many", Key{"1"}, kStart));
+  ASSERT_TRUE(engine->set_override("many", Key{"1"}, std::nullopt, kStart));
 
   RuleSetSpec too_many = rules(WindowSpec{2, 1h});
   too_many.limits.push_back({.name = "more", .meter = slow});
   const Status refused = engine->swap(rules_of(too_many), kStart);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, ::testing::StartsWith("limit 'more': there are too many"));
-  ASSERT_TRUE(engine->clear_override("many", Key{"2"}, kStart));
+  ASSERT_TRUE(engine->set_override("many", Key{"2"}, std::nullopt, kStart));
   swap_to(*engine, rules(SlotsSpec{.limit = 3}));
   EXPECT_EQ(remaining(*engine, "kind", {}, kStart), 2);
 }

@@ -385,7 +385,7 @@ class WaitingStream {
     if (random_.chance(35)) {
       trace_("{} clear_override {}", describe(now_), describe(key));
       const bool cleared = model_->clear_override(key, now_);
-      const Status status = engine_->clear_override(key.first, values, now_);
+      const Status status = engine_->set_override(key.first, values, std::nullopt, now_);
       return check(status.ok() == cleared, "there is an override, or there is none");
     }
     const MeterSpec spec = drawn_meter(naive::kind_of(model_->find(key.first)->meter));

@@ -185,7 +185,7 @@ TEST_F(Waiting, WakesWhenALowOverrideIsCleared) {
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 1, .queue = 9}, kStart));
   take(RequestOf());
   wait(RequestOf(), "w");
-  ASSERT_TRUE(engine->clear_override("slots", {}, kStart));
+  ASSERT_TRUE(engine->set_override("slots", {}, std::nullopt, kStart));
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 

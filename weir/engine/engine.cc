@@ -172,23 +172,16 @@ void Engine::reset(std::string_view limit, std::span<const std::string_view> key
 }
 
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,
-                            const MeterSpec& meter, Instant now) noexcept {
+                            const std::optional<MeterSpec>& meter, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  Status status = impl_->rules.override_key(limit, key, meter, now);
+  Status status = meter ? impl_->rules.override_key(limit, key, *meter, now)
+                        : impl_->rules.clear_override(limit, key, now);
   // Not only the oldest: one that can no longer pass at all must not be waited for.
   if (status) impl_->waiting.serve_everybody(now);
   return status;
 }
 
-Status Engine::clear_override(std::string_view limit, std::span<const std::string_view> key,
-                              Instant now) noexcept {
-  if (!is_acceptable(now)) return unacceptable_instant(now);
-  Status status = impl_->rules.clear_override(limit, key, now);
-  if (status) impl_->waiting.serve_everybody(now);
-  return status;
-}
-
-// --- rules, stores, time
+// --- rules, time
 
 Status Engine::swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept {
   if (!is_acceptable(now)) return unacceptable_instant(now);
@@ -206,8 +199,6 @@ Status Engine::reserve(const RuleSet& rules, Instant now) noexcept {
 std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
   return impl_->rules.current()->rules;
 }
-
-void Engine::set_store(SharedStore* store) noexcept { impl_->elsewhere.set_store(store); }
 
 void Engine::try_waiters(Instant now) noexcept {
   if (is_acceptable(now)) impl_->waiting.serve_everybody(now);
@@ -274,6 +265,12 @@ Result<AdHocStep> AdHoc::take(const AdHocKey& key, const meter::BucketShape& sha
     sink->record_ad_hoc({key.text, shape.den, shape.burst, cost}, now, allowed);
   }
   return taken;
+}
+
+// --- shared.h
+
+void set_store(Engine& engine, SharedStore* store) noexcept {
+  engine.impl_->elsewhere.set_store(store);
 }
 
 // --- collect.h

@@ -1,9 +1,9 @@
 // Engine: one atomic decision over any mix of limits.
 //
 // An engine holds a rule set and the meters of every key it has seen. It reads
-// no clock: every call takes `now`, and next_instant() says when it wants to be
-// called again, so a server's timers, a test's manual clock and a simulation all
-// drive the same code. driver.h has a thread that does it for embedders.
+// no clock: every call takes `now`. next_instant() says when it wants to be called
+// again. So a server's timers, a test's manual clock and a simulation all drive the
+// same code; driver.h has a thread that does it for embedders.
 //
 //   auto rules = compile({.limits = {{.name = "per-client",
 //                                     .per = {"client"},
@@ -16,17 +16,17 @@
 // A refusal is a Decision; an Error means that nothing was decided and nothing charged.
 //
 // Time. Instants lie in [0, 2^62) ns. With any other `now`, kForever among them, a call that
-// answers is an error, and the others do nothing. An instant given as `now` has come, be it only
-// for a peek: holds that end by then have ended. A `now` earlier than the last charge of the same
-// keys counts as the instant of that charge.
+// answers is an error, and the others do nothing. The engine takes `now` at its word, even for a
+// peek: holds whose time has come by then have ended. A `now` earlier than the last charge of the
+// same keys counts as the instant of that charge.
 //
 // Answers. What lives in memory is answered before the call returns. What waits, or lives in a
-// store, is answered later (ask.h). Callbacks run on the thread whose call brought them about,
-// with no lock held, so they may call the engine; what they bring about in turn is delivered when
-// they have returned.
+// store, is answered later (ask.h). A callback runs on the thread whose call brought it about. No
+// lock is held then, so it may call the engine. What it brings about in turn is delivered after it
+// has returned.
 //
-// No exception leaves it: where memory for a few bytes is not to be had, or a callback throws, the
-// process ends.
+// No exception leaves the engine. If memory for a few bytes cannot be had, or a callback throws,
+// the process ends.
 //
 // Thread safety: every function may be called from any number of threads, except the destructor.
 
@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -53,7 +54,7 @@
 
 namespace weir::engine {
 
-class SharedStore;  // shared.h
+class SharedStore;
 
 // A request planned once and decided often. Owns copies of everything; used by
 // one thread at a time. Follows changes of the rules by itself.
@@ -84,8 +85,8 @@ class WEIR_EXPORT Engine {
   // Answers every ask exactly once, on the stack or later (ask.h). Asks are decided in order, at
   // one instant; several together cost less than one by one where there are many keys.
   //
-  // An ask that waits fails at once if it cannot pass by `wait_until` with those already ahead,
-  // with the instant it would have taken; it is kOverloaded if a queue is full.
+  // An ask that may wait is kDenied at once if it cannot pass by `wait_until` behind those that
+  // wait already; `earliest` is then when it could. It is kOverloaded if a queue is full.
   void ask(std::span<const Ask> asks, Instant now, Answers& answers) noexcept;
   // Gives up an answer that comes later. True: it will not come. False: it has come, or is on its
   // way.
@@ -125,32 +126,30 @@ class WEIR_EXPORT Engine {
   // its hold is cancelled.
   void reset(std::string_view limit, std::span<const std::string_view> key, Instant now,
              StatusCallback answered = {}) noexcept;
-  // Parameters of its own for one key. The kind of meter stays; what was used is kept.
+  // Gives one key parameters of its own, or with std::nullopt those of its limit again. The kind of
+  // meter stays, and so does what was used. kNotFound: there are none to take away.
   Status set_override(std::string_view limit, std::span<const std::string_view> key,
-                      const MeterSpec& meter, Instant now) noexcept;
-  Status clear_override(std::string_view limit, std::span<const std::string_view> key,
-                        Instant now) noexcept;
+                      const std::optional<MeterSpec>& meter, Instant now) noexcept;
 
   // Puts another rule set in force, whole. Meters of limits that still exist keep
   // what was used. An error leaves the old rules in force.
   Status swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept;
-  // Keeps room for a rule set, so that the next swap(), if it is to this one, cannot fail. For a
-  // caller who changes more than the engine, all of it or nothing. Changes no decision.
+  // Keeps room for a rule set, so that the next swap() cannot fail if it is to this one. For a
+  // caller that changes more than the engine, all of it or nothing. Changes no decision.
   Status reserve(const RuleSet& rules, Instant now) noexcept;
   std::shared_ptr<const RuleSet> rules() const noexcept;
-  // Where shared limits are kept; it must outlive every call. nullptr: requests that meet one fail.
-  void set_store(SharedStore* store) noexcept;
 
-  // A gate of the rules has room again, or another size, and the engine has had no part in it:
-  // every waiter is tried.
+  // Tries every waiter. For when a gate of the rules has room again, or another size, and the
+  // engine had no part in that.
   void try_waiters(Instant now) noexcept;
   // When the engine wants advance() to be called. kForever: not at all.
   Instant next_instant() const noexcept;
   // Expires holds, answers waiters, sweeps a bounded part of the table.
   void advance(Instant now) noexcept;
-  // `hook` is told when next_instant() becomes earlier; none: the old hook is forgotten, and told
-  // nothing more. Two threads may tell it in the wrong order, so the hook has next_instant() asked
-  // again, by another thread or later: it is called with a lock of the engine held.
+  // `hook` is told when next_instant() becomes earlier. Without a hook, the former one is forgotten
+  // and told nothing more. The hook is called with a lock of the engine held, so it must not call
+  // the engine: it wakes a thread, which asks next_instant(). That one has the last word, since two
+  // threads may tell the hook in the wrong order.
   void set_wakeup(std::function<void(Instant)> hook) noexcept;
 
   // The keys that asked most of a limit, heaviest first, at most `count`.
@@ -160,8 +159,9 @@ class WEIR_EXPORT Engine {
   Usage usage() const noexcept;
 
  private:
-  friend class AdHoc;      // ad_hoc.h
-  friend class Collector;  // collect.h
+  friend class AdHoc;                                                  // ad_hoc.h
+  friend class Collector;                                              // collect.h
+  friend void set_store(Engine& engine, SharedStore* store) noexcept;  // shared.h
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

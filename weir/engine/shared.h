@@ -36,6 +36,8 @@
 
 namespace weir::engine {
 
+class Engine;
+
 // One shared limit that a request meets.
 struct SharedItem {
   const Rule* rule = nullptr;
@@ -102,7 +104,7 @@ class SharedStore {
     return false;
   }
 
-  // Ends or renews the store's part of a hold, whoever made it. `as`: kSettled or
+  // Ends or renews the store's part of a hold, whichever engine made it. `as`: kSettled or
   // kCancelled. `actual` is read before this returns.
   virtual void end(HoldId hold, HoldState as, std::span<const Cost> actual,
                    std::shared_ptr<const RuleSet> rules, Instant now,
@@ -119,5 +121,9 @@ class SharedStore {
   // Calls `work` with the time after `span`; never, if the store ends before.
   virtual void later(Duration span, std::function<void(Instant now)> work) = 0;
 };
+
+// Where an engine's shared limits are kept from now on; it must outlive every call of the engine.
+// nullptr: requests that meet a shared limit fail.
+void set_store(Engine& engine, SharedStore* store) noexcept;
 
 }  // namespace weir::engine

@@ -96,7 +96,7 @@ TEST(Store, KeepsOverrides) {
   }
   const Server server = started(dir.path(), window_of(10), kStart + 5h);
   EXPECT_EQ(remaining(*server, "window", {"a"}, kStart + 5h), 99);
-  EXPECT_TRUE(server->clear_override("window", Key{"a"}, kStart + 5h).ok());
+  EXPECT_TRUE(server->set_override("window", Key{"a"}, std::nullopt, kStart + 5h).ok());
 }
 
 TEST(Store, KeepsHoldsUntilTheyEnd) {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -155,8 +156,8 @@ void set_override(Exchange& exchange) {
 
 void clear_override(Exchange& exchange) {
   answer_status(exchange,
-                exchange.api.engine().clear_override(exchange.parameter, exchange.query.all("key"),
-                                                     exchange.now),
+                exchange.api.engine().set_override(exchange.parameter, exchange.query.all("key"),
+                                                   std::nullopt, exchange.now),
                 "cleared");
 }
 

@@ -61,7 +61,7 @@ class SharedEngine {
     if (!has_redis_time) options.redis_clock = &clock;
     limits_ = std::make_unique<SharedLimits>(loop_, std::move(options), clock);
     engine_ = std::move(*engine::Engine::create(compiled(std::move(spec))));
-    engine_->set_store(limits_.get());
+    set_store(*engine_, limits_.get());
   }
   ~SharedEngine() { limits_.reset(); }
 

@@ -6,7 +6,7 @@
 //
 //   Loop loop;
 //   SharedLimits shared(loop, {.address = *parse_address("redis://localhost")}, clock);
-//   engine.set_store(&shared);
+//   set_store(engine, &shared);
 //
 // A limit with a lease is decided here, out of units drawn ahead (leases.h). Requests with a
 // hold are decided in Redis all the same, so that any server can end them.
