@@ -1,3 +1,22 @@
+// Decider, inside. What decide_several() relies on, which takes from several meters in one step:
+//
+//  1. The locks of all its shards are held from the first look-up to the last write. LockedShards
+//     waits for locks in their order only, so no two decisions wait for one another.
+//  2. Under these locks it checks that the rules of the plan are in force, and that each key has a
+//     slot of its limit's row, without override and without waiters. If not, nothing has been
+//     written, and the long way decides.
+//  3. All meters see one instant: `now`, or the last charge in any of the shards if that is later.
+//  4. What every meter would be afterwards is worked out in `words` first. If one refuses, no slot
+//     is written.
+//  5. Everything that can fail comes before everything that cannot. Only a log can lack room, and
+//     room is made in all logs before a unit is taken from any meter.
+//  6. A slot that takes the cost is marked as changed, and no later decision in its shard is
+//  earlier
+//     than this one.
+//
+// decide_one() keeps 1 to 4 and 6 for one meter that is no log. It is written apart so that all of
+// a bucket stays in registers.
+
 #include "weir/engine/internal/decider.h"
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 //  2. One thread at a time moves an asking on: the one that set its stage to kAsking, under the
 //     lock. The others only look at it, under the lock.
 //  3. What it has charged here is held (`held`) only while its stage is kAsking. When the store
-//     refuses or cannot be asked, that hold is cancelled. What the store has charged without a
-//     hold while the asking was given up stays charged.
+//     refuses or cannot be asked, that hold is cancelled. An asking that was given up while the
+//     store admitted it keeps nothing that has a hold; charges without one stay.
 //  4. An asking that meets a limit where an older one has a place is not asked of the store: it
 //     takes a place behind it, or is refused.
 //  5. An asking that leaves lets the next one at each of its places be asked.
@@ -82,7 +82,7 @@ struct Asking {
   std::uint64_t ticket = 0;
   AskStage stage = AskStage::kAsking;
   bool is_waiting = false;   // it counts as a waiter
-  bool is_given_up = false;  // its answer is for nobody
+  bool is_given_up = false;  // its answer is not told
   // Limits of the plan at which an older one waits, a bit each: it is refused there, and
   // nothing is charged.
   std::uint32_t behind = 0;

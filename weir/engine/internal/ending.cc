@@ -1,3 +1,17 @@
+// Ending, inside. The header says what holds; this is how a charge comes back:
+//
+//  1. The book gives the charges of a hold to one call only. From then on they are this call's, and
+//     it gives back each of them, to its meter or its gate.
+//  2. A charge goes to the meter that its limit has now: same name, same key, under the rules that
+//     are in force under the shard's lock. A limit that is gone, or came back in another era, gets
+//     nothing. Nor does a window or a log get what another kind of meter was charged.
+//  3. What comes back depends on how the hold ended. Cancelled: everything. Settled: the difference
+//     to the actual cost, which may be an overage. Expired: nothing. Slots always come back whole.
+//  4. An overage is taken whatever is there, so a meter may go into debt. Only a log without room
+//     for another run loses it.
+//  5. Holds whose time has come are ended by expire(). They are over before it comes to them: every
+//     other call asks the book, and the book looks at the time.
+
 #include "weir/engine/internal/ending.h"
 
 #include <fmt/format.h>
@@ -25,8 +39,8 @@ Ending ending_of(HoldState as) {
   return as == HoldState::kCancelled ? Ending::kCancelled : Ending::kExpired;
 }
 
-// A unit is known if the rules know it, or the hold was charged in it. In what a hold was charged
-// that is active no more, nobody remembers: then the answer is how it ended.
+// A unit is known if the rules know it, or the hold was charged in it. The units of a hold that has
+// ended are forgotten: then any unit will do, and the answer is how the hold ended.
 std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
                                   std::span<const Cost> actual, Instant now) {
   const bool is_active = holds.state(hold, now) == HoldState::kActive;
@@ -104,7 +118,7 @@ bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant
       if (keeps_instants && kind != charge.kind) return false;
       engine::give_back(shape, words, ground_.table.logs, at, charge.charged_at, back);
     } else if (reserve(shape, words, ground_.table.logs, at)) {
-      // A log forgets what no longer counts, which no earlier instant may miss.
+      // A log forgets what no longer counts, so no decision may be earlier.
       engine::charge(shape, words, ground_.table.logs, at, -back);
       shard.latest_ns.store(at.ns, std::memory_order_relaxed);
     }

@@ -1,3 +1,17 @@
+// Holds, inside. Everything but the two atomics is under `lock_`:
+//
+//  1. `active_` counts the holds in `holds_` and the places that were reserved and not yet used. It
+//     is more than `holds_max_` only for a moment, in a reserve() that fails.
+//  2. Each number in `holds_` or `ended_` has an entry in `dues_` at its time. Other entries are
+//     stale: of a hold that was renewed since, or forgotten. They are dropped when they are met,
+//     and all together when they have become half of a long list.
+//  3. `ended_` has at most `holds_max_` numbers, the oldest forgotten first. `ended_order_` names
+//  all
+//     of them in order, and may name forgotten ones.
+//  4. In a durable book `changed_` names active holds only, and `ended_since_` only holds that a
+//     store may have seen active. In others both are empty.
+//  5. `next_expiry_ns_` is never later than the first entry of `dues_`.
+
 #include "weir/engine/internal/holds.h"
 
 #include <algorithm>

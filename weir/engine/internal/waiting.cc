@@ -1,3 +1,17 @@
+// Waiting, inside. The header says what holds; this is how:
+//
+//  1. try_once() is the only place in which a waiter is tried, and takes its place where it was
+//     refused. Attempt::enqueue() raises the slot's flag under the shard's lock, leave_place()
+//     lowers it, both under the room's lock.
+//  2. serve() tries older tickets first. A waiter that leaves adds the next one at each of its
+//     places, older or younger than itself. serve() ends, because a ticket is added again only
+//     when a waiter has left.
+//  3. After a change of rules serve_everybody() has all waiters follow them before it tries any. So
+//     a place that a waiter has lost is free when another one needs it.
+//  4. A waiter that moves to the store is known there before it is forgotten here, so its ticket
+//     can be given up at every instant.
+//  5. Answers are collected under the room's lock and delivered without it.
+
 #include "weir/engine/internal/waiting.h"
 
 #include <algorithm>
@@ -97,8 +111,8 @@ Waiting::Stays Waiting::try_once(Waiter& waiter, Attempt& attempt, Result<Decisi
   const PlanItem& item = plan.items[binding];
   const Print place = attempt.place(binding);
   if (!WaitRoom::has_place(waiter, place)) {
-    // A queue's bound is for newcomers. A waiter with a place elsewhere is not turned away, nor
-    // one that has lost its place to new rules, unless older ones fill the queue.
+    // A queue's bound is for newcomers. A waiter that has a place at another gate stays. One that
+    // has lost its place to new rules stays too, unless older ones fill the queue.
     const bool is_full = room_.size() > ground_.options.waiters_max ||
                          room_.ahead_at(place, waiter.ticket).count >= attempt.queue_max(binding);
     if ((is_full && waiter.places.empty()) || !attempt.enqueue(binding)) {
