@@ -3,9 +3,9 @@
 //   Result<Client> client = Client::connect({.address = "127.0.0.1:6380"});
 //   Result<Reply> reply = client->ask({"PING"});
 //
-// An Error means that there is no answer: kUnavailable if the server cannot be reached
-// or lets us not in, kBadArgument if the address is no address. What the server says
-// about a command, its errors included, is a Reply.
+// What the server says about a command, its errors included, is a Reply. An Error means
+// that there is no reply: kUnavailable if the server cannot be reached or does not let us
+// in, kBadArgument if what was given as its address is none.
 //
 // Thread safety: none. One connection belongs to one thread.
 

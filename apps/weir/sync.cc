@@ -132,7 +132,7 @@ class PassingClient final : public contract::Client {
   }
 
  private:
-  // A document with the user's contract; empty: there is none, as whoever reads it says. A
+  // A document with the user's contract; empty: there is none, as the reader of it says. A
   // listing of types becomes the contract that its defaults stand for.
   std::string contract_in(Fetch what, const std::string& body) const {
     if (what == Fetch::kContract) {

@@ -13,7 +13,7 @@ struct SyncOptions {
   std::string account{};  // empty: the only one that follows a service
   bool once = false;
   bool json = false;
-  std::string to{};     // a weir server's URL; empty: nobody is told
+  std::string to{};     // a weir server's URL; empty: no server is told
   std::string token{};  // for that server
   std::string save{};   // file for the contract; empty: it is not kept
   LogOptions log;

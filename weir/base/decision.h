@@ -1,9 +1,17 @@
 // Decision: the answer to "may this start now, and if not, when?"
 //
 // A decision speaks for the whole request: `verdict` and `earliest` hold over
-// all its limits together. `outcomes` has one row per limit that applied, in
-// the order of the rule set. The names it refers to live as long as the engine
-// that decided.
+// all its limits together. outcomes() has one row for each limit that applied, in
+// the order of the rule set. A request that no limit applies to is allowed.
+//
+//   if (decision.allowed()) start(decision.hold);
+//   else retry_in(decision.binding()->limit, decision.retry_after(now));
+//
+// A refusal has taken nothing from any limit. `earliest` is then the first instant
+// at which the request fits if no other request comes before.
+//
+// Thread safety: none needed. A decision is a value. The names it refers to live as
+// long as the engine that decided.
 
 #pragma once
 
@@ -25,6 +33,7 @@ enum class Verdict : std::uint8_t {
   kQueued,      // waiting; the answer will come through the callback
 };
 
+// As protocols, metrics and the command line write it.
 constexpr std::string_view to_string(Verdict verdict) noexcept {
   switch (verdict) {
     case Verdict::kAllowed:
@@ -88,6 +97,7 @@ struct Decision {
     }
     return nullptr;
   }
+  // How long until `earliest`; 0 if that has come. More than a century: it is unknown.
   Duration retry_after(Instant now) const noexcept {
     return earliest <= now ? Duration{0} : earliest - now;
   }

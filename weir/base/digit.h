@@ -1,4 +1,4 @@
-// Digits of ASCII, whatever the locale.
+// Digits of ASCII, whatever the locale. Pure.
 
 #pragma once
 

@@ -5,7 +5,9 @@
 //   00c0ffee00c0ffee-43s
 //
 // There is one way to write an id, and reading takes no other, so ids may be compared
-// as texts.
+// as texts. An id says nothing about the hold: whether it is active, its engine knows.
+//
+// Thread safety: pure.
 
 #pragma once
 
@@ -33,6 +35,7 @@ inline void append_hold(std::string& out, HoldId hold) {
   out.append(text.data(), end);
 }
 
+// The same as a text of its own.
 inline std::string hold_text(HoldId hold) {
   std::string text;
   append_hold(text, hold);

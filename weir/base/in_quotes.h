@@ -1,7 +1,12 @@
-// In quotes: somebody's text inside a message.
+// In quotes: text from outside, inside a message.
 //
 // Cut at a bound, between characters, and without control characters, so that a
-// message stays one line whatever was sent.
+// message stays one line whatever a client sent.
+//
+//   in_quotes("per-client")     'per-client'
+//   in_quotes("two\nlines")     'two?lines'
+//
+// Thread safety: pure.
 
 #pragma once
 
@@ -13,6 +18,7 @@ namespace weir {
 
 constexpr std::size_t kQuotedBytesMax = 80;
 
+// Text that is longer ends with `...` inside the quotes.
 inline std::string in_quotes(std::string_view text) {
   std::size_t end = text.size();
   if (end > kQuotedBytesMax) {

@@ -3,6 +3,11 @@
 //
 // Rates, limits, bursts and costs are at most kTermMax = 2^62, so a product of
 // two of them fits in a signed 128-bit integer with room for a sum.
+//
+//   const Wide lasts = Wide{cost} * shape.den + parts;   // cannot overflow
+//   const std::int64_t whole = saturate(floor_div(lasts, shape.num));
+//
+// Thread safety: none needed. Every function here is pure.
 
 #pragma once
 
@@ -13,14 +18,17 @@ namespace weir {
 
 __extension__ typedef __int128 Wide;
 
+// The largest rate, limit, burst or cost, and one more than the last instant.
 constexpr std::int64_t kTermMax = std::int64_t{1} << 62;
 constexpr std::int64_t kMicro = 1'000'000;  // parts of a fractional unit
 
+// The quotient, rounded down: -7 / 2 is -4. Requires a divisor other than 0.
 constexpr Wide floor_div(Wide dividend, Wide divisor) noexcept {
   const Wide quotient = dividend / divisor;
   return (dividend % divisor != 0 && (dividend < 0) != (divisor < 0)) ? quotient - 1 : quotient;
 }
 
+// The quotient, rounded up: -7 / 2 is -3. Requires a divisor other than 0.
 constexpr Wide ceil_div(Wide dividend, Wide divisor) noexcept {
   const Wide quotient = dividend / divisor;
   return (dividend % divisor != 0 && (dividend < 0) == (divisor < 0)) ? quotient + 1 : quotient;

@@ -6,6 +6,9 @@
 // C library does that too, but only up to about a thousand bytes; beyond, it splits and joins
 // blocks each time. Under the address sanitizer nothing is kept, so that it sees each end.
 //
+// What a thread keeps is bounded: kRecycledMax blocks of each size. It gives them back when it
+// ends. Several objects at once, as a container asks for, come from the heap as ever.
+//
 // Thread safety: safe from any thread. An object may end on another thread than it began on.
 
 #pragma once
@@ -32,6 +35,7 @@ constexpr bool kRecycles = true;
 constexpr bool kRecycles = true;
 #endif
 
+// The blocks of one size that one thread keeps.
 template <std::size_t Bytes>
 class Shelf {
  public:

@@ -1,7 +1,10 @@
 // Role: what a client of the server may do.
 //
-// Each role may do what the ones before it may. A command or route names the role
-// it needs; a token, or a local connection where no tokens are set, has one.
+// Each role may do what the ones before it may, so roles are compared: a client may
+// use a command or route if `role >= needed`. A command or route names the role it
+// needs. A token has one, and so has a local connection where no tokens are set.
+//
+// Thread safety: none needed. A role is a value.
 
 #pragma once
 
@@ -17,6 +20,7 @@ enum class Role : std::int8_t {
   kAdmin,        // change limits and overrides
 };
 
+// As configuration, documents and the log write it.
 constexpr std::string_view to_string(Role role) noexcept {
   switch (role) {
     case Role::kNobody:

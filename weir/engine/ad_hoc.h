@@ -1,7 +1,7 @@
 // Ad hoc: buckets without a limit in the rules, whose parameters come with each call.
 //
 // A key and what it has used are all that is kept, so a call may name another shape each
-// time. Only shapes with num = 1, in which a state means the same whatever the rate.
+// time. Shapes must have num = 1: in these a state means the same whatever the rate.
 //
 //   AdHoc buckets(*engine);
 //   const AdHocKey key = buckets.key("user123");             // fetched meanwhile

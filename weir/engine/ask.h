@@ -10,6 +10,8 @@
 //                     └─ kept in a store ────► Answers::later(i, ticket) ─► late answer
 //
 // A late answer can be given up by its ticket, whatever it waits for: Engine::give_up().
+// If a store has admitted the ask by then, its hold is cancelled; without a hold, the
+// charge stays.
 
 #pragma once
 

@@ -4,8 +4,12 @@
 // shard, or the holds, for a bounded time, and what it returns counts as unchanged from then
 // on. When it could not be stored, mark_changed() undoes that.
 //
-// First the holds, then the shards, then the ended holds: so a hold is never stored without
-// its charges, nor what it gave back without its end.
+//   do more = collector.holds(now, holds); while (more);   // first the holds
+//   for each shard: collector.changed(shard, now, meters);  // then their charges
+//   collector.ended_holds(ended);                           // then what gave them back
+//
+// In this order a stored hold always has its charges, and what a hold gave back always
+// comes with its end.
 //
 // Thread safety: safe beside every other use of the engine. The engine must outlive it.
 
@@ -28,14 +32,18 @@ class Collector {
  public:
   explicit Collector(Engine& engine) noexcept : engine_(engine) {}
 
+  // Shards are numbered from 0. Their number never changes.
   std::size_t shards() const noexcept;
   // At most kHoldsPerCollection new or renewed ones. True: there are more.
   bool holds(Instant now, HoldChanges& out) noexcept;
+  // The meters of a shard that have changed since they were last collected.
   void changed(std::size_t shard, Instant now, MeterChanges& out) noexcept;
   // All of a shard's meters, but for those in their initial state that had not changed: a store
   // that has these needs no earlier record of the shard.
   void whole(std::size_t shard, Instant now, MeterChanges& out) noexcept;
+  // Those that a store may have, and that have ended since.
   void ended_holds(HoldChanges& out) noexcept;
+  // These could not be stored: they count as changed again.
   void mark_changed(std::span<const Print> prints) noexcept;
   void mark_changed(const HoldChanges& holds) noexcept;
   // Limits that were gone for a while, or changed between slots and spending: nothing that was

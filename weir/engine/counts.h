@@ -1,4 +1,10 @@
 // Counts: what an engine has decided so far, what it holds, and what a key has left.
+//
+// What was decided only ever rises, from 0 when the engine is made: a process that
+// starts again counts anew. It is read while other threads decide, so two numbers may
+// be of different instants.
+//
+// Thread safety: none needed. These are values.
 
 #pragma once
 
@@ -23,17 +29,20 @@ struct LimitCounts {
   std::uint64_t overloaded = 0;     // a queue was full
   std::uint64_t shadow_denied = 0;  // would have been refused
 };
+// All limits in force, and the buckets of ad_hoc.h together.
 struct Counts {
   std::vector<LimitCounts> limits;  // those in force, in the order of the rules
   std::uint64_t ad_hoc_allowed = 0;
   std::uint64_t ad_hoc_denied = 0;
 };
 
+// One of the keys that asked most of a limit. Keys that asked little may be missing.
 struct HeavyKey {
   std::string key;         // `client=acme env=prod`
   std::int64_t units = 0;  // asked for, estimated from samples
 };
 
+// What an engine keeps now. The bounds of all four are in EngineOptions.
 struct Usage {
   std::size_t keys = 0;         // meters in the table
   std::size_t table_bytes = 0;  // of memory that the table uses
@@ -51,6 +60,7 @@ struct Inspection {
   std::optional<std::int64_t> leased{};
 };
 
+// Called once: on the stack, or later by the store of a shared limit.
 using InspectCallback = std::function<void(const Result<Inspection>&)>;
 
 }  // namespace weir::engine

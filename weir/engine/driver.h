@@ -4,6 +4,9 @@
 // waiting works without a server. It offers the two usual ways to wait: block
 // until the answer, or be called back.
 //
+//   auto driver = Driver::create(*engine, clock);
+//   Result<Decision> decision = (*driver)->acquire(request, 5s);
+//
 // Thread safety: every function may be called from any thread. Callbacks run on
 // the driver's thread or on one that frees capacity. No thread may be inside a
 // call when the driver is destroyed; the engine must outlive it, and has one at a time.
@@ -31,7 +34,8 @@ class WEIR_EXPORT Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Waits up to `patience` for an admission.
+  // Waits up to `patience` for an admission, and keeps a hold for `hold` if that is more than 0.
+  // kDenied: it did not come in time, or could not have; then this returns at once.
   Result<Decision> acquire(const Request& request, Duration patience, Duration hold = {}) noexcept;
 
   // The same without blocking: `answered` is called once, perhaps before this returns. The ticket

@@ -8,6 +8,11 @@
 //   LimitSpec{.name = "per-client",
 //             .per = {"client"},
 //             .meter = BucketSpec{.amount = 100, .period = 1s, .burst = 200}}
+//
+// Nothing is checked here. What a field must be, compile() says in its errors; the bounds
+// are in rules.h and docs/reference/library.md.
+//
+// Thread safety: none needed. These are values.
 
 #pragma once
 
@@ -26,38 +31,45 @@
 
 namespace weir::engine {
 
+// An average rate with a bounded burst, refilled evenly: 100 a second, 200 at once.
 struct BucketSpec {
   std::int64_t amount = 0;  // units gained ...
   Duration period{};        // ... in this time
   std::int64_t burst = 0;   // 0: as many as `amount`
 };
 
+// Whole units that come back tick by tick, and nothing between two ticks.
 struct TickerSpec {
   std::int64_t per_tick = 1;
-  Duration interval{};
-  std::int64_t burst = 0;
+  Duration interval{};     // from one tick to the next
+  std::int64_t burst = 0;  // the most there can be; 0: as many as `per_tick`
   meter::TickerStart start = meter::TickerStart::kFull;
 };
 
+// So many in each window; all are back when the next one begins. Windows begin at
+// multiples of `every` since 1970.
 struct WindowSpec {
   std::int64_t limit = 0;
   Duration every{};
 };
 
+// The same in each day, week, month or year, in UTC.
 struct CalendarSpec {
   std::int64_t limit = 0;
   meter::CalendarUnit every = meter::CalendarUnit::kDay;
 };
 
+// Never more than so many in any window of this length, wherever it begins.
 struct LogSpec {
   std::int64_t limit = 0;
   Duration window{};
 };
 
+// So many at once: a slot comes back when the work's hold ends.
 struct SlotsSpec {
   std::int64_t limit = 0;
   std::int64_t queue = 0;                   // requests that may wait here
-  Duration hold = std::chrono::minutes{1};  // how long an admission lasts if nobody ends it
+  Duration hold = std::chrono::minutes{1};  // how long an admission lasts that is not ended
 };
 
 // The name of a gate. compile() is given the gate itself.
@@ -79,6 +91,7 @@ struct Condition {
   std::vector<std::string> patterns;
 };
 
+// How much a unit of the request's cost counts here, by the value of an attribute.
 struct Weights {
   std::string attribute;
   std::vector<std::pair<std::string, std::int64_t>> table;  // value to weight; others weigh 1
@@ -110,6 +123,7 @@ struct SharedSpec {
   friend bool operator==(const SharedSpec&, const SharedSpec&) = default;
 };
 
+// One limit. It applies to a request that has its attributes, meets `when`, and is not exempt.
 struct LimitSpec {
   std::string name;
   std::vector<Condition> when{};   // all must hold; none: applies to every request
@@ -134,6 +148,7 @@ struct UnitSpec {
   UnitScale scale = UnitScale::kWhole;
 };
 
+// What compile() makes a rule set of.
 struct RuleSetSpec {
   std::vector<LimitSpec> limits{};
   std::vector<UnitSpec> units{};          // besides `requests`

@@ -14,7 +14,7 @@
 //    256 [ free ][ log  ]
 //
 // Thread safety: reserve and release may be called by any number of threads; the
-// runs of a block belong to whoever holds the lock of the log's shard.
+// runs of a block belong to the thread that holds the lock of the log's shard.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class LogBlocks {
   }
 
   // Fetches the oldest run and the place of the next one, given the first word of a LogState. The
-  // word may be anything: somebody may be writing it. Inlined always, because a function that
+  // word may be anything: another thread may be writing it. Inlined always, because a function that
   // does nothing but fetch looks as if it did nothing.
   [[gnu::always_inline]] void prefetch(std::uint64_t word) const noexcept {
     const auto handle = static_cast<std::uint32_t>(word);

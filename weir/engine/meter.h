@@ -4,6 +4,14 @@
 // functions read those two words as the state of the shape at hand and forward
 // to weir/meter; logs also need the shard's blocks. Nothing here decides anything.
 //
+//   Words words = initial_words(shape, now);           // a key that was never seen
+//   if (check(shape, words, blocks, now, cost).allowed() && reserve(shape, words, blocks, now)) {
+//     charge(shape, words, blocks, now, cost);
+//   }
+//
+// Words mean something only together with the shape that they were made under; reshape()
+// makes those of one shape into those of another.
+//
 // Thread safety: none; the shard's lock covers words and blocks.
 
 #pragma once
@@ -39,10 +47,11 @@ Words initial_words(const MeterShape& shape, Instant now) noexcept;
 bool is_initial(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                 Instant now) noexcept;
 
-// An instant from which the meter is in its initial state if nobody touches it.
+// An instant from which the meter is in its initial state if it is left alone.
 Instant initial_from(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                      Instant now) noexcept;
 
+// Whether `cost` fits at `now`, and if not, when. Takes nothing.
 meter::Check check(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                    Instant now, std::int64_t cost) noexcept;
 
@@ -138,6 +147,7 @@ void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
 std::int64_t level(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
                    Instant now) noexcept;
 
+// The most it can ever hold.
 std::int64_t capacity(const MeterShape& shape) noexcept;
 
 // A lower bound on when `cost` can pass if `ahead` units pass first.

@@ -1,4 +1,13 @@
 // Engine options: the bounds of one engine, chosen once.
+//
+// Addresses for all keys are set aside at once, memory for a key when it comes: about
+// 54 bytes. What is asked for beyond a bound is refused, or an error; the table in
+// docs/reference/library.md says which.
+//
+// An engine whose state is to outlive it is durable, and is made again with the same
+// `secret` and `owner`: its prints and the ids of its holds were made with them.
+//
+// Thread safety: none needed. Options are values.
 
 #pragma once
 

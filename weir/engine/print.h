@@ -1,13 +1,18 @@
 // Print: a keyed fingerprint that stands for a limit's name and a key.
 //
 // An entry of the table costs the same however long its key is, because it holds
-// 112 bits of print instead of the key. The hash folds 64x64-bit products keyed
-// by a secret that never leaves the process (and the state directory), so nobody
-// can look for collisions; with ten million keys two of them collide with a
-// chance of about 2^-66.
+// 112 bits of print instead of the key. The hash folds 64x64-bit products, keyed by
+// a secret that stays in the process and its state directory: a client that does not
+// know it cannot look for collisions. With ten million keys two of them collide with
+// a chance of about 2^-66.
 //
 // A key is a tuple. Each value is mixed in with its length, so ("ab", "c") and
 // ("a", "bc") differ.
+//
+//   const Print key = with_value(secret, with_value(secret, {}, "acme"), "prod");
+//   const Print entry = print_for(seed_for(secret, "per-client"), key);
+//
+// Thread safety: every function is pure, but random_secret(), which is safe from any thread.
 
 #pragma once
 
@@ -21,6 +26,8 @@
 
 namespace weir::engine {
 
+// What prints are keyed by. The same secret gives the same prints, which state on disk
+// relies on.
 using Secret = std::array<std::uint64_t, 4>;
 
 struct Print {
@@ -30,6 +37,7 @@ struct Print {
   friend constexpr bool operator==(Print, Print) = default;
 };
 
+// The bits of `high` that a print for the table uses; the others are the row's and the flags'.
 constexpr std::uint64_t kPrintHighMask = ~std::uint64_t{0xffff};
 
 namespace internal {

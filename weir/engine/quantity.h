@@ -28,7 +28,7 @@ struct Rate {
   Duration period{};
 };
 
-// From 1 ns to 2^62 ns. Parts add up, in any order; a decimal fraction must come
+// A duration from 1 ns to 2^62 ns. Parts add up, in any order; a decimal fraction must come
 // to whole nanoseconds.
 WEIR_EXPORT Result<Duration> parse_duration(std::string_view what, std::string_view text);
 // The same from 0 ns.
@@ -36,7 +36,8 @@ WEIR_EXPORT Result<Duration> parse_span(std::string_view what, std::string_view 
 
 // From 0 to 2^62, after scaling. In a unit of millionths `0.64` is 640,000, and
 // at most six decimal places are read.
-WEIR_EXPORT Result<std::int64_t> parse_amount(std::string_view what, std::string_view text, UnitScale scale);
+WEIR_EXPORT Result<std::int64_t> parse_amount(std::string_view what, std::string_view text,
+                                              UnitScale scale);
 
 // A whole number from `least` to `most`, not scaled. Requires 0 <= least <= most <= 2^62.
 Result<std::int64_t> parse_count(std::string_view what, std::string_view text, std::int64_t least,

@@ -1,9 +1,16 @@
 // Request: who asks, for what, at which costs.
 //
 // Attributes say who and what (`client=acme`, `operation=put`); costs say how
-// much, in named units (`tokens=1200`). A request is a view: it owns nothing and
-// must not outlive what it points to. A request that names no cost in the unit
+// much, in named units (`tokens=1200`). A request that names no cost in the unit
 // `requests` costs 1 of them.
+//
+//   const Attribute who[] = {{"client", "acme"}, {"operation", "put"}};
+//   const Cost costs[] = {{"tokens", 1200}};
+//   engine.decide({.attributes = who, .costs = costs}, clock.now());
+//
+// A request is a view: it owns nothing and must not outlive what it points to. Order
+// means nothing. A name that is given twice or that the rules do not know, and a
+// negative cost, make the decision an error.
 
 #pragma once
 

@@ -65,6 +65,7 @@ struct Matcher {
   TextMap exact{};  // values, with a weight each
 };
 
+// A limit that was checked. It has a shape, or a gate.
 struct Rule {
   std::string name;
   MeterShape shape{};
@@ -83,6 +84,7 @@ struct Rule {
   std::optional<SharedSpec> shared{};
 };
 
+// All limits together, in the order in which they were written.
 class RuleSet {
  public:
   const std::vector<Rule>& rules() const noexcept { return rules_; }
@@ -126,6 +128,7 @@ class UnboundRules {
   std::shared_ptr<const RuleSet> rules_;
 };
 
+// Checks the limits. An error names all mistakes, a line each.
 Result<UnboundRules> compile_unbound(const RuleSetSpec& spec) noexcept;
 
 }  // namespace weir::engine

@@ -1,7 +1,12 @@
 // Rules: limits that were checked and made ready, together and for good.
 //
 // compile() reports every mistake of a specification in one error, a line each,
-// naming the limit. A rule set never changes; an engine swaps one for another.
+// naming the limit. A rule set never changes; an engine swaps one for another, and
+// several engines may share one.
+//
+//   auto rules = compile({.limits = {...}});
+//   if (!rules) return complain(rules.error().message);
+//   engine->swap(*rules, clock.now());
 //
 // Thread safety: a rule set is immutable.
 
@@ -31,7 +36,8 @@ class RuleSet;
 // The gates that limits may name (GateRef).
 using Gates = std::map<std::string, std::shared_ptr<Gate>, std::less<>>;
 
-// Limits that name no gate need no `gates`.
+// The limits, ready to decide by. An error is kBadArgument and names all mistakes. A limit that
+// names a gate which is not in `gates` is one; limits that name no gate need no `gates`.
 WEIR_EXPORT Result<std::shared_ptr<const RuleSet>> compile(const RuleSetSpec& spec,
                                                            const Gates& gates = {}) noexcept;
 

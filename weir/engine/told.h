@@ -4,6 +4,10 @@
 //   engine.settle(hold, actual, now, told->callback());
 //   if (const auto state = told->answer_or(later)) write(*state);   // else `later` is told
 //
+// The answer goes one way only: returned by answer_or() if it has come, else given to what
+// `make_late` made. answer_or() is called once. The callback keeps this object alive, so the
+// call may answer long after the caller is gone.
+//
 // Thread safety: the callback may come from any thread, at any time.
 
 #pragma once

@@ -3,6 +3,12 @@
 // Weeks begin on Monday. There are no leap seconds in Unix time, so a day is
 // always 86,400 seconds; months and years have the lengths of the Gregorian
 // calendar. Defined for instants in [0, 2^62) ns.
+//
+//   kMonth at 2026-02-17 08:00   2026-02-01 00:00 .. 2026-03-01 00:00
+//   kWeek  at 1970-01-01 00:00   1969-12-29 00:00 .. 1970-01-05 00:00, so a
+//                                beginning may be negative
+//
+// Thread safety: none needed. Every function here is pure.
 
 #pragma once
 
@@ -15,6 +21,8 @@ namespace weir::meter {
 
 enum class CalendarUnit : std::uint8_t { kDay, kWeek, kMonth, kYear };
 
+// From its first instant up to the first instant of the next span: every instant
+// lies in exactly one.
 struct TimeSpan {
   Instant begin;
   Instant end;  // the first instant after it

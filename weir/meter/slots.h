@@ -26,7 +26,7 @@ namespace weir::meter {
 struct SlotsShape {
   std::int64_t limit = 1;    // units in flight
   std::int64_t queue = 0;    // requests that may wait
-  std::int64_t hold_ns = 1;  // how long an admission lasts if nobody ends it
+  std::int64_t hold_ns = 1;  // how long an admission lasts that is not ended
 
   friend constexpr bool operator==(const SlotsShape&, const SlotsShape&) = default;
 };

@@ -2,6 +2,12 @@
 //
 // Shared by the five meters. A check takes nothing; what it returns holds for
 // the state and the instant it was given.
+//
+//   allowed  the cost fits at that instant; shortfall is 0
+//   denied   it fits at `earliest`, and not one nanosecond before, if no other cost comes
+//   never    it is more than the meter can ever hold, or fits beyond the end of time
+//
+// Thread safety: none needed. Checks and steps are values.
 
 #pragma once
 

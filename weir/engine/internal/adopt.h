@@ -13,8 +13,8 @@
 
 namespace weir::engine {
 
-// Whether the slot is of another era, and nobody waits there: then its key counts as one that was
-// never seen, until it is charged.
+// Whether the slot is of another era, and no waiter has a place there: then its key counts as one
+// that was never seen, until it is charged.
 inline bool is_left_over(const Rows& rows, const ActiveLimit& limit, const Slot& slot) noexcept {
   // While a limit is retired its row may be dead before newer rules are in force.
   if (slot.row() == limit.row) return false;

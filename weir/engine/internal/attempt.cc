@@ -164,7 +164,7 @@ void Attempt::judge() noexcept {
   if (plan_.has_gates && ruling_.verdict == Verdict::kDenied) settle_earliest();
 }
 
-// Meters that admit a cost at t admit it at every later instant if nobody else
+// Meters that admit a cost at t admit it at every later instant if no other request
 // comes, so the latest of their instants fits all. A system gate may close
 // again, so with one of them the instant is moved until all of them agree.
 void Attempt::settle_earliest() noexcept {

@@ -2,8 +2,8 @@
 //
 // Construction locks every gate of the plan in the global order (shards by
 // number, then system gates by order) and looks its meters up; destruction
-// unlocks. In between the caller asks check(), and if everything fits and nobody
-// older waits, charge(). No gate is ever charged unless all enforced ones fit.
+// unlocks. In between the caller asks check(), and if everything fits and no older
+// request waits, charge(). No gate is ever charged unless all enforced ones fit.
 //
 // Meters see one instant: `now`, or the last charge of any of the locked shards
 // if that is later, so that time running backwards counts as no time passed.
@@ -26,8 +26,9 @@
 
 namespace weir::engine {
 
-// Shards, locked: each as it comes if none is taken, which needs no order because nobody
-// waits for anything; otherwise one by one, in order. One that is named twice is locked once.
+// Shards, locked. First each as it comes: a thread that only tries a lock waits for none, so
+// it needs no order. If one is taken, all are let go and locked one by one, in order. One that
+// is named twice is locked once.
 class LockedShards {
  public:
   explicit LockedShards(std::span<Shard* const> shards) noexcept {
@@ -117,11 +118,11 @@ class Attempt {
   // behind one another.
   Print place(std::size_t i) const noexcept { return items_[i].place; }
 
-  // Whether somebody may have a place at the gate of item `i`, or of any item.
+  // Whether a waiter may have a place at the gate of item `i`, or of any item.
   bool has_waiters(std::size_t i) const noexcept;
   bool has_waiters() const noexcept;
 
-  // Whether the request takes nothing of item `i`, so that it passes whoever waits there. What a
+  // Whether the request takes nothing of item `i`, so that it passes all who wait there. What a
   // cost of nothing means to a gate is the gate's to say.
   bool takes_nothing(std::size_t i) const noexcept {
     return seat(i) == nullptr && items_[i].cost == 0;
@@ -135,7 +136,7 @@ class Attempt {
   // Asks every gate. Takes nothing.
   void check() noexcept;
 
-  // Item `i` is refused because somebody older waits there, at least until
+  // Item `i` is refused because an older waiter is there, at least until
   // `earliest`. After check().
   void refuse(std::size_t i, Instant earliest) noexcept;
 
@@ -151,7 +152,7 @@ class Attempt {
   // When the whole request fits, all limits considered together.
   Instant earliest() const noexcept { return ruling_.earliest; }
 
-  // When it is worth trying again if nobody frees anything before: earliest(), or when the item
+  // When it is worth trying again if nothing is freed before: earliest(), or when the item
   // that binds would pass by itself if gates cannot agree on an instant. Requires that the
   // attempt does not pass.
   Instant try_again_at() const noexcept {

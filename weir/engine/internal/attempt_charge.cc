@@ -1,4 +1,4 @@
-// What an attempt writes: the slots of keys that are new, the costs, and that somebody waits.
+// What an attempt writes: the slots of keys that are new, the costs, and that a waiter has a place.
 
 #include <fmt/format.h>
 
@@ -32,8 +32,8 @@ bool Attempt::starts_empty(std::size_t i) const noexcept {
 }
 
 // Slots for the items of `needed` that have none. Making room for one may drop other
-// meters and moves those that stay, so all of this plan are pinned before the first is
-// made, by the flag that keeps a slot with waiters, and looked up again at the end.
+// meters and moves those that stay. So all of this plan are pinned before the first is
+// made, by the flag that keeps a slot with waiters, and are looked up again at the end.
 // Returns the item for which there was no room, or plan_.count.
 std::size_t Attempt::make_slots(Items needed) {
   Items pinned;

@@ -1,4 +1,21 @@
 // The inside of an engine: its owners, in the order in which they are made.
+//
+// Each owner has the state that its name says, and its header says by number what holds
+// there. An owner may refer to one that is made after it, but uses none before all are
+// made. Engine's functions are thin: they check `now` and ask an owner.
+//
+//   ground          options, table, rows, what threads keep
+//   counting        how often each limit decided what
+//   rules           which limits are in force
+//   wakeup          when the engine wants to be called
+//   ending          holds, and what comes back when they end
+//   resolver        one decision, by the long way
+//   elsewhere       limits that are kept in a store
+//   waiting         requests that wait in memory
+//   decider         asks, and the short way of a decision
+//   collecting      what a store is given
+//
+// Thread safety: that of each owner.
 
 #pragma once
 

@@ -1,8 +1,19 @@
 // Ground: what all owners of an engine stand on.
 //
-// Order of locks: the wait room's, then the one of `elsewhere` or of `ending`, then the rules',
-// shards by number, gates by order; then, with nothing but a sketch's or a tally's under them,
-// those of holds, locals, the stages of the table and the blocks of logs.
+// The options, the table and the rows, what each thread keeps, and the tickets of all that
+// wait. It outlives every owner, and knows none of them.
+//
+// Locks are taken in this order, and a thread that holds one takes only later ones:
+//
+//  1. the wait room's
+//  2. the one of `elsewhere`, or the one of `ending`
+//  3. the rules'
+//  4. shards, by number
+//  5. gates, by order
+//  6. one of: holds, locals, the stages of the table, the blocks of logs
+//  7. a sketch's or a tally's
+//
+// Thread safety: the options and the secret never change; the others say for themselves.
 
 #pragma once
 
@@ -41,6 +52,7 @@ struct Ground {
   const RowId ad_hoc_row;
 };
 
+// Whether a call may be made at `now`: an instant that meters accept.
 inline bool is_acceptable(Instant now) noexcept { return now.ns >= 0 && now.ns <= kInstantNsMax; }
 
 // The error for an instant outside what meters accept.

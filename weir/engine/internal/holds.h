@@ -1,10 +1,10 @@
 // Holds: admissions that can still be settled, cancelled or renewed.
 //
 // A hold remembers what was charged where. It ends once: settled, cancelled, or
-// expired at its time. Whoever ends it gets its charges, once, to give them back;
-// a second call is told how it ended. Ended holds are remembered until their
-// time, bounded in number; a call that comes later still is told `gone`, and can
-// free nothing that somebody else now holds, because numbers are never reused.
+// expired at its time. The call that ends it gets its charges, to give them back; a
+// second call is told how it ended. Ended holds are remembered until their time,
+// bounded in number. A call that comes later still is told `gone`. It frees nothing
+// of any other hold, because numbers are never reused.
 //
 // Durable holds also remember which of them changed since they were last collected
 // for a store: active ones that are new or renewed, and ended ones that a store has
@@ -121,7 +121,7 @@ class Holds {
   };
   using Due = std::pair<Instant, std::uint64_t>;
 
-  // Null: not active, or past its time, whether or not anybody has come to say so.
+  // Null: not active, or past its time, even if expire_one() has not come to it yet.
   Hold* find(HoldId id, Instant now);
   // How it ended, if that is still remembered.
   HoldState ended_as(HoldId id, Instant now) const;

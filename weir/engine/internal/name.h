@@ -20,6 +20,7 @@ class Name {
  public:
   explicit Name(std::string_view text) noexcept : head_(head_of(text)), text_(text) {}
 
+  // Whether the texts are equal.
   bool is(std::string_view other) const noexcept {
     return text_.size() == other.size() && head_ == head_of(other) &&
            (other.size() <= 8 ||

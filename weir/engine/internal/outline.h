@@ -34,7 +34,7 @@ struct Candidate {
   const ActiveLimit* limit = nullptr;
   std::int16_t parent = -1;    // the candidate that it draws on too
   std::int16_t cost = -1;      // place of its cost; -1: none is given, so it is 1
-  bool applies_alone = false;  // false: only as somebody's ancestor
+  bool applies_alone = false;  // false: only as the ancestor of another
   bool continues_key = false;  // its key is that of the candidate before it
   std::uint8_t per_count = 0;
   std::array<std::uint8_t, kKeyAttributesMax> per{};  // places of the key's values

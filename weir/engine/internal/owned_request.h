@@ -1,4 +1,9 @@
 // Owned request: a request that keeps its own copies of everything.
+//
+// For requests that are decided again later: those that wait, those that a store is asked
+// for, and prepared ones. The view refers to this object, so it is neither copied nor moved.
+//
+// Thread safety: immutable.
 
 #pragma once
 

@@ -1,7 +1,12 @@
 // Plan: which limits one request meets, at which keys and costs.
 //
 // Planning reads the request and the rules; it touches no meter and takes no
-// lock. A plan belongs to the generation of rules it was made under.
+// lock. A plan belongs to the generation of rules it was made under: a decision by it
+// first asks, under its locks, whether these rules are still in force.
+//
+//   Plan plan;
+//   if (auto error = make_plan(active, request, plan)) return std::move(*error);
+//   for (const PlanItem& item : plan.limits()) ...   // in the order of the rules
 //
 // Thread safety: a plan is a value; Active is immutable.
 
@@ -150,7 +155,7 @@ struct Plan {
   };
 };
 
-// How long work lasts that nobody ends: as long as the shortest of its slots says. Those in
+// How long work lasts that is not ended: as long as the shortest of its slots says. Those in
 // shadow have a say only if there are no others.
 class ShortestHold {
  public:

@@ -2,8 +2,8 @@
 //
 //  1. Exactly one Active is in force. Its generation is one more than that of the Active
 //     before it, and `generation()` says it without a lock.
-//  2. An Active never changes. Whoever keeps one by shared pointer may use it, and compares
-//     generations, under the lock of what it is about to change, to learn that it is old.
+//  2. An Active never changes. A thread that keeps one by shared pointer may use it. Under the
+//     lock of what it is about to change it compares generations, to learn that it is old.
 //  3. A gate has one seat, under whichever limit, for as long as a hold, a waiter or an old
 //     plan refers to it. So one lock guards it all the time.
 //  4. A row that a slot names exists. Rows are freed only when no slot names them.

@@ -214,7 +214,7 @@ Instant Table::droppable_from(const Shard& shard, Instant now) const {
 
 bool Table::make_room(Shard& shard, Instant now) {
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  // To look through a full shard takes as long as a hundred decisions, and whoever invents
+  // To look through a full shard takes as long as a hundred decisions, and a client that invents
   // keys would have it done for each of them.
   if (shard.size.load(std::memory_order_relaxed) < keys_max_ || now >= shard.full_until) {
     sweep(shard, now, capacity);

@@ -10,8 +10,8 @@
 //   slot   [ low | high 48 + row and flags | state | state ]
 //
 // Each shard has a lock that is also a version: odd while locked. Writers hold
-// it. read_plain() takes no lock: it copies a slot and checks that the version did not
-// move, which is how a denial costs no write. A shard that outgrows its part of
+// it. A reader may do without: read_plain() copies a slot and checks that the version
+// stood still. So a denial costs no write. A shard that outgrows its part of
 // the mapping moves to a larger part, alone; the addresses of the old one stay
 // readable.
 //
@@ -54,7 +54,7 @@ constexpr std::size_t kShardsMax = std::size_t{1} << kShardBitsMax;
 namespace meta {
 constexpr std::uint64_t kRowMask = kRowsMax - 1;
 constexpr std::uint64_t kOverride = 1 << 13;  // the key has parameters of its own
-constexpr std::uint64_t kWaiters = 1 << 14;   // somebody has a place here
+constexpr std::uint64_t kWaiters = 1 << 14;   // a waiter has a place here
 constexpr std::uint64_t kDirty = 1 << 15;     // changed since it was last collected
 }  // namespace meta
 
@@ -190,7 +190,7 @@ class Table {
   void erase(Shard& shard, Slot* slot) noexcept;
 
   // A consistent copy of the state of `print`, without a lock. False: not found, of another row
-  // than `row`, overridden or waited for; or somebody was writing.
+  // than `row`, overridden or waited for; or another thread was writing.
   static bool read_plain(const Shard& shard, Print print, RowId row, Words& words) noexcept {
     const std::uint64_t version = shard.version.load(std::memory_order_acquire);
     if ((version & 1) != 0) return false;

@@ -1,7 +1,8 @@
 // Tallies: how often each limit decided what, counted by one thread.
 //
 // Counting is one addition to a cell that no other thread writes. Each limit name has
-// a place, which it keeps when the rules change; the engine hands places out.
+// a place, which it keeps when the rules change; the engine hands places out. A cell is
+// read while it is written, so a sum is of no one instant, but no count is ever lost.
 //
 // Thread safety: add() from one thread; add_to() from any.
 
@@ -23,10 +24,12 @@ constexpr std::size_t kTalliedOutcomes = 5;
 // Verdict::kQueued is no outcome; its cell counts refusals that shadow did not enforce.
 constexpr auto kShadowDenied = static_cast<std::size_t>(Verdict::kQueued);
 
+// By place, then by outcome.
 using TallySums = std::vector<std::array<std::uint64_t, kTalliedOutcomes>>;
 
 class Tallies {
  public:
+  // Counts one outcome. Only from the thread whose tallies these are.
   void add(std::uint32_t place, std::size_t outcome) noexcept {
     if (place >= size_) [[unlikely]]
       grow(place);

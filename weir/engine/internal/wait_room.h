@@ -1,8 +1,9 @@
 // Wait room: who waits, where, in which order, and until when.
 //
 // Every waiter has a ticket; lower is older. It has a place at each gate that
-// ever bound it. A request passes a gate only if nobody older has a place there,
-// so the oldest waiter of all is held up by meters alone, and nobody starves.
+// ever bound it. A request passes a gate only if no older waiter has a place there.
+// So the oldest waiter of all is held up by meters alone, and every waiter becomes
+// the oldest in time: none starves.
 //
 // This is bookkeeping only: the engine decides. A waiter's timer is the earlier
 // of its deadline and the instant at which it is worth trying again.
@@ -30,6 +31,7 @@
 
 namespace weir::engine {
 
+// A request that waits, with all that is needed to try it again.
 struct Waiter {
   explicit Waiter(const Request& asked) : request(asked) {}
 
@@ -66,8 +68,11 @@ class WaitRoom {
 
   std::mutex lock;
 
+  // The waiter, at an address that stays until it is removed.
   Waiter& add(std::unique_ptr<Waiter> waiter);
+  // The waiter, which keeps its places still: leave_place() gives them up. Null: no such ticket.
   std::unique_ptr<Waiter> remove(std::uint64_t ticket);
+  // Null: no such ticket.
   Waiter* find(std::uint64_t ticket);
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   std::vector<std::uint64_t> tickets() const;
@@ -78,7 +83,7 @@ class WaitRoom {
   static bool has_place(const Waiter& waiter, Print place);
 
   std::size_t waiting_at(Print place) const;
-  // Whether somebody with a lower ticket has a place there.
+  // Whether a waiter with a lower ticket has a place there.
   bool older_at(Print place, std::uint64_t ticket) const;
   // Those with a lower ticket who have a place there, and what they want in all. Asked of one after
   // the other in the order of their tickets, all of a queue together take as long as it is.
@@ -87,7 +92,7 @@ class WaitRoom {
     std::int64_t units = 0;
   };
   Ahead ahead_at(Print place, std::uint64_t ticket);
-  // The oldest there; 0: nobody.
+  // The ticket of the oldest there; 0: there is none.
   std::uint64_t oldest_at(Print place) const;
   // Adds the oldest of each queue of a limit and key, of which only gates have several.
   void add_oldest_of(Print print, std::set<std::uint64_t>& tickets) const;

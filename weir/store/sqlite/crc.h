@@ -2,6 +2,7 @@
 //
 // A flush is checked over every byte it writes, so this is a good part of what it
 // costs. Table k tells what a byte does to the sum once k more bytes have followed it.
+// The sum finds what a disk has changed; it does not keep out those who mean to change it.
 //
 // Thread safety: pure.
 
@@ -18,6 +19,7 @@ namespace internal {
 constexpr std::size_t kCrcStride = 16;
 using CrcTables = std::array<std::array<std::uint32_t, 256>, kCrcStride>;
 
+// Table 0 bit by bit, each other one from the table before.
 constexpr CrcTables make_crc_tables() {
   CrcTables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -38,6 +40,7 @@ inline constexpr CrcTables kCrcTables = make_crc_tables();
 
 }  // namespace internal
 
+// The sum of all bytes; of none it is 0.
 inline std::uint32_t crc32(std::span<const std::byte> bytes) noexcept {
   using internal::kCrcStride;
   using internal::kCrcTables;

@@ -1,5 +1,10 @@
 // Database: the little of SQLite that the store uses, with errors as values.
 //
+//   Result<Statement> rows = database.prepare("SELECT blob FROM hold_base WHERE place > ?1");
+//   if (!rows) return std::move(rows).error();
+//   Result<bool> row = rows->bind(1, place).step();
+//   for (; row && *row; row = rows->step()) use(rows->blob(0));
+//
 // An error is kBadArgument if the file is not as it should be, and kUnavailable if the
 // disk or the system refused something.
 //
@@ -25,6 +30,7 @@ namespace weir::store::sqlite {
 
 using Bytes = std::span<const std::byte>;
 
+// One command, made ready. It must end before its database.
 class Statement {
  public:
   // Parameters count from 1. What they refer to must stay until the last step.
@@ -53,11 +59,13 @@ class Statement {
   std::string where_;
 };
 
+// One open file.
 class Database {
  public:
   // Opens a file that exists.
   static Result<Database> open(const std::filesystem::path& file);
 
+  // An error if the command is not SQL, or names what the file does not have.
   Result<Statement> prepare(std::string_view sql);
   Status run(const char* sql);
   // The first column of the first row. Not found: an error.

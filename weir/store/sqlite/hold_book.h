@@ -26,7 +26,9 @@ class HoldBook {
   HoldBook(std::uint64_t process, const Eras& eras, Instant now)
       : process_(process), eras_(eras), now_(now) {}
 
+  // Takes in one blob. They come in the order in which they were written.
   void apply(const PackedHolds& packed);
+  // Forgets holds whose time has come at `now`. After the last blob: a renewal may be in any.
   void drop_expired();
   // All of them, in parts of at most `most`.
   void for_each_part(std::size_t most,

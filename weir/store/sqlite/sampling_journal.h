@@ -1,4 +1,4 @@
-// Sampling journal: grants in a SQLite file, written before anybody is told of them.
+// Sampling journal: grants in a SQLite file, written before a client is told of them.
 //
 // A thread takes what has been queued and writes it in one transaction; what comes
 // meanwhile makes the next one. So grants that are made at the same time share one write
@@ -9,8 +9,8 @@
 //   (*journal)->restore(*sampling, clock.now());
 //   sampling->set_journal(journal->get());
 //
-// A write that fails is tried again until it succeeds. Whoever waits for it is told of the
-// failure, and nothing more is granted meanwhile; what was granted stays counted.
+// A write that fails is tried again until it succeeds. The callers that wait for it are told
+// of the failure, and nothing more is granted meanwhile; what was granted stays counted.
 //
 // Thread safety: every function may be called from any thread.
 
