@@ -6,8 +6,11 @@
 set -euo pipefail
 
 awk -F'|' '
-  # The table begins below its head and the rule under it.
-  /^\|/ && ++rows > 2 {
+  # A table begins below its head and the rule under it; there is one for each part of Weir.
+  !/^\|/ { is_table = 0 }
+  /^\|-/ { is_table = 1; next }
+  /^\|/ && is_table {
+    rows += 1
     count = split($2, words, ",")
     for (i = 1; i <= count; i++) {
       word = words[i]
@@ -27,7 +30,7 @@ awk -F'|' '
     failed = 1
   }
   END {
-    if (rows <= 2) { print FILENAME ": found no table of words"; failed = 1 }
+    if (rows == 0) { print FILENAME ": found no table of words"; failed = 1 }
     exit failed
   }
 ' "$1"
