@@ -77,7 +77,7 @@ std::string when_text(std::int64_t retry_after_ms) {
   return fmt::format("try again in {}, at {}", span, clock_text(retry_after_ms));
 }
 
-void print_for_people(const AskOptions& options, const Reply& decision) {
+void print_for_people(const AskOptions& options, const ServerReply& decision) {
   const std::string verdict = decision.text_of("verdict");
   const std::string limit = decision.text_of("limit");
   const std::int64_t retry_after_ms = decision.integer_of("retry_after_ms");
@@ -101,7 +101,7 @@ void print_for_people(const AskOptions& options, const Reply& decision) {
   if (const std::string hold = decision.text_of("hold"); !hold.empty()) {
     fmt::print("  hold {}\n", hold);
   }
-  const Reply* remaining = decision.find("remaining");
+  const ServerReply* remaining = decision.find("remaining");
   if (remaining == nullptr) return;
   std::size_t width = 0;
   for (std::size_t i = 0; i + 1 < remaining->list.size(); i += 2) {
@@ -121,7 +121,7 @@ void append_text_or_null(std::string& out, const std::string& text) {
   }
 }
 
-std::string json_of(const AskOptions& options, const Reply& decision) {
+std::string json_of(const AskOptions& options, const ServerReply& decision) {
   std::string out = R"({"verdict":)";
   append_quoted(out, decision.text_of("verdict"));
   out += R"(,"limit":)";
@@ -137,7 +137,7 @@ std::string json_of(const AskOptions& options, const Reply& decision) {
   out += R"(,"hold":)";
   append_text_or_null(out, decision.text_of("hold"));
   out += R"(,"remaining":{)";
-  if (const Reply* remaining = decision.find("remaining")) {
+  if (const ServerReply* remaining = decision.find("remaining")) {
     for (std::size_t i = 0; i + 1 < remaining->list.size(); i += 2) {
       if (i > 0) out += ',';
       append_quoted(out, remaining->list[i].text);
@@ -154,9 +154,9 @@ std::string json_of(const AskOptions& options, const Reply& decision) {
 int run_ask(const AskOptions& options) {
   const Result<Question> question = question_of(options);
   if (!question) return fail("ask", question.error());
-  Result<Client> client = Client::connect(options.server);
+  Result<ServerConnection> client = ServerConnection::connect(options.server);
   if (!client) return fail("ask", client.error());
-  const Result<Reply> reply = client->ask(question->words, question->wait);
+  const Result<ServerReply> reply = client->ask(question->words, question->wait);
   if (!reply) return fail("ask", reply.error());
   if (reply->is_error()) return fail("ask", *reply);
   if (options.json) {

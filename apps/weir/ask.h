@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/weir/client.h"
+#include "apps/weir/server_connection.h"
 
 namespace weir::app {
 

@@ -11,6 +11,7 @@ class App;
 
 namespace weir::app {
 
+// The script, to be read with `source`. It needs nothing but bash.
 std::string bash_completion(const CLI::App& app);
 
 }  // namespace weir::app

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/weir/client.h"
 #include "apps/weir/exit.h"
+#include "apps/weir/server_connection.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/meter/ticker.h"

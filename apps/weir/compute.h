@@ -1,4 +1,4 @@
-// `weir compute`: units of a lock, and how they are split over workers.
+// `weir compute`: units of a lock, and how they are split over workers. Asks no server.
 
 #pragma once
 

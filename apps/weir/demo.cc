@@ -34,7 +34,7 @@ void interrupt(int) { interrupted = 1; }
 struct Counts {
   std::int64_t sent = 0, allowed = 0, denied = 0, never = 0, failed = 0;
 
-  void count(const Reply& reply) {
+  void count(const ServerReply& reply) {
     const std::string verdict = reply.text_of("verdict");
     if (verdict == "allowed") {
       allowed += 1;
@@ -74,13 +74,13 @@ Result<std::vector<Varied>> varied_of(const std::vector<std::string>& attributes
 
 class Demo {
  public:
-  Demo(const DemoOptions& options, std::vector<Varied> attributes, Duration lasts, Client asker,
-       std::vector<Client> waiters)
+  Demo(const DemoOptions& options, std::vector<Varied> attributes, Duration lasts,
+       ServerConnection asker, std::vector<ServerConnection> waiters)
       : options_(options),
         attributes_(std::move(attributes)),
         lasts_(lasts),
         asker_(std::move(asker)) {
-    for (Client& client : waiters) waiters_.push_back({std::move(client)});
+    for (ServerConnection& client : waiters) waiters_.push_back({std::move(client)});
   }
 
   Status run() {
@@ -101,13 +101,13 @@ class Demo {
     fmt::print("sent {}, allowed {}, denied {}, never {}, failed {} in {}.{} s\n", counts_.sent,
                counts_.allowed, counts_.denied, counts_.never, counts_.failed, ms / 1000,
                ms % 1000 / 100);
-    if (counts_.failed > 0) fmt::print("the first failure: {}\n", first_failure_);
+    if (counts_.failed > 0) fmt::print("the first error: {}\n", first_error_);
   }
   const Counts& counts() const noexcept { return counts_; }
 
  private:
   struct Waiter {
-    Client client;
+    ServerConnection client;
     bool is_waiting = false;
   };
   struct Held {
@@ -128,9 +128,9 @@ class Demo {
     return words;
   }
 
-  void take(const Reply& reply) {
+  void take(const ServerReply& reply) {
     counts_.count(reply);
-    if (reply.is_error() && first_failure_.empty()) first_failure_ = reply.text;
+    if (reply.is_error() && first_error_.empty()) first_error_ = reply.text;
     if (std::string hold = reply.text_of("hold"); !hold.empty()) {
       held_.push_back({std::move(hold), monotonic_clock().now() + kWorkLasts});
     }
@@ -143,7 +143,7 @@ class Demo {
       if (Status status = asker_.send(request()); !status) return status;
     }
     for (std::int64_t i = 0; i < due; ++i) {
-      const Result<Reply> reply = asker_.receive();
+      const Result<ServerReply> reply = asker_.receive();
       if (!reply) return reply.error();
       take(*reply);
     }
@@ -165,7 +165,7 @@ class Demo {
 
   Status settle(Instant due) {
     while (!held_.empty() && (held_.front().until <= due || held_.size() > kHoldsMax)) {
-      const Result<Reply> reply = asker_.ask({"WEIR.SETTLE", held_.front().hold});
+      const Result<ServerReply> reply = asker_.ask({"WEIR.SETTLE", held_.front().hold});
       if (!reply) return reply.error();
       held_.pop_front();
     }
@@ -189,7 +189,7 @@ class Demo {
     }
     for (std::size_t i = 0; i < waiters_.size(); ++i) {
       if (readable[i].revents == 0) continue;
-      const Result<Reply> reply = waiters_[i].client.receive();
+      const Result<ServerReply> reply = waiters_[i].client.receive();
       if (!reply) return reply.error();
       waiters_[i].is_waiting = false;
       take(*reply);
@@ -203,7 +203,7 @@ class Demo {
     if (Status status = settle(kForever); !status) return status;
     for (Waiter& waiter : waiters_) {
       if (!waiter.is_waiting) continue;
-      const Result<Reply> reply = waiter.client.receive();
+      const Result<ServerReply> reply = waiter.client.receive();
       if (!reply) return reply.error();
       take(*reply);
       if (Status status = settle(kForever); !status) return status;
@@ -241,12 +241,12 @@ class Demo {
   const std::vector<Varied> attributes_;
   const Duration lasts_;
   const bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
-  Client asker_;
+  ServerConnection asker_;
   std::vector<Waiter> waiters_;
   std::mt19937_64 random_{1};  // the same traffic every time
   std::deque<Held> held_;
   Counts counts_;
-  std::string first_failure_;
+  std::string first_error_;
   std::int64_t asked_ = 0;
   bool said_ = false;
   const Instant begun_ = monotonic_clock().now();
@@ -273,11 +273,11 @@ int run_demo(const DemoOptions& options) {
                             "--duration is '{}', but it must be at most 24h; write a shorter one",
                             options.duration)));
   }
-  Result<Client> asker = Client::connect(options.server);
+  Result<ServerConnection> asker = ServerConnection::connect(options.server);
   if (!asker) return fail("demo", asker.error());
-  std::vector<Client> waiters;
+  std::vector<ServerConnection> waiters;
   for (int i = 0; i < options.waiters; ++i) {
-    Result<Client> waiter = Client::connect(options.server);
+    Result<ServerConnection> waiter = ServerConnection::connect(options.server);
     if (!waiter) return fail("demo", waiter.error());
     waiters.push_back(std::move(*waiter));
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/weir/client.h"
+#include "apps/weir/server_connection.h"
 
 namespace weir::app {
 

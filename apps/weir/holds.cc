@@ -9,9 +9,9 @@ namespace {
 
 int run(std::string_view command, const HoldOptions& options, const std::vector<std::string>& words,
         std::string_view wanted) {
-  Result<Client> client = Client::connect(options.server);
+  Result<ServerConnection> client = ServerConnection::connect(options.server);
   if (!client) return fail(command, client.error());
-  const Result<Reply> reply = client->ask(words);
+  const Result<ServerReply> reply = client->ask(words);
   if (!reply) return fail(command, reply.error());
   if (reply->is_error()) return fail(command, *reply);
   if (options.json) {

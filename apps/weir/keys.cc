@@ -36,7 +36,7 @@ std::string json_key(const KeyOptions& options) {
   return out + '}';
 }
 
-void print_key(const KeyOptions& options, const Reply& found) {
+void print_key(const KeyOptions& options, const ServerReply& found) {
   const bool overridden = found.integer_of("overridden") != 0;
   const bool is_leased = found.find("leased") != nullptr;
   if (options.json) {
@@ -54,8 +54,8 @@ void print_key(const KeyOptions& options, const Reply& found) {
       is_leased ? fmt::format("; this server holds {} more", found.integer_of("leased")) : "");
 }
 
-void print_heaviest(const KeyOptions& options, const Reply& found) {
-  const std::vector<Reply>& pairs = found.list;
+void print_heaviest(const KeyOptions& options, const ServerReply& found) {
+  const std::vector<ServerReply>& pairs = found.list;
   if (options.json) {
     std::string out = json_start(options) + R"(,"heaviest":[)";
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
@@ -84,9 +84,9 @@ void print_heaviest(const KeyOptions& options, const Reply& found) {
 }  // namespace
 
 int run_inspect(const KeyOptions& options) {
-  Result<Client> client = Client::connect(options.server);
+  Result<ServerConnection> client = ServerConnection::connect(options.server);
   if (!client) return fail("inspect", client.error());
-  Result<Reply> reply = client->ask(words_of("WEIR.INSPECT", options));
+  Result<ServerReply> reply = client->ask(words_of("WEIR.INSPECT", options));
   if (!reply) return fail("inspect", reply.error());
   // A limit without keys has one meter. Others are asked for the keys they know.
   const bool needs_key = options.key.empty() && reply->text.starts_with("BADARG ");
@@ -102,9 +102,9 @@ int run_inspect(const KeyOptions& options) {
 }
 
 int run_reset(const KeyOptions& options) {
-  Result<Client> client = Client::connect(options.server);
+  Result<ServerConnection> client = ServerConnection::connect(options.server);
   if (!client) return fail("reset", client.error());
-  const Result<Reply> reply = client->ask(words_of("WEIR.RESET", options));
+  const Result<ServerReply> reply = client->ask(words_of("WEIR.RESET", options));
   if (!reply) return fail("reset", reply.error());
   if (reply->is_error()) return fail("reset", *reply);
   if (options.json) {

@@ -1,11 +1,13 @@
 // `weir inspect` and `weir reset`: what a limit knows of its keys.
+//
+//   weir inspect per-client client=acme
 
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "apps/weir/client.h"
+#include "apps/weir/server_connection.h"
 
 namespace weir::app {
 
@@ -16,8 +18,9 @@ struct KeyOptions {
   bool json = false;
 };
 
-// One key; without one, of a limit that has keys, the heaviest.
+// Prints what one key has left. Without a key, of a limit that has keys, the heaviest ones.
 int run_inspect(const KeyOptions& options);
+// Forgets what one key has used. Both return the exit code.
 int run_reset(const KeyOptions& options);
 
 }  // namespace weir::app

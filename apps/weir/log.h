@@ -13,6 +13,7 @@ struct LogOptions {
   std::string level = "info";     // or warning, error: what is less important is left out
 };
 
+// The log as the options say, which CLI11 has checked. Safe from any thread.
 server::Log make_log(const LogOptions& options);
 
 }  // namespace weir::app

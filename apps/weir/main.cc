@@ -59,7 +59,7 @@ void add_log(CLI::App* command, LogOptions& log) {
   command->add_option("--log-format", log.format, "How the log is written, on stderr")
       ->check(CLI::IsMember({"logfmt", "json"}))
       ->capture_default_str();
-  command->add_option("--log-level", log.level, "What is less important is left out")
+  command->add_option("--log-level", log.level, "The least important lines that are written")
       ->check(CLI::IsMember({"info", "warning", "error"}))
       ->capture_default_str();
 }
@@ -71,7 +71,7 @@ void add_server(CLI::App* command, ServerChoice& server) {
       ->type_name("ADDRESS")
       ->envname("WEIR_SERVER")
       ->capture_default_str();
-  command->add_option("--token", server.token, "Who asks, where the server wants to know")
+  command->add_option("--token", server.token, "The token of a server that asks for one")
       ->type_name("TOKEN")
       ->envname("WEIR_TOKEN");
 }
@@ -121,14 +121,15 @@ void add_ask(CLI::App& app, Given& given) {
   command->add_option("--cost", ask.costs, "What it costs; may be repeated")
       ->type_name("UNIT=AMOUNT")
       ->allow_extra_args(false);
-  CLI::Option* peek = command->add_flag("--peek", ask.peek, "Say what would be, charging nothing");
+  CLI::Option* peek =
+      command->add_flag("--peek", ask.peek, "Say what would be decided, charging nothing");
   const auto add_duration = [&](const char* name, std::string& into, const char* does) {
     return command->add_option(name, into, does)->type_name("DURATION")->excludes(peek);
   };
-  CLI::Option* wait =
-      add_duration("--wait", ask.wait, "Wait so long for it to fit, first come, first served");
-  add_duration("--hold", ask.hold, "Keep a hold so long, to settle, cancel or renew");
-  add_duration("--book", ask.book, "Accept a start so far in the future")->excludes(wait);
+  CLI::Option* wait = add_duration("--wait", ask.wait,
+                                   "Wait up to this long for its turn, first come, first served");
+  add_duration("--hold", ask.hold, "Keep a hold for this long, to settle, cancel or renew");
+  add_duration("--book", ask.book, "Accept a start up to this far in the future")->excludes(wait);
   command->add_option("--up-to", ask.up_to, "Take as much of this unit's cost as there is")
       ->type_name("UNIT")
       ->excludes(peek)
@@ -143,7 +144,9 @@ void add_holds(CLI::App& app, Given& given) {
   const auto add_hold = [&](const char* name, const char* does, const char* example,
                             int (*run)(const HoldOptions&)) {
     CLI::App* command = add(app, name, does, example);
-    command->add_option("hold", hold.hold, "As a decision named it")->required()->type_name("HOLD");
+    command->add_option("hold", hold.hold, "The name that a decision gave it")
+        ->required()
+        ->type_name("HOLD");
     add_server(command, hold.server);
     add_json(command, hold.json);
     command->callback([&given, run] { given.code = run(given.hold); });
@@ -292,13 +295,13 @@ int run(int argc, char** argv) {
   add_systems(app, given);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
+  } catch (const CLI::ParseError& mistake) {
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
       fmt::print(stderr, "weir: {} is not a command; `weir --help` lists them\n",
                  in_quotes(argv[1]));
       return kExitUsage;
     }
-    return app.exit(problem) == 0 ? kExitOk : kExitUsage;
+    return app.exit(mistake) == 0 ? kExitOk : kExitUsage;
   }
   return given.code;
 }

@@ -12,6 +12,7 @@ struct PoolOptions {
   std::int64_t instances = 1;
 };
 
+// Prints what each pool has, and what each job type may start, on one of so many instances.
 // Returns the exit code.
 int run_pool_slots(const PoolOptions& options);
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/weir/client.h"
+#include "apps/weir/server_connection.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/contract/processing_units.h"

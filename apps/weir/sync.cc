@@ -48,7 +48,7 @@ class Told {
   // Before the service is asked for counts: what the server knows to be final by then.
   std::string look() {
     const Transferred got = transfer_.run({.url = url_, .bearer = token_});
-    if (!is_good(got.status)) return trouble(got);
+    if (!is_good(got.status)) return error_of(got);
     boost::system::error_code error;
     const boost::json::value shown = boost::json::parse(got.body, error);
     const auto* const account = shown.if_object();  // null where it is no JSON
@@ -70,14 +70,14 @@ class Told {
                                            .bearer = token_,
                                            .type = "application/json",
                                            .body = document});
-    return is_good(got.status) ? "" : trouble(got);
+    return is_good(got.status) ? "" : error_of(got);
   }
   void cancel() noexcept { transfer_.cancel(); }
 
  private:
   static constexpr std::size_t kShownBytes = 300;
 
-  std::string trouble(const Transferred& got) const {
+  std::string error_of(const Transferred& got) const {
     return fmt::format("{}: {}{}", url_, got.status == 0 ? "" : fmt::format("{} ", got.status),
                        got.body.substr(0, kShownBytes));
   }
@@ -100,7 +100,7 @@ std::string save(const std::string& path, const std::string& document) {
   return {};
 }
 
-// The service's client, who passes on what comes.
+// The service's client, which passes on what comes.
 class PassingClient final : public contract::Client {
  public:
   PassingClient(contract::ServiceOptions service, std::unique_ptr<Told> told, std::string save_to)
@@ -111,19 +111,19 @@ class PassingClient final : public contract::Client {
 
   Reply fetch(Fetch what, const std::string& access_token) override {
     if (what == Fetch::kTokenCounts && told_ != nullptr) {
-      if (std::string trouble = told_->look(); !trouble.empty()) return {0, std::move(trouble), {}};
+      if (std::string error = told_->look(); !error.empty()) return {0, std::move(error), {}};
     }
     Reply reply = service_.fetch(what, access_token);
     if (!is_good(reply.status) || what == Fetch::kToken) return reply;
     const bool is_counts = what == Fetch::kTokenCounts;
     const std::string document = is_counts ? reply.body : contract_in(what, reply.body);
     if (document.empty()) return reply;
-    std::string trouble;
-    if (!is_counts && !save_to_.empty()) trouble = save(save_to_, document);
-    if (trouble.empty() && told_ != nullptr) {
-      trouble = told_->tell(is_counts ? Fetch::kTokenCounts : Fetch::kContract, document);
+    std::string error;
+    if (!is_counts && !save_to_.empty()) error = save(save_to_, document);
+    if (error.empty() && told_ != nullptr) {
+      error = told_->tell(is_counts ? Fetch::kTokenCounts : Fetch::kContract, document);
     }
-    if (!trouble.empty()) return {0, std::move(trouble), {}};
+    if (!error.empty()) return {0, std::move(error), {}};
     return reply;
   }
   void cancel() noexcept override {

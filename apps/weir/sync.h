@@ -1,4 +1,6 @@
 // `weir sync`: follows the service of one account, beside a server or without one.
+//
+// With `to` a server learns what the service says without credentials or a way out of its own.
 
 #pragma once
 
@@ -19,6 +21,7 @@ struct SyncOptions {
   LogOptions log;
 };
 
+// Follows until SIGTERM or SIGINT, or fetches once. Returns the exit code.
 int run_sync(const SyncOptions& options);
 
 }  // namespace weir::app

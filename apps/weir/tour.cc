@@ -132,7 +132,7 @@ int run_tour() {
 
   fmt::print(
       "Four limits, one atomic decision: each client 2 requests a second with a burst of 4, 1000\n"
-      "tokens a minute and 6 requests in any hour; and 3 requests running at once, for everybody.\n"
+      "tokens a minute and 6 requests in any hour; and 3 requests running at once, in all.\n"
       "Time is pretended, so this prints the same every time.\n\n"
       "A burst. Every limit must agree, and a refusal takes nothing from any of them:\n");
   const HoldId first = tour.ask("acme", 300);
@@ -155,7 +155,7 @@ int run_tour() {
   tour.pass(20s);
 
   fmt::print(
-      "\nHolds that nobody ended had expired, so dune got a slot. The six in any hour slide: the\n"
+      "\nHolds left open had expired, so dune got a slot. The six in any hour slide: the\n"
       "earliest instant at which a request fits is exact, over all limits together.\n");
   for (int i = 0; i < 4; ++i) {
     if (const HoldId hold = tour.ask("acme", 10)) tour.finish(hold, "acme", 10);

@@ -78,7 +78,7 @@ TEST_F(Commands, DemoSaysWhatFailed) {
   serve(kConfig);
   const Ran ran = run({"demo", "--cost", "apples=1", "--duration", "100ms"});
   EXPECT_EQ(ran.code, kExitFailed);
-  EXPECT_THAT(ran.out, HasSubstr("the first failure: BADARG unit 'apples' is unknown"));
+  EXPECT_THAT(ran.out, HasSubstr("the first error: BADARG unit 'apples' is unknown"));
 }
 
 TEST_F(Commands, DemoHasBounds) {

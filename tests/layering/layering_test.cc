@@ -139,10 +139,9 @@ TEST(Layering, RefusesTestsInTheLibrary) {
 }
 
 TEST(Layering, RefusesProgramsInTheLibrary) {
-  EXPECT_THAT(
-      violations("weir/meter/bucket.h", "#include \"apps/weir/client.h\"\n"),
-      ElementsAre(
-          "weir/meter/bucket.h:1: includes apps/weir/client.h, but 'weir' does not use 'apps'"));
+  EXPECT_THAT(violations("weir/meter/bucket.h", "#include \"apps/weir/server_connection.h\"\n"),
+              ElementsAre("weir/meter/bucket.h:1: includes apps/weir/server_connection.h, but "
+                          "'weir' does not use 'apps'"));
 }
 
 TEST(Layering, RefusesWhateverUsesTheLibraryInAngleBracketsToo) {

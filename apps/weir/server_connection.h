@@ -1,11 +1,11 @@
-// Client: one connection to a running server, over RESP, for the command line.
+// Server connection: one connection to a running server, over RESP, for the command line.
 //
-//   Result<Client> client = Client::connect({.address = "127.0.0.1:6380"});
-//   Result<Reply> reply = client->ask({"PING"});
+//   Result<ServerConnection> client = ServerConnection::connect({.address = "127.0.0.1:6380"});
+//   Result<ServerReply> reply = client->ask({"PING"});
 //
-// What the server says about a command, its errors included, is a Reply. An Error means
-// that there is no reply: kUnavailable if the server cannot be reached or does not let us
-// in, kBadArgument if what was given as its address is none.
+// What the server says about a command, its errors included, is a ServerReply. An Error means
+// that there is no reply: kBadArgument if what was given is no address, kUnavailable if
+// the server cannot be reached or does not let us in.
 //
 // Thread safety: none. One connection belongs to one thread.
 
@@ -33,36 +33,36 @@ struct ServerChoice {
   std::string token{};  // empty: none
 };
 
-struct Reply {
+struct ServerReply {
   enum class Kind : std::uint8_t { kText, kInteger, kNull, kList, kError };
 
   Kind kind = Kind::kNull;
   std::string text{};  // of a text or an error
   std::int64_t integer = 0;
-  std::vector<Reply> list{};
+  std::vector<ServerReply> list{};
 
   bool is_error() const noexcept { return kind == Kind::kError; }
   // The value that follows the text `name` in a list of names and values, or nullptr.
-  const Reply* find(std::string_view name) const noexcept;
+  const ServerReply* find(std::string_view name) const noexcept;
   // What find() found, or nothing where it is missing or of another kind.
   std::string text_of(std::string_view name) const;
   std::int64_t integer_of(std::string_view name) const;
 };
 
-class Client {
+class ServerConnection {
  public:
   // Connects, and says who we are if there is a token.
-  static Result<Client> connect(const ServerChoice& choice);
-  Client(Client&&) noexcept;
-  Client& operator=(Client&&) noexcept;
-  ~Client();
+  static Result<ServerConnection> connect(const ServerChoice& choice);
+  ServerConnection(ServerConnection&&) noexcept;
+  ServerConnection& operator=(ServerConnection&&) noexcept;
+  ~ServerConnection();
 
   // Sends one command and waits for its reply, `extra` longer than usual.
-  Result<Reply> ask(const std::vector<std::string>& words, Duration extra = {});
+  Result<ServerReply> ask(const std::vector<std::string>& words, Duration extra = {});
 
   // In two steps, for pipelines: everything that was sent is answered in order.
   Status send(const std::vector<std::string>& words);
-  Result<Reply> receive();
+  Result<ServerReply> receive();
 
   int descriptor() const noexcept;
 
@@ -70,7 +70,7 @@ class Client {
   struct Close {
     void operator()(redisContext* context) const noexcept;
   };
-  explicit Client(std::string address, redisContext* context);
+  explicit ServerConnection(std::string address, redisContext* context);
 
   Error lost() const;
   Status flush();
@@ -82,7 +82,7 @@ class Client {
 // Says on stderr what went wrong and returns the exit code for it.
 int fail(std::string_view command, const Error& error);
 // The same for an error that the server replied.
-int fail(std::string_view command, const Reply& reply);
+int fail(std::string_view command, const ServerReply& reply);
 // The same for arguments that must be written otherwise.
 int wrong_usage(std::string_view command, std::string_view message);
 

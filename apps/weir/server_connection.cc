@@ -1,4 +1,4 @@
-#include "apps/weir/client.h"
+#include "apps/weir/server_connection.h"
 
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
@@ -37,21 +37,22 @@ std::string reason_of(const std::string& address, int number, const char* otherw
   return fmt::format("cannot reach a server at {}: {}; {}", address, otherwise, kAdvice);
 }
 
-Reply reply_of(const redisReply& from, int depth = 0) {
-  Reply reply;
+ServerReply reply_of(const redisReply& from, int depth = 0) {
+  ServerReply reply;
   switch (from.type) {
     case REDIS_REPLY_STRING:
     case REDIS_REPLY_STATUS:
     case REDIS_REPLY_ERROR:
-      reply.kind = from.type == REDIS_REPLY_ERROR ? Reply::Kind::kError : Reply::Kind::kText;
+      reply.kind =
+          from.type == REDIS_REPLY_ERROR ? ServerReply::Kind::kError : ServerReply::Kind::kText;
       reply.text.assign(from.str, static_cast<std::size_t>(from.len));
       break;
     case REDIS_REPLY_INTEGER:
-      reply.kind = Reply::Kind::kInteger;
+      reply.kind = ServerReply::Kind::kInteger;
       reply.integer = from.integer;
       break;
     case REDIS_REPLY_ARRAY:
-      reply.kind = Reply::Kind::kList;
+      reply.kind = ServerReply::Kind::kList;
       for (std::size_t i = 0; i < from.elements && depth < kNestingMax; ++i) {
         reply.list.push_back(reply_of(*from.element[i], depth + 1));
       }
@@ -72,32 +73,34 @@ bool is_refusal(std::string_view error) {
 
 }  // namespace
 
-const Reply* Reply::find(std::string_view name) const noexcept {
+const ServerReply* ServerReply::find(std::string_view name) const noexcept {
   for (std::size_t i = 0; i + 1 < list.size(); i += 2) {
     if (list[i].kind == Kind::kText && list[i].text == name) return &list[i + 1];
   }
   return nullptr;
 }
 
-std::string Reply::text_of(std::string_view name) const {
-  const Reply* found = find(name);
+std::string ServerReply::text_of(std::string_view name) const {
+  const ServerReply* found = find(name);
   return found != nullptr && found->kind == Kind::kText ? found->text : std::string();
 }
 
-std::int64_t Reply::integer_of(std::string_view name) const {
-  const Reply* found = find(name);
+std::int64_t ServerReply::integer_of(std::string_view name) const {
+  const ServerReply* found = find(name);
   return found != nullptr && found->kind == Kind::kInteger ? found->integer : 0;
 }
 
-void Client::Close::operator()(redisContext* context) const noexcept { redisFree(context); }
+void ServerConnection::Close::operator()(redisContext* context) const noexcept {
+  redisFree(context);
+}
 
-Client::Client(std::string address, redisContext* context)
+ServerConnection::ServerConnection(std::string address, redisContext* context)
     : address_(std::move(address)), context_(context) {}
-Client::Client(Client&&) noexcept = default;
-Client& Client::operator=(Client&&) noexcept = default;
-Client::~Client() = default;
+ServerConnection::ServerConnection(ServerConnection&&) noexcept = default;
+ServerConnection& ServerConnection::operator=(ServerConnection&&) noexcept = default;
+ServerConnection::~ServerConnection() = default;
 
-Result<Client> Client::connect(const ServerChoice& choice) {
+Result<ServerConnection> ServerConnection::connect(const ServerChoice& choice) {
   const Result<config::Address> address = config::parse_address(choice.address);
   if (!address) return bad_argument("--server " + address.error().message);
   const timeval patience = time_of(kConnectPatience);
@@ -106,12 +109,12 @@ Result<Client> Client::connect(const ServerChoice& choice) {
           ? redisConnectUnixWithTimeout(address->path.c_str(), patience)
           : redisConnectWithTimeout(address->host.c_str(), address->port, patience);
   if (context == nullptr) return unreachable("no memory for a connection; free some");
-  Client client(address->text(), context);
+  ServerConnection client(address->text(), context);
   // hiredis tells a refused TCP connection by text only once it has tried all addresses.
   if (context->err != 0) return unreachable(reason_of(client.address_, errno, context->errstr));
   if (redisSetTimeout(context, time_of(kReplyPatience)) != REDIS_OK) return client.lost();
   if (!choice.token.empty()) {
-    const Result<Reply> reply = client.ask({"AUTH", choice.token});
+    const Result<ServerReply> reply = client.ask({"AUTH", choice.token});
     if (!reply) return reply.error();
     if (reply->is_error()) {
       return unreachable(fmt::format("{} does not know this token: {}; check --token or WEIR_TOKEN",
@@ -121,14 +124,14 @@ Result<Client> Client::connect(const ServerChoice& choice) {
   return client;
 }
 
-Error Client::lost() const {
+Error ServerConnection::lost() const {
   const bool is_late = context_->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK);
   return unreachable(fmt::format("{} {}: {}; look at its log, or ask again", address_,
                                  is_late ? "does not answer" : "went away",
                                  is_late ? "the time is up" : context_->errstr));
 }
 
-Status Client::send(const std::vector<std::string>& words) {
+Status ServerConnection::send(const std::vector<std::string>& words) {
   std::vector<const char*> texts;
   std::vector<std::size_t> sizes;
   for (const std::string& word : words) {
@@ -142,27 +145,27 @@ Status Client::send(const std::vector<std::string>& words) {
   return flush();
 }
 
-Status Client::flush() {
+Status ServerConnection::flush() {
   for (int done = 0; done == 0;) {
     if (redisBufferWrite(context_.get(), &done) != REDIS_OK) return lost();
   }
   return Done{};
 }
 
-Result<Reply> Client::receive() {
+Result<ServerReply> ServerConnection::receive() {
   void* raw = nullptr;
   if (redisGetReply(context_.get(), &raw) != REDIS_OK) return lost();
   const std::unique_ptr<void, decltype(&freeReplyObject)> owned(raw, &freeReplyObject);
   return reply_of(*static_cast<const redisReply*>(raw));
 }
 
-Result<Reply> Client::ask(const std::vector<std::string>& words, Duration extra) {
+Result<ServerReply> ServerConnection::ask(const std::vector<std::string>& words, Duration extra) {
   if (redisSetTimeout(context_.get(), time_of(kReplyPatience + extra)) != REDIS_OK) return lost();
   if (Status status = send(words); !status) return std::move(status).error();
   return receive();
 }
 
-int Client::descriptor() const noexcept { return context_->fd; }
+int ServerConnection::descriptor() const noexcept { return context_->fd; }
 
 int fail(std::string_view command, const Error& error) {
   fmt::print(stderr, "weir {}: {}\n", command, error.message);
@@ -178,7 +181,7 @@ int fail(std::string_view command, const Error& error) {
   return kExitFailed;
 }
 
-int fail(std::string_view command, const Reply& reply) {
+int fail(std::string_view command, const ServerReply& reply) {
   fmt::print(stderr, "weir {}: the server says: {}\n", command, reply.text);
   if (is_refusal(reply.text)) return kExitUnreachable;
   return reply.text.starts_with("BADARG ") ? kExitUsage : kExitFailed;
