@@ -76,6 +76,7 @@ class Shelf {
 
 }  // namespace internal
 
+// The allocator, for std::allocate_shared and the like. It has no state: all are equal.
 template <typename T>
 struct Recycled {
   using value_type = T;

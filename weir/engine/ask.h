@@ -12,6 +12,9 @@
 // A late answer can be given up by its ticket, whatever it waits for: Engine::give_up().
 // If a store has admitted the ask by then, its hold is cancelled; without a hold, the
 // charge stays.
+//
+// Thread safety: an Ask is a value. Answers are told by one call at a time; a late answer
+// may come from any thread.
 
 #pragma once
 
@@ -69,6 +72,7 @@ enum class HoldState : std::uint8_t {
   kGone,  // expired, or never existed
 };
 
+// As protocols and the command line write it.
 constexpr std::string_view to_string(HoldState state) noexcept {
   switch (state) {
     case HoldState::kActive:

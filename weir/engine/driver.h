@@ -35,11 +35,11 @@ class WEIR_EXPORT Driver {
   Driver& operator=(const Driver&) = delete;
 
   // Waits up to `patience` for an admission, and keeps a hold for `hold` if that is more than 0.
-  // kDenied: it did not come in time, or could not have; then this returns at once.
+  // kDenied: no admission came in time. Where none could have come, that is said at once.
   Result<Decision> acquire(const Request& request, Duration patience, Duration hold = {}) noexcept;
 
-  // The same without blocking: `answered` is called once, perhaps before this returns. The ticket
-  // is for give_up(); 0: it has been answered.
+  // Waits without blocking the caller: `answered` is called once, perhaps before this returns. The
+  // ticket is for give_up(); 0: it has been answered.
   std::uint64_t acquire(const Request& request, Duration patience, Duration hold,
                         LateAnswer answered) noexcept;
   bool give_up(std::uint64_t ticket) noexcept { return engine_.give_up(ticket, clock_.now()); }

@@ -177,7 +177,7 @@ Status Engine::set_override(std::string_view limit, std::span<const std::string_
   Status status = meter ? impl_->rules.override_key(limit, key, *meter, now)
                         : impl_->rules.clear_override(limit, key, now);
   // Not only the oldest: one that can no longer pass at all must not be waited for.
-  if (status) impl_->waiting.serve_everybody(now);
+  if (status) impl_->waiting.serve_all(now);
   return status;
 }
 
@@ -187,7 +187,7 @@ Status Engine::swap(std::shared_ptr<const RuleSet> rules, Instant now) noexcept 
   if (!is_acceptable(now)) return unacceptable_instant(now);
   if (rules == nullptr) return bad_argument("engine: the rule set is missing; compile() one");
   Status status = impl_->rules.activate(std::move(rules), now);
-  if (status) impl_->waiting.serve_everybody(now);
+  if (status) impl_->waiting.serve_all(now);
   return status;
 }
 
@@ -201,7 +201,7 @@ std::shared_ptr<const RuleSet> Engine::rules() const noexcept {
 }
 
 void Engine::try_waiters(Instant now) noexcept {
-  if (is_acceptable(now)) impl_->waiting.serve_everybody(now);
+  if (is_acceptable(now)) impl_->waiting.serve_all(now);
 }
 
 Instant Engine::next_instant() const noexcept { return impl_->wakeup.next(); }

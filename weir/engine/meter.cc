@@ -294,8 +294,8 @@ Instant project(const MeterShape& shape, const Words& words, const LogBlocks& bl
 Words reshape(const MeterShape& from, const MeterShape& to, const Words& words, LogBlocks& blocks,
               Instant now) {
   if (from == to) return words;  // nothing to convert, so nothing to round
-  // A meter in its initial state cannot be told from none, so it becomes what none
-  // would be: it might have been forgotten an instant ago.
+  // A meter in its initial state might have been forgotten an instant ago. So it becomes what a
+  // key that was never seen has under the new shape.
   if (is_initial(from, words, blocks, now)) {
     release(from, words, blocks);
     return initial_words(to, now);

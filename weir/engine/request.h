@@ -11,6 +11,8 @@
 // A request is a view: it owns nothing and must not outlive what it points to. Order
 // means nothing. A name that is given twice or that the rules do not know, and a
 // negative cost, make the decision an error.
+//
+// Thread safety: none needed. A request is a value.
 
 #pragma once
 

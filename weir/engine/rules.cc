@@ -229,7 +229,7 @@ class Compiler {
     LeaseSpec& lease = *rule.shared->lease;
     if (is_slots(rule.shape)) {
       mistake(where,
-              "slots cannot be leased, because whoever ends the work gives them back, at any "
+              "slots cannot be leased, because the end of the work gives them back, at any "
               "server; leave out 'lease'");
       return;
     }

@@ -66,7 +66,8 @@ using BucketStep = Step<BucketState>;
 
 // `amount` units every `period`, at most `burst` at once. Refused, with a
 // message, when a term is below 1 or above 2^62 or filling takes 2^62 ns or more.
-WEIR_EXPORT Result<BucketShape> make_bucket(std::int64_t amount, Duration period, std::int64_t burst) noexcept;
+WEIR_EXPORT Result<BucketShape> make_bucket(std::int64_t amount, Duration period,
+                                            std::int64_t burst) noexcept;
 
 // How long `cost` units take to refill. Requires 0 <= cost and cost*den/num <
 // 2^63 - 1, which holds for every cost up to the burst.
@@ -218,9 +219,9 @@ constexpr BucketState give_back(const BucketShape& shape, BucketState state, Ins
 }
 
 // The same use under another shape. At the same rate it is kept exactly, since it is
-// refilled at the same instant whatever the burst; otherwise it is rounded up to what
-// the state can hold, the refill of 1/num of a nanosecond: a rate may change as often
-// as it likes. A use larger than the new burst becomes debt.
+// refilled at the same instant whatever the burst. At another rate it is rounded up to
+// what the state can hold, the refill of 1/num of a nanosecond: so even a rate that
+// changes all the time refills. A use larger than the new burst becomes debt.
 constexpr BucketState reshape(const BucketShape& from, const BucketShape& to, BucketState state,
                               Instant now) noexcept {
   if (from.num == to.num && from.den == to.den) return state;

@@ -59,10 +59,13 @@ class Counting {
     }
   }
 
+  // The place of a limit's name, given out when it is first met. Beyond kTalliesMax all limits
+  // share one place.
   std::uint32_t tally_of(std::string_view limit);
 
   // What was counted of the limits in force.
   Counts counts(const Active& rules) const;
+  // Of all threads together, those that have ended among them.
   std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) const;
 
  private:

@@ -54,9 +54,12 @@ class Decider {
         sink_(ground.options.sink),
         ad_hoc_row_(ground.ad_hoc_row) {}
 
+  // Answers every ask once, on the stack or later, as Engine::ask() says.
   void ask(std::span<const Ask> asks, Instant now, Answers& answers);
 
-  // On the stack: where the answer would come later they are errors.
+  // Answered on the stack. Where an answer would come later, it is an error instead. `answer`
+  // holds a decision when these are called, whose rows are written in place: to move one out
+  // would cost more than to decide.
   void decide(const Request& request, Instant now, Result<Decision>& answer);
   void decide(const Ask& ask, Instant now, Result<Decision>& answer);
   void decide(Prepared::Impl& prepared, Instant now, Result<Decision>& answer);
@@ -76,11 +79,14 @@ class Decider {
   template <typename Batch>
   void run(Batch&& batch, Instant now);
 
-  // False: go the long way.
+  // One meter, in one step. False: nothing has been done, go the long way.
   [[gnu::always_inline]] inline bool decide_one(const PlanItem& item, std::uint64_t planned_under,
                                                 Instant now, Decision& decision);
+  // A denial by a meter that is only read. False: it does not deny, or cannot be told without
+  // the lock.
   bool deny_unlocked(const Shard& shard, const PlanItem& item, std::uint64_t planned_under,
                      Instant now, Decision& decision);
+  // A whole plan by the short way. False: go the long way.
   bool decide_directly(const Plan& plan, Instant now, Decision& decision);
   bool decide_several(const Plan& plan, Instant now, Decision& decision);
 

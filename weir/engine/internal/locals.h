@@ -33,6 +33,7 @@
 
 namespace weir::engine {
 
+// What one thread keeps of one engine.
 struct Local {
   Local(std::size_t heavy_places, std::uint32_t sample_every, std::uint64_t seed)
       : random(static_cast<std::minstd_rand::result_type>(seed)),
@@ -73,6 +74,7 @@ class Locals {
   Locals(const Locals&) = delete;
   Locals& operator=(const Locals&) = delete;
 
+  // The calling thread's, made when it first asks.
   Local& mine() { return last_used.engine == id_ ? *last_used.local : find(); }
 
   // The counts and the sketch of every thread, those that have ended among them.

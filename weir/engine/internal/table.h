@@ -58,6 +58,7 @@ constexpr std::uint64_t kWaiters = 1 << 14;   // a waiter has a place here
 constexpr std::uint64_t kDirty = 1 << 15;     // changed since it was last collected
 }  // namespace meta
 
+// What the table has of one key: its print, whose meter it is, and its state.
 struct alignas(32) Slot {
   std::atomic<std::uint64_t> low;
   std::atomic<std::uint64_t> high;  // and row and flags; row 0: empty
@@ -86,7 +87,7 @@ constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
 constexpr std::uint32_t kSlotsOfASmallShard = 64;
 constexpr std::size_t kSlotsNearHome = 4;
 
-// One cache line.
+// A part of the table with a lock of its own. One cache line.
 struct alignas(64) Shard {
   std::atomic<std::uint64_t> version{0};  // odd: locked
   std::atomic<Slot*> slots{nullptr};

@@ -6,7 +6,7 @@
 //  2. serve() tries older tickets first. A waiter that leaves adds the next one at each of its
 //     places, older or younger than itself. serve() ends, because a ticket is added again only
 //     when a waiter has left.
-//  3. After a change of rules serve_everybody() has all waiters follow them before it tries any. So
+//  3. After a change of rules serve_all() has all waiters follow them before it tries any. So
 //     a place that a waiter has lost is free when another one needs it.
 //  4. A waiter that moves to the store is known there before it is forgotten here, so its ticket
 //     can be given up at every instant.
@@ -92,7 +92,7 @@ Waiting::Stays Waiting::try_once(Waiter& waiter, Attempt& attempt, Result<Decisi
     return Stays::kAnswered;
   }
 
-  // The soonest it can pass if everyone ahead stays and passes. Slots may come
+  // The soonest it can pass if all ahead of it stay and pass. Slots may come
   // back at any moment, so they promise nothing.
   Instant soonest = attempt.earliest() == kForever ? attempt.now() : attempt.earliest();
   for (std::size_t i = 0; i < plan.count; ++i) {
@@ -218,7 +218,7 @@ void Waiting::serve_due(Instant now) {
   deliver(std::move(served), now);
 }
 
-void Waiting::serve_everybody(Instant now) {
+void Waiting::serve_all(Instant now) {
   std::vector<Served> served;
   {
     // Also to find the room empty: a waiter that enters after this sees the rules in force.

@@ -56,7 +56,7 @@ class Waiting {
   // Tries the oldest at each of these gates, those whose time has come, or every waiter.
   void serve_gates(const std::vector<Print>& prints, Instant now);
   void serve_due(Instant now);
-  void serve_everybody(Instant now);
+  void serve_all(Instant now);
 
  private:
   enum class Stays : std::uint8_t { kWaits, kAnswered, kMoved };

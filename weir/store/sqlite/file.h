@@ -1,8 +1,8 @@
 // File: one of weir's SQLite files, made, checked and opened.
 //
-// A file that is missing is made. One that cannot be used is refused, and the error says
-// why: it is damaged, no database, not weir's, or of a newer weir. It is never begun
-// anew, since it might hold what was used.
+// A file that is missing is made. A damaged file is refused, and so is one that is not a
+// database, or is another program's, or a newer weir's: the error says which. It is never
+// begun anew, since it might hold what was used.
 //
 // Thread safety: functions of values.
 

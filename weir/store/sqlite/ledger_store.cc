@@ -130,9 +130,9 @@ Result<std::unique_ptr<LedgerStore>> LedgerStore::open(
     Instant now) noexcept {
   try {
     return open_directory(dir, std::move(settings), now);
-  } catch (const std::exception& problem) {
+  } catch (const std::exception& failed) {
     return Error{ErrorCode::kUnavailable,
-                 fmt::format("the ledger cannot be opened: {}", problem.what())};
+                 fmt::format("the ledger cannot be opened: {}", failed.what())};
   }
 }
 
