@@ -97,7 +97,7 @@ class SharedStore {
   virtual void decide(const SharedAsk& ask, SharedCallback callback) = 0;
 
   // Charges every item at once, out of what was drawn ahead of them, all or none. Instants are
-  // those of this process. False: that does not do, decide() must be asked; nothing has
+  // those of this process. False: decide() must be asked; nothing has
   // changed. Requires as many outcomes as items, all of limits with a lease.
   virtual bool decide_leased(std::span<const LeasedItem> /*items*/, Instant /*now*/,
                              std::span<SharedOutcome> /*outcomes*/) {

@@ -178,8 +178,8 @@ class Attempt {
   // no room for one, so it would begin anew with every request.
   Status start_fresh_tickers();
 
-  // No hold can be kept, so that nothing in flight would ever come back. False: a limit that is
-  // enforced counts what is in flight.
+  // For when no hold can be kept, so that nothing in flight would ever come back. True: slots in
+  // shadow are left out of what is charged. False: a limit that is enforced has slots.
   bool leave_out_slots() noexcept;
 
   // When the charged work starts: now(), or the booked start.
@@ -195,8 +195,8 @@ class Attempt {
   // Requests that may wait at item `i`.
   std::size_t queue_max(std::size_t i) const noexcept;
 
-  // One more request waits at item `i`, be its queue full or not. False: there is no room for the
-  // key.
+  // One more request waits at item `i`, whether or not its queue is full. False: there is no room
+  // for the key.
   bool enqueue(std::size_t i);
 
   void report(Decision& decision) const noexcept;

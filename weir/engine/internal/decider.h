@@ -70,7 +70,8 @@ class Decider {
                                 Instant now);
 
  private:
-  // The whole plan of a request that meets one limit without conditions. False: it takes more.
+  // Writes the whole plan of a request that meets one limit without conditions. False: the request
+  // needs a longer plan.
   [[gnu::always_inline]] static inline bool plan_one(Local& mine, const Active& rules,
                                                      const Request& request, PlanItem& item);
   // A batch: requests answered in place, or asks whose answers are told.

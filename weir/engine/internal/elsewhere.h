@@ -114,7 +114,7 @@ class Elsewhere {
   // Takes a waiter of the memory's room over, with its ticket; start() goes on with it.
   std::shared_ptr<Asking> adopt(Waiter& waiter, Instant now);
   void start(const std::shared_ptr<Asking>& asking, Instant now) { go_on(asking, now); }
-  // False: no such ticket waits here.
+  // Gives up an answer that comes later. True: it will not come. False: no such ticket waits here.
   bool give_up(std::uint64_t ticket);
 
   // Ends or renews a hold of which a part is kept in the store, whichever engine made it.
@@ -130,7 +130,8 @@ class Elsewhere {
  private:
   // --- one asking
   void go_on(const std::shared_ptr<Asking>& asking, Instant now);
-  // False: newer rules are in force, plan again.
+  // Charges the limits of this engine, under a hold; `local` is what they said. False: newer rules
+  // are in force, plan again.
   bool charge_local(Asking& asking, const Request& request, Instant now);
   void ask_store(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
   void hear(const std::shared_ptr<Asking>& asking, Result<SharedAnswer> said, Instant now);

@@ -51,7 +51,8 @@ class Resolver {
         waiting_(waiting),
         wakeup_(wakeup) {}
 
-  // Decides, and counts the decision if it is final. False: newer rules are in force, plan again.
+  // Decides, and counts the decision if it is final. True: `answer` has it. False: newer rules are
+  // in force, plan again.
   bool decide(const Plan& plan, const Ask& ask, Mode mode, Instant now, Result<Decision>& answer);
 
   // What one key has left. None: newer rules are in force than those given.

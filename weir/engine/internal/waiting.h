@@ -50,7 +50,7 @@ class Waiting {
   // `answers` has been told that it is answered later. False: `answer` is final, and counted.
   bool wait(const Ask& ask, std::shared_ptr<const Active> active, const Plan& plan, Instant now,
             std::size_t i, Answers& answers, Result<Decision>& answer);
-  // Gives up a place in the room. False: no such ticket waits here.
+  // Gives up a place in the room. True: its answer will not come. False: no such ticket waits here.
   bool give_up(std::uint64_t ticket, Instant now);
 
   // Tries the oldest at each of these gates, those whose time has come, or every waiter.

@@ -68,7 +68,7 @@ class Database {
   // An error if the command is not SQL, or names what the file does not have.
   Result<Statement> prepare(std::string_view sql);
   Status run(const char* sql);
-  // The first column of the first row. Not found: an error.
+  // The first column of the first row; kNotFound if there is no row.
   Result<std::int64_t> integer(std::string_view sql);
 
  private:
