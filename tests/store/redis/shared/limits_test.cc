@@ -373,6 +373,32 @@ TEST(SharedLimits, AreAnsweredOnTheThreadThatAskedIfItIsAttached) {
   server.limits().detach(mine.loop);
 }
 
+TEST(SharedLimits, OfTwoFleetsGiveTheSameThreadADeskEach) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedOptions other = patient();
+  other.name = "other";
+  SharedEngine one(redis.url(), ten_an_hour(), clock, patient());
+  SharedEngine two(redis.url(), ten_an_hour(), clock, std::move(other));
+  Thread mine;
+  one.limits().attach(mine.loop);
+  two.limits().attach(mine.loop);
+  const auto ask_there = [&](SharedEngine& server) {
+    Waited<Decision> waited;
+    mine.loop.run(
+        [&] { engine::ask(server.engine(), {.request = kCall}, clock.now(), waited.callback()); });
+    return waited.get();
+  };
+  EXPECT_TRUE(ask_there(one));
+  EXPECT_TRUE(ask_there(two));
+  one.limits().detach(mine.loop);
+  EXPECT_TRUE(ask_there(one));  // over a shared connection
+  EXPECT_TRUE(ask_there(two));
+  two.limits().detach(mine.loop);
+  EXPECT_EQ(admitted(one, 10), 8);
+  EXPECT_EQ(admitted(two, 10), 8);
+}
+
 TEST(SharedLimits, AnswerWhatIsInFlightWhenAThreadIsDetached) {
   RedisServer redis;
   testing::ManualClock clock(kStart);

@@ -1,4 +1,4 @@
-// Holds on shared limits: whoever asks reads what was charged, and gives it back.
+#include "weir/store/redis/shared/holds.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "weir/store/redis/shared/errors.h"
-#include "weir/store/redis/shared/keys.h"
-#include "weir/store/redis/shared/limits.h"
 #include "weir/store/redis/shared/meter.h"
 #include "weir/store/redis/shared/scripts.h"
 
@@ -37,26 +35,21 @@ std::int64_t back_of(const HoldPart& part, HoldState as,
 
 }  // namespace
 
-void SharedLimits::read_hold(HoldId hold, std::function<void(Result<HoldRecord>)> next) {
-  const std::string key = hold_key(prefix_, hold);
+void SharedHolds::read(HoldId hold, std::function<void(Result<HoldRecord>)> next) {
+  const std::string key = hold_key(fleet_.prefix, hold);
   const std::array<std::string_view, 2> words = {"GET", key};
-  client().send(words, [this, key, next = std::move(next)](const Answer& answer) {
-    if (!answer.ok()) {
-      if (is_outage(answer.failure().kind)) note_failure(answer.failure());
-      return next(named(answer.failure()));
-    }
-    note_success();
+  connections_.client().send(words, [this, key, next = std::move(next)](const Answer& answer) {
+    if (!answer.ok()) return next(outages_.failed(answer.failure()));
+    outages_.note_success();
     if (answer.reply().is_nil()) return next(HoldRecord{});
     const auto text = answer.reply().text();
     std::optional<HoldRecord> record = text ? read_record(*text) : std::nullopt;
-    if (!record) {
-      return next(foreign_value(key));
-    }
+    if (!record) return next(foreign_value(key));
     next(std::move(*record));
   });
 }
 
-struct SharedLimits::Ending {
+struct SharedHolds::Ending {
   HoldId hold;
   HoldState as;
   std::vector<std::pair<std::string, std::int64_t>> actual;
@@ -65,70 +58,75 @@ struct SharedLimits::Ending {
   engine::HoldStateCallback callback;
 };
 
-void SharedLimits::end(HoldId hold, HoldState as, std::span<const engine::Cost> actual,
-                       std::shared_ptr<const engine::RuleSet> rules, Instant now,
-                       engine::HoldStateCallback callback) {
+void SharedHolds::end(HoldId hold, HoldState as, std::span<const engine::Cost> actual,
+                      std::shared_ptr<const engine::RuleSet> rules, Instant now,
+                      engine::HoldStateCallback callback) {
   auto ending = std::make_shared<Ending>();
   *ending = {hold, as, {}, std::move(rules), now, std::move(callback)};
   for (const engine::Cost& cost : actual) ending->actual.emplace_back(cost.unit, cost.amount);
-  read_hold(hold, [this, ending](Result<HoldRecord> record) {
+  read(hold, [this, ending](Result<HoldRecord> record) {
     if (!record) return ending->callback(std::move(record).error());
     // One that has ended is still asked for: whether its time is over, Redis knows.
     if (record->state == HoldState::kGone) return ending->callback(record->state);
-    std::vector<std::string> texts;  // a blob and an instant for each key
-    texts.reserve(2 * record->parts.size());
-    std::vector<std::string_view> keys;
-    const std::string name = hold_key(prefix_, ending->hold);
-    keys.push_back(name);
-    for (const HoldPart& part : record->parts) {
-      const engine::Rule* rule = ending->rules->find(part.limit);
-      // A limit that is gone, or counts in another way now, gets nothing back.
-      if (part.charged_at_us < 0 || rule == nullptr || !rule->shared) continue;
-      if (!part.key.starts_with(fmt::format("{}{}:", prefix_, kind_of(rule->shape)))) continue;
-      const bool is_slots = engine::is_slots(rule->shape);
-      const std::int64_t back = is_slots ? part.amount : back_of(part, ending->as, ending->actual);
-      if (back == 0) continue;
-      std::string& blob = texts.emplace_back();
-      append_blob(blob, rule->shape, back > 0 ? back : -back, back > 0 ? '+' : '-', ending->now);
-      texts.push_back(fmt::format("{}", part.charged_at_us));
-      keys.push_back(part.key);
-    }
-    const std::string id = hold_bytes(ending->hold);
-    const std::string at = now_argument();
-    const Epoch known = epoch();
-    std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
-                                               known.seen, id};
-    arguments.insert(arguments.end(), texts.begin(), texts.end());
-    client().call(shared_scripts().end, keys, arguments, [ending](const Answer& answer) {
-      if (!answer.ok()) return ending->callback(named(answer.failure()));
-      const auto letter = answer.reply().at(0).text();
-      if (!letter) return ending->callback(odd_reply("the end of a hold"));
-      ending->callback(state_of(*letter));
-    });
+    give_back(ending, *record);
   });
 }
 
-void SharedLimits::renew(HoldId hold, Duration ttl, Instant, engine::HoldStateCallback callback) {
-  read_hold(hold, [this, hold, ttl, callback = std::move(callback)](Result<HoldRecord> record) {
+void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRecord& record) {
+  std::vector<std::string> texts;  // a blob and an instant for each key
+  texts.reserve(2 * record.parts.size());
+  std::vector<std::string_view> keys;
+  const std::string name = hold_key(fleet_.prefix, ending->hold);
+  keys.push_back(name);
+  for (const HoldPart& part : record.parts) {
+    const engine::Rule* rule = ending->rules->find(part.limit);
+    // A limit that is gone, or counts in another way now, gets nothing back.
+    if (part.charged_at_us < 0 || rule == nullptr || !rule->shared) continue;
+    if (!part.key.starts_with(fmt::format("{}{}:", fleet_.prefix, kind_of(rule->shape)))) continue;
+    const bool is_slots = engine::is_slots(rule->shape);
+    const std::int64_t back = is_slots ? part.amount : back_of(part, ending->as, ending->actual);
+    if (back == 0) continue;
+    std::string& blob = texts.emplace_back();
+    append_blob(blob, rule->shape, back > 0 ? back : -back, back > 0 ? '+' : '-', ending->now);
+    texts.push_back(fmt::format("{}", part.charged_at_us));
+    keys.push_back(part.key);
+  }
+  const std::string id = hold_bytes(ending->hold);
+  const std::string at = fleet_.now_argument();
+  const EpochRef known = epochs_.known();
+  std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
+                                             known->seen, id};
+  arguments.insert(arguments.end(), texts.begin(), texts.end());
+  connections_.client().call(shared_scripts().end, keys, arguments, [ending](const Answer& answer) {
+    if (!answer.ok()) return ending->callback(named(answer.failure()));
+    const auto letter = answer.reply().at(0).text();
+    if (!letter) return ending->callback(odd_reply("the end of a hold"));
+    ending->callback(state_of(*letter));
+  });
+}
+
+void SharedHolds::renew(HoldId hold, Duration ttl, engine::HoldStateCallback callback) {
+  read(hold, [this, hold, ttl, callback = std::move(callback)](Result<HoldRecord> record) {
     if (!record) return callback(std::move(record).error());
     if (record->state == HoldState::kGone) return callback(record->state);
-    const std::string name = hold_key(prefix_, hold);
-    const std::string slots = fmt::format("{}s:", prefix_);
+    const std::string name = hold_key(fleet_.prefix, hold);
+    const std::string slots = fmt::format("{}s:", fleet_.prefix);
     std::vector<std::string_view> keys = {name};
     const std::string id = hold_bytes(hold);
-    const std::string at = now_argument();
+    const std::string at = fleet_.now_argument();
     const std::string ttl_us = fmt::format("{}", whole_us(ttl));
     const std::array<std::string_view, 3> arguments = {at, ttl_us, id};
     for (const HoldPart& part : record->parts) {
       if (part.charged_at_us < 0 || !part.key.starts_with(slots)) continue;
       keys.push_back(part.key);
     }
-    client().call(shared_scripts().renew, keys, arguments, [callback](const Answer& answer) {
-      if (!answer.ok()) return callback(named(answer.failure()));
-      const auto letter = answer.reply().at(0).text();
-      if (!letter) return callback(odd_reply("the renewal of a hold"));
-      callback(state_of(*letter));
-    });
+    connections_.client().call(shared_scripts().renew, keys, arguments,
+                               [callback](const Answer& answer) {
+                                 if (!answer.ok()) return callback(named(answer.failure()));
+                                 const auto letter = answer.reply().at(0).text();
+                                 if (!letter) return callback(odd_reply("the renewal of a hold"));
+                                 callback(state_of(*letter));
+                               });
   });
 }
 

@@ -1,0 +1,98 @@
+// Invariants:
+// 1. The breaker turns under the turn lock, and its turn is told under it: so turns are told in
+//    order, each once. Who is told asks nothing of this store.
+// 2. Only failures of reach open it. An answer, whatever it says, is none.
+// 3. The stand-in drops what has refilled whenever the breaker turns, and nothing else: so what was
+//    used in one outage counts in the next.
+
+#include "weir/store/redis/shared/outages.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "weir/store/redis/shared/errors.h"
+
+namespace weir::store::redis {
+
+Outages::Outages(const BreakerShape& shape, Clock& clock, Turned turned)
+    : clock_(clock), turned_(std::move(turned)), breaker_(shape) {}
+
+std::optional<Error> Outages::refusal(Instant now) {
+  if (may_ask(now)) return std::nullopt;
+  return Error{ErrorCode::kUnavailable, why()};
+}
+
+bool Outages::note_failure(const Failure& failure) {
+  if (!is_outage(failure.kind)) return false;
+  {
+    const std::scoped_lock lock(lock_);
+    trouble_ = failure.message;
+  }
+  const Instant now = clock_.now();
+  const std::scoped_lock lock(turn_lock_);
+  if (!breaker_.failed(now)) return true;
+  turns_.fetch_add(1, std::memory_order_relaxed);
+  stand_in_.forget(now);  // what has refilled since the outage before
+  if (turned_) turned_(failure.message);
+  return true;
+}
+
+Error Outages::failed(const Failure& failure) {
+  note_failure(failure);
+  return named(failure);
+}
+
+void Outages::note_success() {
+  if (!breaker_.has_failed()) return;
+  const std::scoped_lock lock(turn_lock_);
+  if (!breaker_.succeeded()) return;
+  turns_.fetch_add(1, std::memory_order_relaxed);
+  stand_in_.forget(clock_.now());
+  if (turned_) turned_({});
+}
+
+std::string Outages::trouble() const {
+  if (!breaker_.is_open()) return {};
+  const std::scoped_lock lock(lock_);
+  return trouble_;
+}
+
+std::string Outages::why() const {
+  std::string why = trouble();
+  return why.empty() ? "Redis did not answer" : why;  // empty: the outage has just ended
+}
+
+Result<engine::SharedAnswer> Outages::decide(std::span<const engine::SharedItem> items,
+                                             std::span<const std::string> keys, Instant now,
+                                             bool is_peek, const std::string& why) {
+  by_policy_.fetch_add(1, std::memory_order_relaxed);
+  const auto is_alone = [](const engine::SharedItem& item) {
+    return !item.rule->shadow && item.rule->shared->outage == engine::Outage::kLocal;
+  };
+  std::vector<StandIn::Item> alone;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const engine::Rule& rule = *items[i].rule;
+    if (!rule.shadow && rule.shared->outage == engine::Outage::kDeny) {
+      return Error{ErrorCode::kUnavailable,
+                   fmt::format("limit '{}': {}; while that lasts nothing is admitted, unless the "
+                               "limit says 'outage: allow' or 'outage: local'",
+                               rule.name, why)};
+    }
+    if (is_alone(items[i])) alone.push_back({&rule.shape, keys[i], items[i].cost, false});
+  }
+  const auto decided = stand_in_.take(alone, static_cast<std::int64_t>(servers()), now, is_peek);
+  engine::SharedAnswer said;
+  said.now = now;
+  std::size_t next = 0;
+  for (const engine::SharedItem& item : items) {
+    // Of a limit that allows everything meanwhile, what is left is not known.
+    said.outcomes.push_back(is_alone(item)
+                                ? decided[next++]
+                                : engine::SharedOutcome{{Verdict::kAllowed, now, 0}, 0, 0});
+  }
+  return said;
+}
+
+}  // namespace weir::store::redis
