@@ -39,7 +39,6 @@
 namespace weir::store::redis {
 
 constexpr std::size_t kPrefixBytesMax = 64;
-constexpr std::size_t kReleasesKeptMax = 65536;  // of a model, while Redis cannot be asked
 
 enum class Announce : std::uint8_t {
   kBrief,  // that something changed

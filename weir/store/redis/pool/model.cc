@@ -1,8 +1,22 @@
+// Invariants:
+// 1. Only a registered part asks (Phase::kIn). What is asked before waits for the registration; a
+//    refused or closed part refuses.
+// 2. One registration is under way at a time. What it states may be stale by its end, and then
+//    another one follows; what an earlier one asked, Redis no longer heeds.
+// 3. What an acquire has booked is either held, or among the releases, or counted in `own_` until
+//    Redis tells that it is not booked. So a report to new books misses nothing.
+// 4. Each question is answered once, at its deadline at the latest, by the clock of the host.
+// 5. A release waits in `releases_` until it is in the books, though its callback may have been
+// told
+//    that Redis was not reached.
+
 #include "weir/store/redis/pool/model.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 #include <utility>
 
 #include "weir/base/in_quotes.h"
@@ -15,11 +29,24 @@ using namespace system::pool;
 
 constexpr int kTriesMax = 3;  // of one acquire: registration gone, recovery due
 
+// How a registration began.
+enum class Kind : std::uint8_t {
+  kNew = 0,      // nothing was known of this instance
+  kResumed = 1,  // its registration was there and has been continued
+  kLost = 2,     // the books were lost; what it remembers is in the new ones
+};
+
 bool is(std::int64_t code, PoolCode expected) {
   return code == static_cast<std::int64_t>(expected);
 }
 
 std::int64_t us_at(Instant at) { return at.ns / kNsPerUs; }
+
+// Two stores do not have the same, and none has 0.
+std::int64_t new_marker() {
+  std::random_device random;
+  return std::uniform_int_distribution<std::int64_t>(1, kExactMax)(random);
+}
 
 }  // namespace
 
@@ -33,14 +60,6 @@ PoolModel::PoolModel(PoolHost& host, std::string name, const PoolRules& rules)
 
 Duration PoolModel::left_until(Instant deadline) const {
   return std::max(Duration{0}, deadline - host_.now());
-}
-
-std::int64_t PoolModel::live_count() const {
-  std::int64_t count = outstanding_;
-  for (const auto& [number, settling] : settling_) {
-    count += settling.is_granted && !settling.is_fenced ? 1 : 0;
-  }
-  return count;
 }
 
 void PoolModel::take_totals(const PoolTotals& totals) {
@@ -123,16 +142,16 @@ void PoolModel::send_batch() {
     } else if (request.asked) {
       // The registration went meanwhile.
       ask(std::move(request.asked));
-    } else if (const auto found = settling_.find(request.number); found != settling_.end()) {
-      found->second.is_sent = false;
+    } else if (PoolRelease* const release = releases_.find(request.number)) {
+      release->is_sent = false;
     }
   }
   if (batch->empty()) return;
   Instant deadline = kForever;
   for (const Request& request : *batch) {
-    const auto found = settling_.find(request.number);
-    if (request.asked) deadline = std::min(deadline, request.asked->deadline);
-    if (found != settling_.end()) deadline = std::min(deadline, found->second.deadline);
+    const PoolRelease* const release = releases_.find(request.number);
+    if (request.asked) deadline = earlier_of(deadline, request.asked->deadline);
+    if (release != nullptr) deadline = earlier_of(deadline, release->deadline);
   }
   const std::string numbers = pack(*batch);
   const std::array<std::string_view, 1> keys = {keys_.books};
@@ -144,7 +163,7 @@ void PoolModel::send_batch() {
        .late = [this, batch](const Answer& answer) { on_batch(*batch, answer, true); }});
 }
 
-std::string PoolModel::pack(const Batch& batch) const {
+std::string PoolModel::pack(const Batch& batch) {
   const PoolCoordinatorOptions& options = host_.options();
   std::string text = packed(marker_, rules_.version, us_of(options.minute), us_of(options.day),
                             us_of(options.announce_every), batch.size());
@@ -157,13 +176,13 @@ std::string PoolModel::pack(const Batch& batch) const {
       continue;
     }
     // A release that has been settled meanwhile has its number in the books.
-    const auto found = settling_.find(request.number);
-    const Settling settling = found == settling_.end() ? Settling{} : found->second;
-    text.append(packed(settling.is_granted ? 1 : 2,
-                       settling.used.tokens - settling.grant.estimate.tokens,
-                       settling.used.requests - settling.grant.estimate.requests,
-                       found == settling_.end() ? 0 : request.number, us_at(settling.grant.minute),
-                       us_at(settling.grant.day), settling.is_fenced ? 1 : 0));
+    const PoolRelease* const found = releases_.find(request.number);
+    const PoolRelease release = found == nullptr ? PoolRelease{} : *found;
+    text.append(packed(release.is_granted ? 1 : 2,
+                       release.used.tokens - release.grant.estimate.tokens,
+                       release.used.requests - release.grant.estimate.requests,
+                       found == nullptr ? 0 : request.number, us_at(release.grant.minute),
+                       us_at(release.grant.day), release.is_fenced ? 1 : 0));
   }
   return text;
 }
@@ -318,6 +337,309 @@ void PoolModel::on_late(const Asked& asked, const PoolReply& reply, const PoolTo
 void PoolModel::refuse(Asked& asked, Refused reason, std::string message, Instant retry_at) {
   asked.answered(host_.now(),
                  Refusal{reason, Dimension::kConcurrency, retry_at, std::move(message)});
+}
+
+// --- Settling what was released, and what was used without a grant.
+
+void PoolModel::release(const Grant& grant, const Amounts& used, ReleaseCallback released) {
+  if (phase_ == Phase::kClosed) return released(host_.now(), Released::kStopped);
+  if (held_.erase(grant.id) == 0) return released(host_.now(), Released::kNotHeld);
+  const bool is_fenced = grant.fence < fence_since_;
+  if (!is_fenced) --outstanding_;
+  settle({.grant = grant,
+          .used = used,
+          .released = std::move(released),
+          .deadline = host_.now() + host_.options().timeout,
+          .is_fenced = is_fenced});
+}
+
+void PoolModel::settle(PoolRelease release) {
+  if (!release.released) release.deadline = host_.now() + host_.options().timeout;
+  if (releases_.is_full()) {
+    // Its estimate stays counted, its slot until the next registration.
+    return answer(release, Released::kUnreachable);
+  }
+  const std::uint64_t number = releases_.add(std::move(release));
+  if (may_settle()) return send_release(number);
+  enrol();
+}
+
+void PoolModel::send_release(std::uint64_t number) {
+  releases_.find(number)->is_sent = true;
+  put({.number = number});
+}
+
+void PoolModel::send_unsent() {
+  const std::vector<std::uint64_t> numbers = releases_.unsent();
+  for (const std::uint64_t number : numbers) {
+    PoolRelease& release = *releases_.find(number);
+    // One that was answered is in no hurry.
+    if (!release.released) release.deadline = host_.now() + host_.options().timeout;
+  }
+  for (const std::uint64_t number : numbers) {
+    if (may_settle() && releases_.find(number) != nullptr) send_release(number);
+  }
+}
+
+void PoolModel::on_unsettled(std::uint64_t number, const Failure& failure) {
+  PoolRelease* const release = releases_.find(number);
+  if (release == nullptr || phase_ == Phase::kClosed) return;
+  answer(*release, Released::kUnreachable);
+  // What may be in the books is known when the late reply comes or with the next registration.
+  if (!failure.may_have_run) releases_.renumber(number);
+}
+
+void PoolModel::on_released(std::uint64_t number, const PoolReply& reply, bool is_gone) {
+  PoolRelease* const release = releases_.find(number);
+  if (release == nullptr || phase_ == Phase::kClosed) return;
+  if (is_gone) {
+    // It is sent again under the next registration.
+    release->is_sent = false;
+    return;
+  }
+  if (reply.code < 0) {
+    return on_unsettled(number, {FailureKind::kProtocol, "a reply of the wrong form", true});
+  }
+  change_us_ = totals_.now_us;
+  PoolRelease settled = releases_.take(number);
+  answer(settled, settled.is_fenced ? Released::kFenced : Released::kSettled);
+}
+
+void PoolModel::answer(PoolRelease& release, Released result) {
+  if (release.released) std::exchange(release.released, nullptr)(host_.now(), result);
+}
+
+// The last instance that released before the next announcement is due makes it then.
+void PoolModel::tell_later() {
+  if (is_telling_) return;
+  is_telling_ = true;
+  tell_.start(host_.options().announce_every, [this] {
+    is_telling_ = false;
+    const std::array<std::string_view, 1> keys = {keys_.books};
+    const std::array<std::string_view, 1> arguments = {keys_.channel};
+    host_.client().call(pool_scripts().tell, keys, arguments, [](const Answer&) {});
+  });
+}
+
+void PoolModel::replay(const Amounts& used, Instant used_at, const StatusCallback& replayed) {
+  if (phase_ == Phase::kClosed || releases_.is_full()) {
+    return replayed(host_.now(), Error{ErrorCode::kUnavailable,
+                                       fmt::format("model {}: what was used cannot be kept for "
+                                                   "Redis: stopped, or there is too much of it",
+                                                   in_quotes(name_))});
+  }
+  const Windows windows = windows_at(used_at);
+  settle({.grant = {.model = name_,
+                    .minute = instant_of_us(windows.minute_us),
+                    .day = instant_of_us(windows.day_us)},
+          .used = used,
+          .is_granted = false});
+  replayed(host_.now(), Done{});
+}
+
+// --- Registering, staying registered, ending.
+
+void PoolModel::enrol() {
+  if (phase_ == Phase::kEnrolling || phase_ == Phase::kClosed) return;
+  phase_ = Phase::kEnrolling;
+  is_stale_ = false;
+  enrolled_until_ = releases_.last_number();
+  OwnUsage own = own_;
+  OwnUsage seen{totals_.minute_us, totals_.day_us, totals_.used};
+  releases_.for_each([&](const PoolRelease& release) {
+    own.settle(release.grant, release.used, release.is_granted);
+    seen.settle(release.grant, release.used, release.is_granted);
+  });
+  const PoolCoordinatorOptions& options = host_.options();
+  const ModelLimits& limits = rules_.limits;
+  const auto limit = [](const std::optional<std::int64_t>& value) {
+    return value.value_or(kNoLimit);
+  };
+  const std::string numbers = packed(
+      us_of(options.instance_timeout), rules_.version, us_of(options.minute), us_of(options.day),
+      marker_, new_marker(), releases_.last_number(), outstanding_, totals_.epoch, most_seen_,
+      own.minute_us, own.used.minute.tokens, own.used.minute.requests, own.day_us,
+      own.used.day.tokens, own.used.day.requests, limit(limits.rates.tokens_per_minute),
+      limit(limits.rates.requests_per_minute), limit(limits.rates.tokens_per_day),
+      limit(limits.rates.requests_per_day), limit(limits.concurrent), options.trusts_empty ? 1 : 0,
+      change_us_, seen.minute_us, seen.used.minute.tokens, seen.used.minute.requests, seen.day_us,
+      seen.used.day.tokens, seen.used.day.requests);
+  const std::string words = limits_in_words(limits, rules_.average, options.minute, options.day);
+  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 5> arguments = {keys_.channel, options.instance, words,
+                                                     registration_, numbers};
+  host_.client().call(pool_scripts().enrol, keys, arguments,
+                      [this](const Answer& answer) { on_enrolled(answer); });
+}
+
+void PoolModel::change(const PoolRules& rules) {
+  rules_ = rules;
+  if (phase_ == Phase::kEnrolling) {
+    is_stale_ = true;
+    return;
+  }
+  enrol();
+}
+
+void PoolModel::on_enrolled(const Answer& answer) {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kOut;
+  if (!answer.ok()) {
+    const std::string& message = answer.failure().message;
+    fail_waiting(Refused::kUnreachable, fmt::format("unreachable: {}", message));
+    fail_releases(Released::kUnreachable);
+    return host_.on_enrolled(*this, to_error(answer.failure()));
+  }
+  const PoolReply reply = read_reply(answer.reply());
+  if (is(reply.code, PoolCode::kMismatch)) {
+    if (is_stale_) return enrol();
+    phase_ = Phase::kRefused;
+    is_kept_ = reply.more == 1;
+    mismatch_ = fmt::format(
+        "mismatch: model {}: the fleet has version {} with {}, but this instance has version {} "
+        "with {}; give every instance the same, or a higher version with the new one",
+        in_quotes(name_), reply.number(0).value_or(0),
+        reply.rest.substr(std::min(sizeof(double), reply.rest.size())), rules_.version,
+        limits_in_words(rules_.limits, rules_.average, host_.options().minute,
+                        host_.options().day));
+    fail_waiting(Refused::kMismatch, mismatch_);
+    if (is_kept_) {
+      // All that was sent on this connection before has been answered.
+      releases_.forget_sent();
+      send_unsent();
+    } else {
+      fail_releases(Released::kUnreachable);
+    }
+    return host_.on_enrolled(*this, bad_argument(mismatch_));
+  }
+  const auto totals = reply.totals();
+  if (!is(reply.code, PoolCode::kDone) || !totals || !reply.number(PoolReply::kTotals + 1)) {
+    const std::string message = "unreachable: Redis answers a registration with nonsense";
+    fail_waiting(Refused::kUnreachable, message);
+    fail_releases(Released::kUnreachable);
+    return host_.on_enrolled(*this, Error{ErrorCode::kUnavailable, message});
+  }
+  take_registration(reply, *totals);
+  if (is_stale_) {
+    phase_ = Phase::kOut;
+    return enrol();
+  }
+  host_.on_enrolled(*this, Done{});
+  send_unsent();
+  for (AskedRef& asked : std::exchange(waiting_, {})) ask(std::move(asked));
+}
+
+void PoolModel::take_registration(const PoolReply& reply, const PoolTotals& totals) {
+  const auto kind = static_cast<Kind>(reply.more);
+  const std::int64_t number = reply.number(PoolReply::kTotals).value_or(0);
+  registration_ = fmt::format("{}", number);
+  marker_ = totals.marker;
+  phase_ = Phase::kIn;
+  take_totals(totals);
+  if (kind == Kind::kResumed) {
+    settle_until(static_cast<std::uint64_t>(reply.number(PoolReply::kTotals + 1).value_or(0)));
+  } else if (kind == Kind::kLost) {
+    change_us_ = totals.now_us;
+    settle_until(enrolled_until_);
+  } else {
+    fence_since_ = static_cast<std::uint64_t>(number);
+    outstanding_ = 0;
+    releases_.fence();
+  }
+  // All that was sent on this connection before has been answered.
+  releases_.forget_sent();
+  // The books may count acquires whose answers never came.
+  if (kind == Kind::kResumed) send_heartbeat(true);
+}
+
+void PoolModel::settle_until(std::uint64_t number) {
+  for (PoolRelease& release : releases_.take_until(number)) {
+    own_.settle(release.grant, release.used, release.is_granted);
+    answer(release, release.is_fenced ? Released::kFenced : Released::kSettled);
+  }
+}
+
+void PoolModel::heartbeat() {
+  if (phase_ == Phase::kClosed) return;
+  if (phase_ != Phase::kIn) return enrol();
+  send_heartbeat(false);
+  send_unsent();
+}
+
+void PoolModel::look_later() {
+  if (is_looking_ || phase_ == Phase::kClosed) return;
+  is_looking_ = true;
+  look_.start(host_.options().announce_every, [this] {
+    is_looking_ = false;
+    if (phase_ == Phase::kIn) send_heartbeat(false);
+  });
+}
+
+void PoolModel::send_heartbeat(bool states_in_flight) {
+  const PoolCoordinatorOptions& options = host_.options();
+  const std::string numbers =
+      packed(marker_, us_of(options.instance_timeout), us_of(options.minute), us_of(options.day),
+             states_in_flight ? outstanding_ + releases_.live_count() : -1);
+  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
+  host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
+    if (!answer.ok() || phase_ != Phase::kIn) return;
+    const PoolReply reply = read_reply(answer.reply());
+    if (is(reply.code, PoolCode::kLost) || is(reply.code, PoolCode::kNotRegistered))
+      return come_back();
+    if (const auto totals = reply.totals()) take_totals(*totals);
+  });
+}
+
+void PoolModel::on_down() {
+  if (phase_ == Phase::kIn) phase_ = Phase::kOut;
+  is_kept_ = false;
+}
+
+void PoolModel::come_back() {
+  is_kept_ = false;
+  if (phase_ == Phase::kIn) phase_ = Phase::kOut;
+  if (phase_ == Phase::kOut) enrol();
+}
+
+void PoolModel::fail_waiting(Refused reason, const std::string& message) {
+  for (const AskedRef& asked : std::exchange(waiting_, {})) {
+    refuse(*asked, reason, message, reason == Refused::kUnreachable ? host_.now() : kForever);
+  }
+}
+
+void PoolModel::fail_releases(Released result) {
+  for (const ReleaseCallback& released : releases_.take_callbacks()) released(host_.now(), result);
+}
+
+void PoolModel::unregister(std::function<void(Status)> done) {
+  // What was released before goes before.
+  send_unsent();
+  send_batch();
+  if (phase_ != Phase::kIn) {
+    return done(
+        Error{ErrorCode::kUnavailable,
+              fmt::format("model {}: not registered in Redis, or not known to be; if it is, "
+                          "that ends with its lease",
+                          in_quotes(name_))});
+  }
+  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::string numbers = packed(marker_);
+  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
+  host_.client().call(pool_scripts().unregister, keys, arguments,
+                      [done = std::move(done)](const Answer& answer) {
+                        done(answer.ok() ? Status(Done{}) : Status(to_error(answer.failure())));
+                      });
+}
+
+void PoolModel::close() {
+  phase_ = Phase::kClosed;
+  tell_.stop();
+  look_.stop();
+  send_batch();  // which is not sent any more
+  fail_waiting(Refused::kStopped, "stopped: the coordinator is not running");
+  fail_releases(Released::kStopped);
+  releases_.clear();
 }
 
 }  // namespace weir::store::redis

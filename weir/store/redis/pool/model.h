@@ -2,7 +2,7 @@
 //
 // Registers, asks, settles. Registration comes in turns: each connection, and each time the
 // registration turns out to be gone, it registers anew and gets a higher number, and Redis
-// no longer heeds what was asked under an earlier one. So whatever a broken connection left
+// no longer heeds what was asked under an earlier one. So all that a broken connection left
 // unanswered is either in the books by then, or never will be; the reply says which releases
 // are, by the number of the last, and the others are sent again.
 //
@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +33,7 @@
 #include "weir/store/redis/link/loop.h"
 #include "weir/store/redis/pool/books.h"
 #include "weir/store/redis/pool/coordinator.h"
+#include "weir/store/redis/pool/releases.h"
 #include "weir/system/pool/coordinator.h"
 
 namespace weir::store::redis {
@@ -88,9 +88,9 @@ class PoolModel {
   // The connection is lost: the registration has to be stated again.
   void on_down();
   void heartbeat();
-  // Somebody joined or left: looks once for all who do so together.
+  // An instance joined or left: looks once for all that do so together.
   void look_later();
-  // Something was freed for which somebody was refused.
+  // Something was freed for which a job was refused.
   void tell_later();
 
   void acquire(const Amounts& estimate, system::pool::AcquireCallback answered);
@@ -122,17 +122,6 @@ class PoolModel {
   };
   using AskedRef = std::shared_ptr<Asked>;
 
-  // A release that is not known to be in the books, or what was used without a grant.
-  struct Settling {
-    Grant grant{};
-    Amounts used{};
-    system::pool::ReleaseCallback released{};  // empty once answered
-    Instant deadline{};
-    bool is_granted = true;
-    bool is_fenced = false;  // the registration it belongs to has ended
-    bool is_sent = false;
-  };
-
   // What is asked together travels together: an acquire, or the number of a release.
   struct Request {
     AskedRef asked{};
@@ -142,7 +131,7 @@ class PoolModel {
 
   void put(Request request);
   void send_batch();
-  std::string pack(const Batch& batch) const;
+  std::string pack(const Batch& batch);
   void on_batch(const Batch& batch, const Answer& answer, bool is_late);
   Duration left_until(Instant deadline) const;
   void ask(AskedRef asked);
@@ -159,12 +148,12 @@ class PoolModel {
   void refuse(Asked& asked, system::pool::Refused reason, std::string message,
               Instant retry_at = kForever);
 
-  void settle(Settling settling);
-  void send_settling(std::uint64_t number);
+  void settle(PoolRelease release);
+  void send_release(std::uint64_t number);
   void send_unsent();
   void on_released(std::uint64_t number, const PoolReply& reply, bool is_gone);
   void on_unsettled(std::uint64_t number, const Failure& failure);
-  void answer(Settling& settling, system::pool::Released result);
+  void answer(PoolRelease& release, system::pool::Released result);
 
   void on_enrolled(const Answer& answer);
   void take_registration(const PoolReply& reply, const PoolTotals& totals);
@@ -173,11 +162,10 @@ class PoolModel {
   void take_totals(const PoolTotals& totals);
   void come_back();  // the registration is gone
   void fail_waiting(system::pool::Refused reason, const std::string& message);
-  void fail_settling(system::pool::Released result);
+  void fail_releases(system::pool::Released result);
   bool may_settle() const noexcept {
     return phase_ == Phase::kIn || (phase_ == Phase::kRefused && is_kept_);
   }
-  std::int64_t live_count() const;
 
   PoolHost& host_;
   const std::string name_;
@@ -200,8 +188,7 @@ class PoolModel {
 
   std::unordered_set<std::uint64_t> held_;  // grants, by id
   std::int64_t outstanding_ = 0;            // held, and not fenced
-  std::uint64_t last_number_ = 0;           // of a release
-  std::map<std::uint64_t, Settling> settling_;
+  PoolReleases releases_;
   std::deque<AskedRef> waiting_;  // for the registration
   Batch batch_;                   // to be sent when the loop comes round
   Timer tell_;
