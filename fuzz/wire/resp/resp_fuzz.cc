@@ -12,7 +12,7 @@
 
 #include "tests/wire/resp/charge.h"
 #include "weir/wire/resp/parser.h"
-#include "weir/wire/resp/reply.h"
+#include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
 
 namespace {
@@ -65,7 +65,7 @@ Heard hear(std::string_view sent, std::size_t step) {
 
 std::string encoded(const Commands& commands) {
   std::string bytes;
-  Reply reply(bytes);
+  ReplyWriter reply(bytes);
   for (const auto& command : commands) {
     reply.begin_array(command.size());
     for (const std::string& word : command) reply.write_bulk(word);

@@ -11,7 +11,7 @@
 
 #include "tests/wire/resp/support.h"
 #include "weir/wire/resp/parser.h"
-#include "weir/wire/resp/reply.h"
+#include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
 
 namespace {
@@ -68,7 +68,7 @@ class Connection {
 
   Parser parser_;
   std::string out_;
-  Reply reply_{out_};
+  ReplyWriter reply_{out_};
   meter::BucketState state_;
   int answered_ = 0;
 };

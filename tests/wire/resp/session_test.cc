@@ -32,7 +32,7 @@ struct FakeHost final : Host {
   std::uint64_t token_epoch() const noexcept override { return epoch; }
   std::string info() const override { return "# Server\r\nserver:weir\r\n"; }
 
-  Role unnamed = Role::kAdmin;  // of who presents no token
+  Role unnamed = Role::kAdmin;  // of a client that presents no token
   std::string revoked{};
   std::uint64_t epoch = 1;
   int reloads = 0;
@@ -59,7 +59,7 @@ engine::RuleSetSpec some_limits() {
 struct SessionTest : ::testing::Test {
   SessionTest() { begin(Role::kAdmin); }
 
-  // With this role for who presents no token.
+  // With this role for a client that presents no token.
   void begin(Role role) {
     host.unnamed = role;
     session = std::make_unique<Session>(service, 7, [this] {

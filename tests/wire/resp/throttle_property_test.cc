@@ -1,4 +1,4 @@
-// A promise is kept: who comes back after retry_after is admitted.
+// A promise is kept: a client that comes back after retry_after is admitted.
 
 #include <gtest/gtest.h>
 

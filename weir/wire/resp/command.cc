@@ -50,7 +50,7 @@ constexpr std::array kCommands = {
     Command{"ECHO", 2, 2, Role::kObserve, kOneByOne, run_echo, "message", "Answer the message."},
     Command{"HELLO", 1, -1, Role::kNobody, kOneByOne, run_hello,
             "[2|3 [AUTH user token] [SETNAME name]]", "Choose the version of the protocol."},
-    Command{"AUTH", 2, 3, Role::kNobody, kOneByOne, run_auth, "[user] token", "Say who you are."},
+    Command{"AUTH", 2, 3, Role::kNobody, kOneByOne, run_auth, "[user] token", "Present a token."},
     Command{"CLIENT", 2, -1, Role::kNobody, kOneByOne, run_client,
             "ID|GETNAME|SETNAME name|SETINFO name value", "About this connection."},
     Command{"SELECT", 2, 2, Role::kObserve, kOneByOne, run_select, "0", "There is one database."},

@@ -14,10 +14,10 @@
 
 namespace weir::wire::resp {
 
-// Commands of one kind that came one after the other, in the middle of being run.
+// A group of neighbours of one kind, while it is run.
 struct Run {
   Session& session;
-  Reply& reply;
+  ReplyWriter& reply;
   Instant now;
   Scratch& scratch;
   std::span<const Scratch::Item> group;
@@ -34,7 +34,7 @@ struct Command {
   int words_max;  // -1: any number
   Role role;
   bool takes_groups;  // false: is given one command at a time
-  // Returns how many of the group are done with: fewer than there are if one waits.
+  // Returns how many commands of the group are done with: fewer than all if one waits.
   std::size_t (*run)(Run& run);
   std::string_view usage;  // what follows the name
   std::string_view summary;
@@ -78,14 +78,14 @@ std::size_t run_pool_acquire(Run& run);
 std::size_t run_pool_release(Run& run);
 std::size_t run_pool_renew(Run& run);
 // A start or a refusal as a map; the absence of an answer as an error.
-void write_job_answer(const system::pool::JobAnswer& answer, Instant now, Reply& reply);
+void write_job_answer(const system::pool::JobAnswer& answer, Instant now, ReplyWriter& reply);
 
 // Whole milliseconds until `at`, rounded up; -1: unknown.
 std::int64_t ms_until(Instant at, Instant now);
 // A decision as a map. `now`: when it was asked for.
-void write_decision(const Decision& decision, Instant now, bool with_grant, Reply& reply);
+void write_decision(const Decision& decision, Instant now, bool with_grant, ReplyWriter& reply);
 // An error of the engine, with its code as first word.
-void write_error(const Error& error, Reply& reply);
+void write_error(const Error& error, ReplyWriter& reply);
 
 }  // namespace internal
 }  // namespace weir::wire::resp

@@ -51,7 +51,7 @@ void write_greeting(Run& run) {
 }
 
 // As COMMAND gives a row: name, arity, flags, first key, last key, step.
-void write_row(const Command& command, Reply& reply) {
+void write_row(const Command& command, ReplyWriter& reply) {
   std::string name(command.name);
   for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   const bool keyed = command.name == "CL.THROTTLE";
@@ -66,7 +66,7 @@ void write_row(const Command& command, Reply& reply) {
   reply.write_integer(keyed ? 1 : 0);
 }
 
-void write_docs(const Command& command, Reply& reply) {
+void write_docs(const Command& command, ReplyWriter& reply) {
   reply.write_bulk(command.name);
   reply.begin_map(2);
   reply.write_bulk("summary");

@@ -35,7 +35,7 @@ std::string_view code_of(ErrorCode code) {
 }
 
 // All of a decision up to what remains of its limits.
-void write_beginning(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
+void write_beginning(const Decision& decision, Instant now, bool with_grant, ReplyWriter& reply) {
   reply.begin_map(with_grant ? 7 : 6);
   reply.write_bulk("verdict");
   reply.write_bulk(to_string(decision.verdict));
@@ -66,7 +66,7 @@ void write_beginning(const Decision& decision, Instant now, bool with_grant, Rep
 std::string_view plain_beginning(int version) {
   const auto write = [](int in_version) {
     std::string text;
-    Reply reply(text);
+    ReplyWriter reply(text);
     reply.set_version(in_version);
     write_beginning(Decision{}, Instant{}, false, reply);
     return text;
@@ -76,7 +76,8 @@ std::string_view plain_beginning(int version) {
   return version == 2 ? of_2 : of_3;
 }
 
-void write_answer(const Result<Decision>& answer, Instant now, bool with_grant, Reply& reply) {
+void write_answer(const Result<Decision>& answer, Instant now, bool with_grant,
+                  ReplyWriter& reply) {
   if (answer) {
     reply.wait_for(answer->record);
     write_decision(*answer, now, with_grant, reply);
@@ -103,7 +104,7 @@ class Replies final : public engine::Answers {
             with_grant = has_grant(i)](const Result<Decision>& answer) {
       const auto kept =
           std::allocate_shared<const Result<Decision>>(Recycled<Result<Decision>>(), answer);
-      LateReply late{[kept, with_grant](Instant now, Reply& reply) {
+      LateReply late{[kept, with_grant](Instant now, ReplyWriter& reply) {
         write_answer(*kept, now, with_grant, reply);
       }};
       if (answer && answer->hold) {
@@ -129,31 +130,31 @@ void flush_asks(Run& run) {
 
 // Writes the answer to a call of the engine, or owes it. `call` is given the callback.
 template <typename Answer, typename Call>
-void reply_to(Run& run, const Call& call, void (*write)(const Answer&, Reply&)) {
+void reply_to(Run& run, const Call& call, void (*write)(const Answer&, ReplyWriter&)) {
   const auto told = engine::Told<Answer>::make();
   call(told->callback());
   const auto answer = told->answer_or([&] {
     const std::size_t place = run.session.next_place();
     run.session.owe(run.reply);
     return [place, deliver = run.session.deliver(), write](const Answer& late) {
-      deliver(place, {[late, write](Instant, Reply& reply) { write(late, reply); }});
+      deliver(place, {[late, write](Instant, ReplyWriter& reply) { write(late, reply); }});
     };
   });
   if (answer) write(*answer, run.reply);
 }
 
-void write_hold_answer(const Result<engine::HoldAnswer>& answer, Reply& reply) {
+void write_hold_answer(const Result<engine::HoldAnswer>& answer, ReplyWriter& reply) {
   if (!answer) return write_error(answer.error(), reply);
   reply.wait_for(answer->record);
   reply.write_simple(to_string(answer->state));
 }
 
-void write_status(const Status& status, Reply& reply) {
+void write_status(const Status& status, ReplyWriter& reply) {
   if (!status) return write_error(status.error(), reply);
   reply.write_simple("OK");
 }
 
-void write_inspection(const Result<engine::Inspection>& found, Reply& reply) {
+void write_inspection(const Result<engine::Inspection>& found, ReplyWriter& reply) {
   if (!found) return write_error(found.error(), reply);
   reply.begin_map(found->leased ? 5 : 4);
   reply.write_bulk("remaining");
@@ -190,13 +191,13 @@ std::int64_t ms_until(Instant at, Instant now) {
   return ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
 }
 
-void write_error(const Error& error, Reply& reply) {
+void write_error(const Error& error, ReplyWriter& reply) {
   // Errors of the words themselves already have their code.
   if (error.message.starts_with("BADARG ")) return reply.write_error(error.message);
   reply.write_error(fmt::format("{} {}", code_of(error.code), error.message));
 }
 
-void write_decision(const Decision& decision, Instant now, bool with_grant, Reply& reply) {
+void write_decision(const Decision& decision, Instant now, bool with_grant, ReplyWriter& reply) {
   if (decision.allowed() && !decision.hold && !with_grant && decision.earliest <= now) [[likely]] {
     reply.write_replies(plain_beginning(reply.version()));
   } else {

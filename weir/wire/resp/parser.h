@@ -47,15 +47,14 @@ struct ParserBounds {
 enum class ParsedKind : std::uint8_t {
   kCommand,   // `words` has at least one
   kNeedMore,  // the bytes end before the command does
-  kError,     // close the connection: nobody can tell where the next command begins
+  kError,     // close the connection: where the next command begins is not known
 };
 
 struct Parsed {
   ParsedKind kind = ParsedKind::kNeedMore;
 
-  // How many bytes to drop before the next call: the command and whatever was
-  // skipped before it. When more are needed, only what was skipped; after an
-  // error, none.
+  // How many bytes to drop before the next call: the command and what was skipped
+  // before it. When more are needed, only what was skipped; after an error, none.
   std::size_t consumed = 0;
 
   // Valid until the next call, and no longer than the bytes.
@@ -71,11 +70,10 @@ class Parser {
 
   // The first command in `bytes`.
   //
-  // After kNeedMore the next call must present the same bytes, less those
-  // consumed, and more behind them; they may have moved in memory. The parser
-  // goes on where it stopped, so a command that comes in many pieces is read
-  // once. After kCommand any bytes may follow. After kError the same bytes give
-  // the same error.
+  // After kNeedMore the next call must present what was not consumed, with more
+  // bytes behind it; it may have moved in memory. The parser goes on where it
+  // stopped, so a command that comes in many pieces is read once. After kCommand
+  // any bytes may follow. After kError those bytes give that error again.
   Parsed next(std::string_view bytes);
 
   // Forgets a command begun: for another connection.

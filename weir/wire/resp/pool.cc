@@ -106,7 +106,7 @@ Result<Release> read_release(Words words) {
   return release;
 }
 
-void write_start(const pool::HeldStart& held, Instant now, Reply& reply) {
+void write_start(const pool::HeldStart& held, Instant now, ReplyWriter& reply) {
   const pool::Start& start = held.start;
   reply.begin_map(8);
   reply.write_bulk("verdict");
@@ -130,7 +130,7 @@ void write_start(const pool::HeldStart& held, Instant now, Reply& reply) {
   }
 }
 
-void write_refusal(const pool::JobRefusal& refusal, Instant now, Reply& reply) {
+void write_refusal(const pool::JobRefusal& refusal, Instant now, ReplyWriter& reply) {
   const bool is_final = refusal.reason == pool::JobRefused::kNever ||
                         refusal.reason == pool::JobRefused::kDelegations;
   reply.begin_map(6);
@@ -154,15 +154,16 @@ void write_refusal(const pool::JobRefusal& refusal, Instant now, Reply& reply) {
 // Runs `begin`, which asks for a place, and writes the answer or owes it.
 template <typename Begin>
 void reply_turn(Run& run, pool::HeldJobs* jobs, const Begin& begin) {
-  const Result<pool::JobTurn> turn = begin([jobs, place = run.session.next_place(),
-                                            deliver = run.session.deliver()](
-                                               Instant, const pool::JobAnswer& answer) {
-    LateReply late{[answer](Instant now, Reply& reply) { write_job_answer(answer, now, reply); }};
-    if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
-      late.discard = [jobs, id = held->id](Instant now) { jobs->discard(id, now); };
-    }
-    deliver(place, std::move(late));
-  });
+  const Result<pool::JobTurn> turn =
+      begin([jobs, place = run.session.next_place(), deliver = run.session.deliver()](
+                Instant, const pool::JobAnswer& answer) {
+        LateReply late{
+            [answer](Instant now, ReplyWriter& reply) { write_job_answer(answer, now, reply); }};
+        if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
+          late.discard = [jobs, id = held->id](Instant now) { jobs->discard(id, now); };
+        }
+        deliver(place, std::move(late));
+      });
   if (!turn) {
     write_error(turn.error(), run.reply);
   } else if (turn->answer) {
@@ -205,7 +206,7 @@ std::string_view word_of(Ending ending) {
 
 }  // namespace
 
-void write_job_answer(const pool::JobAnswer& answer, Instant now, Reply& reply) {
+void write_job_answer(const pool::JobAnswer& answer, Instant now, ReplyWriter& reply) {
   if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
     return write_start(*held, now, reply);
   }

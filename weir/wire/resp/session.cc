@@ -61,7 +61,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
     }
     if (parsed.kind == ParsedKind::kNeedMore) return done;
     if (parsed.kind == ParsedKind::kError && !is_waiting() && !closing_) {
-      Reply(out).write_error(fmt::format("ERR {}", parsed.error));
+      ReplyWriter(out).write_error(fmt::format("ERR {}", parsed.error));
       closing_ = true;
     }
   }
@@ -69,7 +69,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
 
 std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) {
   const std::span<const Scratch::Item> items = scratch.items;
-  Reply reply(out);
+  ReplyWriter reply(out);
   reply.set_version(version_);
   std::size_t at = 0;
   while (at < items.size() && !(at > 0 && is_full(out))) {
@@ -113,7 +113,7 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
   return at;
 }
 
-void Session::owe(const Reply& reply, GiveUp give_up) {
+void Session::owe(const ReplyWriter& reply, GiveUp give_up) {
   owed_.push_back({.offset = reply.bytes(), .give_up = std::move(give_up)});
   missing_ += 1;
 }
@@ -128,7 +128,7 @@ void Session::hold_back(std::string& out) {
 
 bool Session::deliver(std::size_t place, const LateReply& late, Instant now, std::string& out) {
   const bool is_alone = owed_.size() == 1;  // then it goes out at once
-  Reply reply(is_alone ? out : owed_[place].reply);
+  ReplyWriter reply(is_alone ? out : owed_[place].reply);
   reply.set_version(version_);
   late.write(now, reply);
   record_ = std::max(record_, reply.record());
@@ -156,7 +156,7 @@ bool Session::give_up(const Error& error, Instant now, std::string& out) {
   if (missing_ == 0) return false;
   for (Owed& owed : owed_) {
     if (!owed.is_missing || !owed.give_up || !owed.give_up(now)) continue;
-    Reply reply(owed.reply);
+    ReplyWriter reply(owed.reply);
     reply.set_version(version_);
     internal::write_error(error, reply);
     owed.is_missing = false;

@@ -6,10 +6,10 @@
 //
 //   bytes ─► Parser ─► commands ─► groups of neighbours ─► engine ─► replies
 //
-// A reply that comes later is owed: it has its place in the one list of owed replies, and
-// whatever is replied behind it goes out after it. While a reply is owed the session runs no
-// further group of commands, so a command that waits blocks the later ones of its own
-// connection, as in Redis.
+// A reply that comes later is owed: it has a place in the one list of owed replies, and
+// replies behind it go out after it. While a reply is owed the session runs no further
+// group of commands. So a command that waits blocks the later ones of its own connection,
+// as in Redis.
 //
 // Thread safety: none. A session belongs to one event loop.
 
@@ -30,7 +30,7 @@
 #include "weir/engine/engine.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/wire/resp/parser.h"
-#include "weir/wire/resp/reply.h"
+#include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
 #include "weir/wire/resp/words.h"
 
@@ -43,8 +43,8 @@ class Host {
  public:
   virtual ~Host() = default;
 
-  // The role of a token; kNobody if there is no such token.
-  // An empty one: the role of who has presented none.
+  // The role of a token; kNobody if there is no such token. An empty token stands for a
+  // connection that has presented none.
   virtual Role role_of(std::string_view token) const = 0;
   // Changes whenever roles may have. Never 0.
   virtual std::uint64_t token_epoch() const noexcept = 0;
@@ -83,8 +83,8 @@ struct Scratch {
 
 // A reply that was owed, on its way to its session.
 struct LateReply {
-  std::function<void(Instant now, Reply& reply)> write;
-  // Ends what it tells of, if the client has left; none: there is nothing to end.
+  std::function<void(Instant now, ReplyWriter& reply)> write;
+  // Ends what the reply tells of, if the client has left; none: there is nothing to end.
   std::function<void(Instant now)> discard{};
 };
 // Brings such a reply to its place, from any thread.
@@ -98,11 +98,11 @@ class Session {
   Session(const Service& service, std::uint64_t id, std::function<Deliver()> make_deliver = {});
 
   // Runs the whole commands in `bytes`, all at one instant, and appends their replies
-  // to `out`. Returns how many bytes are done with; the rest must be presented again,
-  // with more behind them. Stops early once is_full(out): later replies wait.
+  // to `out`. Returns how many bytes are done with. The caller presents the rest again,
+  // with more behind it. Stops early once is_full(out): later replies wait.
   std::size_t run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out);
 
-  // What Deliver was given for `place`. True: it was the last that was owed, and all replies
+  // Takes what Deliver was given for `place`. True: nothing is owed any more, and all replies
   // are in `out`. Call run() with the rest afterwards.
   bool deliver(std::size_t place, const LateReply& late, Instant now, std::string& out);
 
@@ -112,8 +112,8 @@ class Session {
   void leave(Instant now);
 
   bool is_waiting() const noexcept { return missing_ > 0; }
-  // What is in `out` may be sent when this record is on disk, and those before it; 0: at once.
-  // Says it once.
+  // `out` may be sent once this record and those before it are on disk; 0: at once. Each record
+  // is said once.
   std::uint64_t take_record() noexcept { return std::exchange(record_, 0); }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
@@ -127,14 +127,14 @@ class Session {
   Role role() const noexcept { return role_; }
   std::int8_t version() const noexcept { return version_; }
   const std::string& name() const noexcept { return name_; }
-  // Who the connection is, from now on and after every change of the tokens.
+  // The connection's token, from now on and after every change of the tokens.
   void set_token(std::string_view token);
   void set_version(std::int8_t version) noexcept { version_ = version; }
   void set_name(std::string_view name) { name_ = name; }
   void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
   // The next reply is owed. `give_up`: none if nothing can be given up.
-  void owe(const Reply& reply, GiveUp give_up = {});
+  void owe(const ReplyWriter& reply, GiveUp give_up = {});
   // The place of the reply that is owed next, and what brings it there.
   std::size_t next_place() const noexcept { return owed_.size(); }
   Deliver deliver() const { return make_deliver_(); }

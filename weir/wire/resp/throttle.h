@@ -11,9 +11,9 @@
 //     CL.THROTTLE user123 15 30 60     T = 60 s / 30 = 2 s, limit 16
 //     -> 0 16 15 -1 2                  allowed, 15 left, full again in 2 s
 //
-// Mended against redis-cell, where nobody could rely on it:
+// Mended against redis-cell, where no client could rely on it:
 // - Seconds count every nanosecond. There a remainder under 1 ms is dropped, so
-//   who came back at the promised second could be refused.
+//   a client that comes back at the promised second may be refused.
 // - `remaining` is exact. There it is a quotient of whole microseconds.
 // - The fastest rate is one per nanosecond. There rates of more than one per
 //   microsecond divide by zero, and a TAT under 1 ms ahead is forgotten.
@@ -67,8 +67,8 @@ struct ThrottleReply {
   friend bool operator==(const ThrottleReply&, const ThrottleReply&) = default;
 };
 
-// What to answer when the call came to `step` at `now`. Who repeats a limited
-// call after retry_after_s, nobody else having come, is admitted.
+// What to answer when the call came to `step` at `now`. A client that repeats a
+// limited call after retry_after_s is admitted, if no other call came between.
 ThrottleReply reply_of(const ThrottleCall& call, const meter::BucketStep& step, Instant now,
                        Seconds seconds = Seconds::kCell) noexcept;
 

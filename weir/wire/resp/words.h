@@ -30,8 +30,8 @@ class AskPool {
   void begin(std::size_t words);
 
   // Reads the words after the command's name, which came at `now`. `rules` tells how units are
-  // counted. What it returns is good until begin(). An error is the text to reply, its first word
-  // the code.
+  // counted. The ask is good until begin(). An error is the text to reply; its first word is the
+  // code.
   Result<engine::Ask> read(Words words, const engine::RuleSet& rules, Instant now);
 
   // Reads `UNIT=AMOUNT`.
@@ -50,7 +50,7 @@ class AskPool {
 // values of that limit's key.
 Result<std::vector<std::string_view>> read_key(Words words, const engine::RuleSet& rules);
 
-// Whether two words are the same but for the case of their letters.
+// Whether two words are equal but for the case of their letters.
 bool is_word(std::string_view word, std::string_view expected) noexcept;
 
 }  // namespace weir::wire::resp

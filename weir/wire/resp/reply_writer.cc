@@ -1,4 +1,4 @@
-#include "weir/wire/resp/reply.h"
+#include "weir/wire/resp/reply_writer.h"
 
 #include <algorithm>
 #include <charconv>
@@ -28,12 +28,12 @@ char* put_number(char* at, char type, std::int64_t value) noexcept {
 
 }  // namespace
 
-void Reply::set_version(int version) noexcept {
+void ReplyWriter::set_version(int version) noexcept {
   WEIR_ASSERT(version == 2 || version == 3);
   version_ = version;
 }
 
-void Reply::write_line(char type, std::string_view text) {
+void ReplyWriter::write_line(char type, std::string_view text) {
   out_.push_back(type);
   const auto begin = static_cast<std::ptrdiff_t>(out_.size());
   out_.append(text);
@@ -42,46 +42,48 @@ void Reply::write_line(char type, std::string_view text) {
   out_.append("\r\n", 2);
 }
 
-void Reply::write_number(char type, std::int64_t value) {
+void ReplyWriter::write_number(char type, std::int64_t value) {
   char line[kNumberLineBytesMax];
   out_.append(line, static_cast<std::size_t>(put_number(line, type, value) - line));
 }
 
-void Reply::write_simple(std::string_view text) { write_line('+', text); }
+void ReplyWriter::write_simple(std::string_view text) { write_line('+', text); }
 
-void Reply::write_error(std::string_view text) { write_line('-', text); }
+void ReplyWriter::write_error(std::string_view text) { write_line('-', text); }
 
-void Reply::write_integer(std::int64_t value) { write_number(':', value); }
+void ReplyWriter::write_integer(std::int64_t value) { write_number(':', value); }
 
-void Reply::write_boolean(bool value) {
+void ReplyWriter::write_boolean(bool value) {
   if (version_ == 2) return write_integer(value ? 1 : 0);
   out_.append(value ? "#t\r\n" : "#f\r\n", 4);
 }
 
-void Reply::write_bulk(std::string_view bytes) {
+void ReplyWriter::write_bulk(std::string_view bytes) {
   write_number('$', static_cast<std::int64_t>(bytes.size()));
   out_.append(bytes).append("\r\n", 2);
 }
 
-void Reply::write_verbatim(std::string_view text) {
+void ReplyWriter::write_verbatim(std::string_view text) {
   if (version_ == 2) return write_bulk(text);
   constexpr std::string_view kFormat = "txt:";
   write_number('=', static_cast<std::int64_t>(kFormat.size() + text.size()));
   out_.append(kFormat).append(text).append("\r\n", 2);
 }
 
-void Reply::write_null() { out_.append(version_ == 2 ? "$-1\r\n" : "_\r\n"); }
+void ReplyWriter::write_null() { out_.append(version_ == 2 ? "$-1\r\n" : "_\r\n"); }
 
-void Reply::write_null_array() { out_.append(version_ == 2 ? "*-1\r\n" : "_\r\n"); }
+void ReplyWriter::write_null_array() { out_.append(version_ == 2 ? "*-1\r\n" : "_\r\n"); }
 
-void Reply::begin_array(std::size_t count) { write_number('*', static_cast<std::int64_t>(count)); }
+void ReplyWriter::begin_array(std::size_t count) {
+  write_number('*', static_cast<std::int64_t>(count));
+}
 
-void Reply::begin_map(std::size_t pairs) {
+void ReplyWriter::begin_map(std::size_t pairs) {
   if (version_ == 2) return begin_array(2 * pairs);
   write_number('%', static_cast<std::int64_t>(pairs));
 }
 
-void Reply::write_entry(std::string_view key, std::int64_t value) {
+void ReplyWriter::write_entry(std::string_view key, std::int64_t value) {
   if (key.size() > kShortKeyBytesMax) {
     write_bulk(key);
     return write_integer(value);
@@ -95,9 +97,9 @@ void Reply::write_entry(std::string_view key, std::int64_t value) {
   out_.append(entry, static_cast<std::size_t>(at - entry));
 }
 
-void Reply::write_replies(std::string_view bytes) { out_.append(bytes); }
+void ReplyWriter::write_replies(std::string_view bytes) { out_.append(bytes); }
 
-void Reply::write_integers(std::span<const std::int64_t> values) {
+void ReplyWriter::write_integers(std::span<const std::int64_t> values) {
   begin_array(values.size());
   while (!values.empty()) {
     char lines[kIntegersAtOnce * kNumberLineBytesMax];

@@ -1,4 +1,4 @@
-// Reply: answers in the Redis protocol, appended to the caller's buffer.
+// Reply writer: answers in the Redis protocol, appended to the caller's buffer.
 //
 // A connection begins in version 2, and a client may ask for 3 with HELLO. What
 // version 2 has no word for is written as Redis writes it there:
@@ -13,7 +13,7 @@
 // An array or map is its header and then, by further calls, as many elements.
 // Replies to a pipeline go into one buffer and leave in one write.
 //
-// Thread safety: none. One reply belongs to one connection.
+// Thread safety: none. A writer belongs to one connection.
 
 #pragma once
 
@@ -26,10 +26,10 @@
 
 namespace weir::wire::resp {
 
-class Reply {
+class ReplyWriter {
  public:
-  // `out` must outlive this; it may be cleared or moved from between two calls.
-  explicit Reply(std::string& out) noexcept : out_(out) {}
+  // `out` must outlive the writer. It may be cleared or moved from between two calls.
+  explicit ReplyWriter(std::string& out) noexcept : out_(out) {}
 
   int version() const noexcept { return version_; }
   std::size_t bytes() const noexcept { return out_.size(); }  // in the buffer
@@ -56,7 +56,7 @@ class Reply {
   // A bulk string and an integer, such as an entry of a map.
   void write_entry(std::string_view key, std::int64_t value);
 
-  // What was written is sent when this record is on disk, and those before it; 0: at once.
+  // What was written is sent once this record and those before it are on disk; 0: at once.
   void wait_for(std::uint64_t record) noexcept { record_ = std::max(record_, record); }
   std::uint64_t record() const noexcept { return record_; }
 
