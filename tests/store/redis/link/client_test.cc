@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/store/redis/support.h"
+#include "weir/store/redis/shared/scripts.h"
 #include "weir/testing/redis_server.h"
 
 namespace weir::store::redis {
@@ -86,6 +87,15 @@ TEST_F(RedisClient, RunsAScriptThatItLoadedWhenItCame) {
   const auto client = this->client({&kAdd});
   EXPECT_EQ(run(*client, kAdd, {"n"}, {"7"}).text, "7");
   EXPECT_EQ(client->counts().reloads, 0);
+}
+
+TEST_F(RedisClient, NamesAScriptAsRedisDoes) {
+  const auto client = this->client();
+  const SharedScripts& shared = shared_scripts();
+  for (const Script* script : {&kAdd, &kBroken, &shared.decide, &shared.draw}) {
+    EXPECT_EQ(ask(*client, {"SCRIPT", "LOAD", script->text()}).text, script->sha())
+        << script->name();
+  }
 }
 
 TEST_F(RedisClient, LoadsAScriptThatRedisDoesNotKnow) {

@@ -1,17 +1,24 @@
 #include "weir/store/redis/link/script.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
-#include <boost/uuid/detail/sha1.hpp>
+#include <array>
+#include <span>
+
+#include "weir/base/assert.h"
 
 namespace weir::store::redis {
 
 Script::Script(std::string_view name, std::string_view text) : name_(name), text_(text) {
-  boost::uuids::detail::sha1 hash;
-  hash.process_bytes(text_.data(), text_.size());
-  boost::uuids::detail::sha1::digest_type digest;
-  hash.get_digest(digest);
-  for (const unsigned int word : digest) sha_.append(fmt::format("{:08x}", word));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned size = 0;
+  const int made =
+      EVP_Digest(text_.data(), text_.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  WEIR_ASSERT(made == 1);
+  for (const unsigned char byte : std::span(digest).first(size)) {
+    sha_.append(fmt::format("{:02x}", byte));
+  }
 }
 
 }  // namespace weir::store::redis

@@ -1,5 +1,7 @@
 // Script: a Lua script that Redis runs by its SHA-1, which is computed once.
 //
+// Redis names a script so in SCRIPT LOAD and EVALSHA: 40 hex digits over its text.
+//
 // Thread safety: a script does not change.
 
 #pragma once
