@@ -406,7 +406,8 @@ std::string Server::info() const {
         kept->store.failed_flushes, kept->flusher.last_error);
   }
   return fmt::format(
-      "# Server\r\nredis_version:7.0.0\r\nserver:weir\r\nprocess_id:{}\r\n\r\n"
+      "# Server\r\nredis_version:7.0.0\r\nserver:weir\r\nweir_version:" WEIR_VERSION
+      "\r\nprocess_id:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nrefused_clients:{}\r\nblocked_clients:{}\r\n\r\n"
       "# Engine\r\nkeys:{}\r\ntable_bytes:{}\r\nholds:{}\r\nreloads:{}\r\n{}",
       ::getpid(), impl_->clients.connected(), impl_->clients.refused(), usage.waiters, usage.keys,

@@ -3,86 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "tests/engine/support.h"
+#include "tests/wire/resp/session_support.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp {
 namespace {
-
-using namespace std::chrono_literals;
-using engine::kStart;
-
-struct FakeHost final : Host {
-  Role role_of(std::string_view token) const override {
-    if (token.empty()) return unnamed;
-    if (token == revoked) return Role::kNobody;
-    if (token == "watch") return Role::kObserve;
-    if (token == "decide") return Role::kDecide;
-    return token == "admin" ? Role::kAdmin : Role::kNobody;
-  }
-  Status reload() override {
-    reloads += 1;
-    return Done{};
-  }
-  std::uint64_t token_epoch() const noexcept override { return epoch; }
-  std::string info() const override { return "# Server\r\nserver:weir\r\n"; }
-
-  Role unnamed = Role::kAdmin;  // of a client that presents no token
-  std::string revoked{};
-  std::uint64_t epoch = 1;
-  int reloads = 0;
-};
-
-engine::RuleSetSpec some_limits() {
-  return {.limits = {{.name = "per-client",
-                      .per = {"client"},
-                      .meter = engine::WindowSpec{3, std::chrono::hours{1}}},
-                     {.name = "tokens",
-                      .per = {"client"},
-                      .unit = "tokens",
-                      .meter = engine::WindowSpec{1000, std::chrono::hours{1}}},
-                     {.name = "units",
-                      .per = {"client"},
-                      .unit = "pu",
-                      .meter = engine::WindowSpec{2'000'000, std::chrono::hours{1}}},
-                     {.name = "running",
-                      .per = {"worker"},
-                      .meter = engine::SlotsSpec{.limit = 1, .queue = 4}}},
-          .units = {{"tokens"}, {"pu", engine::UnitScale::kMicro}}};
-}
-
-struct SessionTest : ::testing::Test {
-  SessionTest() { begin(Role::kAdmin); }
-
-  // With this role for a client that presents no token.
-  void begin(Role role) {
-    host.unnamed = role;
-    session = std::make_unique<Session>(service, 7, [this] {
-      return [this](std::size_t place, LateReply reply) { late.emplace(place, std::move(reply)); };
-    });
-  }
-
-  // The replies to lines as people type them.
-  std::string say(std::string_view lines, Instant now = kStart) {
-    std::string out;
-    unread += lines;
-    unread.erase(0, session->run(unread, now, scratch, out));
-    return out;
-  }
-
-  std::unique_ptr<engine::Engine> engine = engine::engine_of(some_limits());
-  FakeHost host;
-  Service service{engine.get(), &host, Seconds::kCell, {}};
-  Scratch scratch;
-  std::string unread;
-  std::unique_ptr<Session> session;
-  std::optional<std::pair<std::size_t, LateReply>> late;  // and its place
-};
 
 // --- the table of commands
 
@@ -90,11 +19,12 @@ TEST_F(SessionTest, KnowsItsCommandsInAnyCase) {
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
   EXPECT_EQ(say("ping hello\r\n"), "$5\r\nhello\r\n");
   EXPECT_EQ(say("Nonsense a b\r\n"),
-            "-ERR unknown command 'Nonsense', with args beginning with: \r\n");
+            "-ERR unknown command 'Nonsense', with args beginning with: 'a' 'b' \r\n");
 }
 
 TEST_F(SessionTest, ChecksTheNumberOfArgumentsOfEveryCommand) {
   for (const Command& command : commands()) {
+    if (command.name == "EXEC") continue;  // words it as what it aborts (transaction_test.cc)
     std::string least(command.name);
     for (int i = 2; i < command.words_min; ++i) least += " x";
     if (command.words_min > 1) {
@@ -110,7 +40,7 @@ TEST_F(SessionTest, ChecksTheNumberOfArgumentsOfEveryCommand) {
 TEST_F(SessionTest, RefusesCommandsBeyondItsRole) {
   for (const Role role : {Role::kNobody, Role::kObserve, Role::kDecide}) {
     for (const Command& command : commands()) {
-      if (command.role <= role) continue;
+      if (command.role <= role || command.name == "EXEC") continue;
       begin(role);
       std::string line(command.name);
       for (int i = 1; i < command.words_min; ++i) line += " x";
@@ -177,6 +107,25 @@ TEST_F(SessionTest, StopsWhenItsRepliesAreManyAndGoesOnLater) {
   EXPECT_EQ(got, replies);
 }
 
+TEST_F(SessionTest, SaysWhatThereIsInsteadOfCommandsThatRedisHas) {
+  const std::string data = say("get key\r\n");
+  EXPECT_TRUE(data.starts_with(
+      "-ERR unknown command 'get', with args beginning with: 'key' (weir keeps no data; "))
+      << data;
+  EXPECT_NE(say("EVALSHA abc 0\r\n").find("'abc' '0' (weir runs no scripts; "), std::string::npos);
+  EXPECT_NE(say("SUBSCRIBE a\r\n").find("(weir publishes nothing here; "), std::string::npos);
+  EXPECT_NE(data.find("COMMAND LIST"), std::string::npos);
+}
+
+TEST_F(SessionTest, EchoesAtMostSoMuchOfAnUnknownCommandAsRedisDoes) {
+  const std::string start = "-ERR unknown command 'FOO', with args beginning with: ";
+  const std::string args = " " + std::string(200, 'c') + " d\r\n";
+  EXPECT_EQ(say("FOO a b" + args), start + "'a' 'b' '" + std::string(120, 'c') + "' \r\n");
+  EXPECT_EQ(say("FOO \"a\\nb\"\r\n"), start + "'a b' \r\n");
+  EXPECT_TRUE(say(std::string(129, 'N') + "\r\n")
+                  .starts_with("-ERR unknown command '" + std::string(128, 'N') + "', "));
+}
+
 TEST_F(SessionTest, ListsItsCommands) {
   EXPECT_EQ(say("COMMAND COUNT\r\n"), ":" + std::to_string(commands().size()) + "\r\n");
   EXPECT_TRUE(say("COMMAND\r\n").starts_with("*" + std::to_string(commands().size()) + "\r\n"));
@@ -199,6 +148,22 @@ TEST_F(SessionTest, HasEveryCommandInItsReference) {
     }
     EXPECT_NE(page.str().find(row), std::string::npos) << row;
   }
+}
+
+TEST_F(SessionTest, TellsTheSectionsOfInfoThatAreAskedFor) {
+  const std::string server = "# Server\r\nserver:weir\r\n";
+  const std::string clients = "# Clients\r\nconnected:2\r\nblocked:1\r\n";
+  const std::string table = "# Engine\r\nkeys:3\r\n";
+  const auto bulk = [](const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  };
+  const std::string all = bulk(server + "\r\n" + clients + "\r\n" + table);
+  EXPECT_EQ(say("INFO\r\n"), all);
+  EXPECT_EQ(say("INFO everything\r\n"), all);
+  EXPECT_EQ(say("INFO server\r\n"), bulk(server));
+  EXPECT_EQ(say("INFO ENGINE\r\n"), bulk(table));
+  EXPECT_EQ(say("INFO engine Server\r\n"), bulk(server + "\r\n" + table));
+  EXPECT_EQ(say("INFO memory\r\n"), bulk(""));
 }
 
 // --- versions
@@ -295,9 +260,9 @@ TEST_F(SessionTest, HoldsBackLaterCommandsWhileOneWaits) {
   EXPECT_TRUE(session->is_waiting());
   EXPECT_EQ(say(""), "");
   engine->advance(kStart + 5s);
-  ASSERT_TRUE(late);
+  ASSERT_EQ(late.size(), 1u);
   std::string out;
-  EXPECT_TRUE(session->deliver(late->first, late->second, kStart + 5s, out));
+  EXPECT_TRUE(session->deliver(late[0].first, late[0].second, kStart + 5s, out));
   EXPECT_NE(out.find("denied"), std::string::npos);
   EXPECT_FALSE(session->is_waiting());
   EXPECT_EQ(say("", kStart + 5s), "+PONG\r\n+PONG\r\n");
@@ -320,6 +285,31 @@ TEST_F(SessionTest, ClosesAfterQuitAndAfterAProtocolError) {
   EXPECT_EQ(say("PING\r\n*1\r\n+PING\r\n"),
             "+PONG\r\n-ERR Protocol error: expected '$', got '+'\r\n");
   EXPECT_TRUE(session->is_closing());
+}
+
+TEST_F(SessionTest, ClosesAtOnceWhenTheClientSpeaksHttp) {
+  for (const std::string_view line :
+       {"POST / HTTP/1.1", "post x", "GET / HTTP/1.1", "get /v1/limits", "PUT /x HTTP/1.0",
+        "OPTIONS * HTTP/1.1", "PRI * HTTP/2.0", "Host: 127.0.0.1:6380", "host:evil"}) {
+    begin(Role::kAdmin);
+    unread.clear();
+    EXPECT_EQ(say("PING\r\n" + std::string(line) + "\r\nWEIR.ACQUIRE client=a\r\n"), "+PONG\r\n")
+        << line;
+    EXPECT_TRUE(session->is_http()) << line;
+    EXPECT_TRUE(session->is_closing()) << line;
+  }
+  begin(Role::kAdmin);
+  unread.clear();
+  EXPECT_NE(say("WEIR.PEEK client=a\r\n").find(":3\r\n"), std::string::npos) << "nothing was run";
+}
+
+TEST_F(SessionTest, TakesACommandThatOnlyLooksLikeHttpForOneOfRedis) {
+  EXPECT_TRUE(say("*2\r\n$3\r\nGET\r\n$2\r\n/x\r\n").starts_with("-ERR unknown command 'GET'"));
+  EXPECT_TRUE(say("GET key\r\n").starts_with("-ERR unknown command 'GET'"));
+  EXPECT_EQ(say("ECHO HTTP/1.1\r\n"), "$8\r\nHTTP/1.1\r\n");
+  EXPECT_FALSE(session->is_closing());
+  EXPECT_EQ(say("*1\r\n$4\r\nPOST\r\n"), "");
+  EXPECT_TRUE(session->is_http());
 }
 
 TEST_F(SessionTest, NamesTheKeyOfALimitByItsAttributes) {

@@ -10,13 +10,16 @@ using namespace internal;
 
 constexpr bool kOneByOne = false;
 constexpr bool kGroups = true;
+constexpr bool kQueued = true;
+constexpr bool kAtOnce = false;
 
 // The busiest first: they are looked up in this order.
 constexpr std::array kCommands = {
     Command{"WEIR.ACQUIRE", 1, -1, Role::kDecide, kGroups, run_acquire,
             "[name=value ...] [COST unit=amount ...] [HOLD duration] [WAIT duration] [UPTO unit] "
             "[BOOK duration]",
-            "Decide over all limits that apply, and charge all or none."},
+            "Decide over all limits that apply, and charge all or none.", kQueued,
+            acquire_may_wait},
     // Says itself, in redis-cell's words, how many arguments it takes.
     Command{"CL.THROTTLE", 1, -1, Role::kDecide, kGroups, run_throttle,
             "key max_burst count period [quantity]",
@@ -32,10 +35,12 @@ constexpr std::array kCommands = {
             "Let a hold last this long from now."},
     Command{"WEIR.POOL.ACQUIRE", 2, 6, Role::kDecide, kOneByOne, run_pool_acquire,
             "type [WAIT duration] [HOLD duration]",
-            "Ask for a place of a job at the first model that has one, and wait for it."},
+            "Ask for a place of a job at the first model that has one, and wait for it.", kQueued,
+            pool_acquire_may_wait},
     Command{"WEIR.POOL.RELEASE", 3, -1, Role::kDecide, kOneByOne, run_pool_release,
             "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] [FAILED | REJECTED | DELEGATE]",
-            "End a job with what it used, or let it go on to the next model."},
+            "End a job with what it used, or let it go on to the next model.", kQueued,
+            pool_release_may_wait},
     Command{"WEIR.POOL.RENEW", 2, 4, Role::kDecide, kOneByOne, run_pool_renew,
             "job [HOLD duration]", "Let a job run longer, counted from now."},
     Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [name=value ...]",
@@ -61,8 +66,19 @@ constexpr std::array kCommands = {
     Command{"INFO", 1, -1, Role::kObserve, kOneByOne, run_info, "[section ...]",
             "Show what the server is doing."},
     Command{"RESET", 1, 1, Role::kNobody, kOneByOne, run_reset_connection, "",
-            "Bring the connection back to how it began."},
-    Command{"QUIT", 1, -1, Role::kNobody, kOneByOne, run_quit, "", "Close the connection."},
+            "Bring the connection back to how it began.", kAtOnce},
+    Command{"QUIT", 1, -1, Role::kNobody, kOneByOne, run_quit, "", "Close the connection.",
+            kAtOnce},
+    Command{"MULTI", 1, 1, Role::kObserve, kOneByOne, run_multi, "",
+            "Keep the commands that follow until EXEC.", kAtOnce},
+    Command{"EXEC", 1, 1, Role::kObserve, kOneByOne, run_exec, "",
+            "Run the commands since MULTI in order, at one instant.", kAtOnce},
+    Command{"DISCARD", 1, 1, Role::kObserve, kOneByOne, run_discard, "",
+            "Forget the commands since MULTI.", kAtOnce},
+    Command{"WATCH", 2, -1, Role::kObserve, kOneByOne, run_watch, "key ...",
+            "An error: there are no keys to watch.", kAtOnce},
+    Command{"UNWATCH", 1, 1, Role::kObserve, kOneByOne, run_unwatch, "",
+            "Answer OK: nothing is watched."},
 };
 
 }  // namespace

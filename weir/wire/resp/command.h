@@ -38,6 +38,9 @@ struct Command {
   std::size_t (*run)(Run& run);
   std::string_view usage;  // what follows the name
   std::string_view summary;
+  bool is_queued = true;  // between MULTI and EXEC; false: it is run at once there, too
+  // Whether a command of these arguments may wait, which MULTI refuses; nullptr: none does.
+  bool (*may_wait)(Words arguments) = nullptr;
 };
 
 std::span<const Command> commands() noexcept;
@@ -61,9 +64,17 @@ std::size_t run_command(Run& run);
 std::size_t run_config(Run& run);
 std::size_t run_info(Run& run);
 
+// transaction.cc
+std::size_t run_multi(Run& run);
+std::size_t run_exec(Run& run);
+std::size_t run_discard(Run& run);
+std::size_t run_watch(Run& run);
+std::size_t run_unwatch(Run& run);
+
 // decisions.cc
 std::size_t run_throttle(Run& run);
 std::size_t run_acquire(Run& run);
+bool acquire_may_wait(Words arguments);
 std::size_t run_peek(Run& run);
 std::size_t run_settle(Run& run);
 std::size_t run_cancel(Run& run);
@@ -75,7 +86,9 @@ std::size_t run_reload(Run& run);
 
 // pool.cc
 std::size_t run_pool_acquire(Run& run);
+bool pool_acquire_may_wait(Words arguments);
 std::size_t run_pool_release(Run& run);
+bool pool_release_may_wait(Words arguments);
 std::size_t run_pool_renew(Run& run);
 // A start or a refusal as a map; the absence of an answer as an error.
 void write_job_answer(const system::pool::JobAnswer& answer, Instant now, ReplyWriter& reply);

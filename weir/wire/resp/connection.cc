@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp::internal {
@@ -83,6 +85,32 @@ std::vector<const Command*> chosen(Words names) {
   }
   for (const std::string_view name : names) rows.push_back(find_command(name));
   return rows;
+}
+
+// The sections named of a text in which each begins with `# Name`, with an empty line between two
+// of them. All of them if none is named, or one as Redis names all.
+std::string sections_of(const std::string& text, Words names) {
+  const auto is_named = [&](std::string_view section) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return is_word(name, section); });
+  };
+  if (names.empty() || is_named("all") || is_named("default") || is_named("everything")) {
+    return text;
+  }
+  constexpr std::string_view kBegin = "# ";
+  constexpr std::string_view kBetween = "\r\n\r\n";
+  std::string chosen;
+  for (std::string_view left = text; left.starts_with(kBegin);) {
+    const std::size_t end = std::min(left.find(kBetween), left.size());
+    const std::string_view section = left.substr(0, end);
+    left.remove_prefix(std::min(end + kBetween.size(), left.size()));
+    const std::string_view title = section.substr(kBegin.size());
+    if (!is_named(title.substr(0, title.find("\r\n")))) continue;
+    if (!chosen.empty()) chosen += chosen.ends_with("\r\n") ? "\r\n" : kBetween;
+    chosen += section;
+  }
+  if (!chosen.empty() && !chosen.ends_with("\r\n")) chosen += "\r\n";
+  return chosen;
 }
 
 }  // namespace
@@ -222,7 +250,7 @@ std::size_t run_config(Run& run) {
 }
 
 std::size_t run_info(Run& run) {
-  run.reply.write_verbatim(run.session.service().host->info());
+  run.reply.write_verbatim(sections_of(run.session.service().host->info(), run.arguments(0)));
   return 1;
 }
 

@@ -209,6 +209,20 @@ void write_decision(const Decision& decision, Instant now, bool with_grant, Repl
   }
 }
 
+// Attributes and costs have an equals sign, and every other option has one value.
+bool acquire_may_wait(Words arguments) {
+  const auto skip_pairs = [&] {
+    while (!arguments.empty() && arguments[0].find('=') != std::string_view::npos) {
+      arguments = arguments.subspan(1);
+    }
+  };
+  for (skip_pairs(); !arguments.empty(); skip_pairs()) {
+    if (is_word(arguments[0], "WAIT")) return true;
+    arguments = arguments.subspan(std::min<std::size_t>(arguments.size(), 2));
+  }
+  return false;
+}
+
 std::size_t run_acquire(Run& run) {
   Scratch& scratch = run.scratch;
   std::size_t words = 0;

@@ -62,7 +62,9 @@ Parsed Parser::next(std::string_view bytes) {
     const std::size_t consumed = skipped + at_;
     reset();
     if (step == Step::kBad) return {ParsedKind::kError, 0, {}, error_};
-    if (step == Step::kWhole) return {ParsedKind::kCommand, consumed, words_, {}};
+    if (step == Step::kWhole) {
+      return {ParsedKind::kCommand, consumed, words_, {}, request.front() != '*'};
+    }
     skipped = consumed;
   }
   return {ParsedKind::kNeedMore, skipped, {}, {}};

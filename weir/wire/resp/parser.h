@@ -62,6 +62,8 @@ struct Parsed {
 
   // As Redis words it, without the leading `ERR`. Valid until the next call.
   std::string_view error;
+
+  bool is_inline = false;  // a command that came as a line
 };
 
 class Parser {

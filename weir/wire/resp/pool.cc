@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
@@ -216,6 +218,15 @@ void write_job_answer(const pool::JobAnswer& answer, Instant now, ReplyWriter& r
     return write_error({ErrorCode::kUnavailable, refusal.message}, reply);
   }
   write_refusal(refusal, now, reply);
+}
+
+// Without WAIT it waits as its type does.
+bool pool_acquire_may_wait(Words) { return true; }
+
+// Handed on to the next model, a job waits there.
+bool pool_release_may_wait(Words arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](std::string_view word) { return is_word(word, "DELEGATE"); });
 }
 
 std::size_t run_pool_acquire(Run& run) {

@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
-#include "weir/base/in_quotes.h"
+#include <algorithm>
+#include <span>
+
+#include "weir/base/assert.h"
 #include "weir/wire/resp/command.h"
+#include "weir/wire/resp/unknown.h"
 
 namespace weir::wire::resp {
 namespace {
 
 constexpr std::size_t kBatchMax = 128;  // commands run together
 
-std::string unknown_command(std::string_view name) {
-  return fmt::format("ERR unknown command {}, with args beginning with: ", in_quotes(name));
+bool is_count_of(const Command& command, std::size_t words) noexcept {
+  const auto count = static_cast<int>(words);
+  return count >= command.words_min && (command.words_max < 0 || count <= command.words_max);
 }
 
 // Whether all words are views of the bytes, and so outlive the parser's next step.
@@ -46,7 +51,8 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
                                scratch.words[scratch.items.back().first_word] == parsed.words[0];
       const Command* const command =
           is_repeated ? scratch.items.back().command : find_command(parsed.words[0]);
-      scratch.items.push_back({command, scratch.words.size(), parsed.words.size(), done});
+      scratch.items.push_back(
+          {command, scratch.words.size(), parsed.words.size(), done, parsed.is_inline});
       scratch.words.insert(scratch.words.end(), parsed.words.begin(), parsed.words.end());
     } while (scratch.items.size() < kBatchMax && are_views_of(bytes, parsed.words));
 
@@ -73,44 +79,121 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
   reply.set_version(version_);
   std::size_t at = 0;
   while (at < items.size() && !(at > 0 && is_full(out))) {
-    // A reload may be one of the commands.
-    if (service_->host->token_epoch() != token_epoch_) look_up_role();
-    const Scratch::Item& item = items[at];
-    const Command* command = item.command;
-    const auto count = static_cast<int>(item.word_count);
-    if (command == nullptr) {
-      reply.write_error(unknown_command(scratch.words[item.first_word]));
-      at += 1;
-      continue;
-    }
-    if (count < command->words_min || (command->words_max >= 0 && count > command->words_max)) {
-      reply.write_error(fmt::format("ERR wrong number of arguments for '{}' command; write {} {}",
-                                    command->name, command->name, command->usage));
-      at += 1;
-      continue;
-    }
-    if (role_ < command->role) {
-      reply.write_error(role_ == Role::kNobody
-                            ? "NOAUTH Authentication required."
-                            : fmt::format("NOPERM this token's role is '{}', but {} needs '{}'",
-                                          to_string(role_), command->name,
-                                          to_string(command->role)));
-      at += 1;
-      continue;
-    }
-    std::size_t end = at + 1;
-    while (
-        command->takes_groups && end < items.size() && items[end].command == command &&
-        static_cast<int>(items[end].word_count) >= command->words_min &&
-        (command->words_max < 0 || static_cast<int>(items[end].word_count) <= command->words_max)) {
-      end += 1;
-    }
-    Run run{*this, reply, now, scratch, items.subspan(at, end - at)};
-    at += command->run(run);
+    at += run_group(items.subspan(at), now, scratch, reply);
     if (is_waiting() || closing_) break;
   }
   record_ = std::max(record_, reply.record());
   return at;
+}
+
+// Runs the first of these commands and the neighbours of its kind. Returns how many are done
+// with.
+std::size_t Session::run_group(std::span<const Scratch::Item> items, Instant now, Scratch& scratch,
+                               ReplyWriter& reply) {
+  // A reload may be one of the commands.
+  if (service_->host->token_epoch() != token_epoch_) look_up_role();
+  const Scratch::Item& item = items[0];
+  const Command* const command = item.command;
+  const Words words = Words(scratch.words).subspan(item.first_word, item.word_count);
+  if (std::string error = refusal_of(item, words); !error.empty()) [[unlikely]] {
+    refuse(item, std::move(error), reply);
+    return 1;
+  }
+  if (command == nullptr) [[unlikely]] {
+    is_http_ = closing_ = true;
+    return 1;
+  }
+  if (transaction_ != nullptr && command->is_queued) [[unlikely]] {
+    queue(*command, words, reply);
+    return 1;
+  }
+  std::size_t end = 1;
+  while (command->takes_groups && end < items.size() && items[end].command == command &&
+         is_count_of(*command, items[end].word_count)) {
+    end += 1;
+  }
+  Run run{*this, reply, now, scratch, items.first(end)};
+  return command->run(run);
+}
+
+// Why a command is not run; empty: it is, or it is HTTP.
+std::string Session::refusal_of(const Scratch::Item& item, Words words) const {
+  const Command* const command = item.command;
+  if (command == nullptr) {
+    return is_line_of_http(words, item.is_inline) ? std::string() : unknown_command(words);
+  }
+  if (!is_count_of(*command, item.word_count)) {
+    return fmt::format("ERR wrong number of arguments for '{}' command; write {} {}", command->name,
+                       command->name, command->usage);
+  }
+  if (role_ >= command->role) return {};
+  if (role_ == Role::kNobody) return "NOAUTH Authentication required.";
+  return fmt::format("NOPERM this token's role is '{}', but {} needs '{}'", to_string(role_),
+                     command->name, to_string(command->role));
+}
+
+// An error aborts a transaction, and an EXEC that is refused ends it, as in Redis.
+void Session::refuse(const Scratch::Item& item, std::string error, ReplyWriter& reply) {
+  if (transaction_ != nullptr) transaction_->abort();
+  if (item.command != nullptr && item.command->run == internal::run_exec) {
+    drop_transaction();
+    constexpr std::string_view kCode = "ERR ";
+    error.erase(0, error.starts_with(kCode) ? kCode.size() : 0);
+    error.insert(0, "EXECABORT Transaction discarded because of: ");
+  }
+  reply.write_error(error);
+}
+
+void Session::begin_transaction() {
+  transaction_ = std::make_unique<Transaction>(service_->bounds.request_bytes_max);
+}
+
+void Session::queue(const Command& command, Words words, ReplyWriter& reply) {
+  if (command.may_wait != nullptr && command.may_wait(words.subspan(1))) {
+    transaction_->abort();
+    return reply.write_error(
+        fmt::format("ERR {} may wait here, which is not allowed between MULTI and EXEC; send it "
+                    "before or after them",
+                    command.name));
+  }
+  if (const Status kept = transaction_->add(words); !kept) {
+    return reply.write_error(kept.error().message);
+  }
+  reply.write_simple("QUEUED");
+}
+
+// The array goes out whole: if one of its replies is owed, it is held back from its beginning.
+void Session::run_transaction(Run& run) {
+  const std::unique_ptr<const Transaction> transaction = std::move(transaction_);
+  Scratch& scratch = run.scratch;
+  std::vector<std::string_view> words;
+  std::vector<Scratch::Item> items;
+  Parser parser(service_->bounds);
+  std::string_view left = transaction->commands();
+  while (!left.empty()) {
+    const Parsed parsed = parser.next(left);
+    WEIR_ASSERT(parsed.kind == ParsedKind::kCommand);
+    left.remove_prefix(parsed.consumed);
+    items.push_back({find_command(parsed.words[0]), words.size(), parsed.words.size(), 0});
+    words.insert(words.end(), parsed.words.begin(), parsed.words.end());
+  }
+  words.swap(scratch.words);
+  items.swap(scratch.items);  // those that are being run keep their place in memory
+  const std::size_t begin = run.reply.bytes();
+  run.reply.begin_array(scratch.items.size());
+  for (std::size_t at = 0; at < scratch.items.size();) {
+    if (run.reply.bytes() - begin >= service_->reply_bytes_max) {
+      run.reply.write_error(
+          "EXHAUSTED the replies before this one are as many bytes as a client may leave unread, "
+          "so it was not run; send fewer commands between MULTI and EXEC");
+      at += 1;
+      continue;
+    }
+    at += run_group(std::span(scratch.items).subspan(at), run.now, scratch, run.reply);
+  }
+  words.swap(scratch.words);
+  items.swap(scratch.items);
+  if (is_waiting()) array_at_ = begin;
 }
 
 void Session::owe(const ReplyWriter& reply, GiveUp give_up) {
@@ -118,16 +201,18 @@ void Session::owe(const ReplyWriter& reply, GiveUp give_up) {
   missing_ += 1;
 }
 
-// What was written after the first reply that is missing goes out after it.
+// What was written after the first reply that is missing goes out after it, and so does an array
+// that it is part of.
 void Session::hold_back(std::string& out) {
-  const std::size_t first = owed_.front().offset;
+  const std::size_t first = std::min(owed_.front().offset, std::exchange(array_at_, kNone));
   held_ = out.substr(first);
   out.resize(first);
   for (Owed& owed : owed_) owed.offset -= first;
 }
 
 bool Session::deliver(std::size_t place, const LateReply& late, Instant now, std::string& out) {
-  const bool is_alone = owed_.size() == 1;  // then it goes out at once
+  // Nothing is held back in front of it, so it goes out at once.
+  const bool is_alone = owed_.size() == 1 && owed_[0].offset == 0;
   ReplyWriter reply(is_alone ? out : owed_[place].reply);
   reply.set_version(version_);
   late.write(now, reply);
@@ -186,6 +271,7 @@ void Session::start_over() {
   set_token({});
   version_ = 2;
   name_.clear();
+  drop_transaction();
 }
 
 }  // namespace weir::wire::resp

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,11 +34,13 @@
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
+#include "weir/wire/resp/transaction.h"
 #include "weir/wire/resp/words.h"
 
 namespace weir::wire::resp {
 
 struct Command;
+struct Run;
 
 // What the server gives to all sessions.
 class Host {
@@ -70,6 +74,7 @@ struct Scratch {
     std::size_t first_word;
     std::size_t word_count;
     std::size_t end;  // in the bytes
+    bool is_inline = false;
   };
 
   std::vector<std::string_view> words;
@@ -117,6 +122,9 @@ class Session {
   std::uint64_t take_record() noexcept { return std::exchange(record_, 0); }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
+  // The client speaks HTTP, as a browser that a web page has sent here. It is to be closed at
+  // once: nothing behind its first line is run.
+  bool is_http() const noexcept { return is_http_; }
   bool is_full(const std::string& out) const noexcept {
     return out.size() >= service_->reply_bytes_max;
   }
@@ -133,6 +141,13 @@ class Session {
   void set_name(std::string_view name) { name_ = name; }
   void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
+  // --- between MULTI and EXEC; nullptr: there was no MULTI
+  const Transaction* transaction() const noexcept { return transaction_.get(); }
+  void begin_transaction();
+  void drop_transaction() noexcept { transaction_.reset(); }
+  // Runs its commands and writes the array of their replies. Requires one that is not aborted.
+  void run_transaction(Run& run);
+
   // The next reply is owed. `give_up`: none if nothing can be given up.
   void owe(const ReplyWriter& reply, GiveUp give_up = {});
   // The place of the reply that is owed next, and what brings it there.
@@ -148,24 +163,34 @@ class Session {
     bool is_missing = true;
   };
 
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
   void look_up_role();
   void hold_back(std::string& out);
   std::size_t run_items(Instant now, Scratch& scratch, std::string& out);
+  std::size_t run_group(std::span<const Scratch::Item> items, Instant now, Scratch& scratch,
+                        ReplyWriter& reply);
+  std::string refusal_of(const Scratch::Item& item, Words words) const;
+  void refuse(const Scratch::Item& item, std::string error, ReplyWriter& reply);
+  void queue(const Command& command, Words words, ReplyWriter& reply);
   bool flush_owed(std::string& out);
 
   const Service* service_;
   Parser parser_;
   std::function<Deliver()> make_deliver_;
   std::vector<Owed> owed_;
-  std::size_t missing_ = 0;   // of them
-  std::string held_;          // what was replied behind the first of them
-  std::uint64_t record_ = 0;  // the last that a reply must wait for
+  std::size_t missing_ = 0;       // of them
+  std::size_t array_at_ = kNone;  // where an array begins that owes replies: it goes out whole
+  std::string held_;              // what was replied behind the first of them
+  std::uint64_t record_ = 0;      // the last that a reply must wait for
   std::uint64_t id_;
   std::string token_{};            // the last that AUTH has accepted
   std::uint64_t token_epoch_ = 0;  // of the role; 0: none has been looked up
   Role role_ = Role::kNobody;
   std::int8_t version_ = 2;
   bool closing_ = false;
+  bool is_http_ = false;
+  std::unique_ptr<Transaction> transaction_;
   std::string name_;
 };
 
