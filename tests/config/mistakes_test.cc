@@ -129,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
              "'1s' or '15m'"},
         Case{"bounds: { key: 5 }",
              "f:1:11: bounds: key 'key' is unknown, but it must be one of connections, "
-             "request_bytes, header_bytes, batch, waiting, streams, idle, slow, keys, holds, "
+             "request_bytes, header_bytes, reply_bytes, batch, waiting, streams, idle, slow, keys, "
+             "holds, "
              "log_runs, "
              "when_full; write 'keys'"},
         Case{"record: [a]",

@@ -124,13 +124,15 @@ TEST(ConfigState, HasAFolderAsWritten) {
 TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   const Bounds bounds =
       config_of(
-          "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, batch: 4,\n"
+          "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, reply_bytes: 16385, "
+          "batch: 4,\n"
           "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, "
           "when_full: evict }")
           .bounds;
   EXPECT_EQ(bounds.connections, 1u);
   EXPECT_EQ(bounds.request_bytes, 1025u);
   EXPECT_EQ(bounds.header_bytes, 1026u);
+  EXPECT_EQ(bounds.reply_bytes, 16'385u);
   EXPECT_EQ(bounds.batch, 4u);
   EXPECT_EQ(bounds.waiting, 5u);
   EXPECT_EQ(bounds.idle, 6s);

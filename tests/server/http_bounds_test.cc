@@ -38,6 +38,35 @@ TEST_F(HttpBounds, BodyBytes) {
   EXPECT_EQ(answer.field("Connection"), "close");
 }
 
+TEST_F(HttpBounds, BodyBytesWithoutAToken) {
+  serve("auth: [ { token: secret, role: decide } ]\n");
+  const std::string token = "Authorization: Bearer secret\r\n";
+  const auto begin = [](std::size_t bytes, const std::string& fields) {
+    const std::string whole = post("/v1/acquire", padded(bytes), fields);
+    return whole.substr(0, whole.size() - 1);
+  };
+  const std::size_t header = post("/v1/acquire", padded(10'000)).size() - 10'000;
+  HttpClient little(address()), much(address()), known(address());
+  much.send(begin(kStrangerBytesMax - header + 1, ""));
+  const HttpAnswer refused = much.read();
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_THAT(refused.body, HasSubstr("at most 16384 bytes"));
+  EXPECT_EQ(refused.field("Connection"), "close");
+  little.send(begin(kStrangerBytesMax - header, ""));
+  EXPECT_EQ(little.receive(1, 100), "") << "may still come whole";
+  EXPECT_EQ(little.ask(" ").status, 401);
+  EXPECT_EQ(known.ask(begin(60'000, token) + " ").status, 200);
+
+  const auto chunked = [](const std::string& fields, const std::string& body) {
+    return "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n" + fields +
+           "\r\n4e20\r\n" + body + "\r\n0";
+  };
+  HttpClient chunks(address()), known_chunks(address());
+  chunks.send(chunked("", padded(20'000)));
+  EXPECT_EQ(chunks.read().status, 401);
+  EXPECT_EQ(known_chunks.ask(chunked(token, padded(20'000)) + "\r\n\r\n").status, 200);
+}
+
 TEST_F(HttpBounds, BodyBytesInChunks) {
   serve("bounds: { request_bytes: 1024 }\n");
   const auto chunked = [](std::size_t last) {
@@ -257,6 +286,21 @@ TEST_F(HttpBounds, NoBytesWhateverStopTheServer) {
     EXPECT_NE(client.read().status, 0) << bytes;
   }
   EXPECT_EQ(ask(get("/healthz")).status, 200);
+}
+
+// More than the server reads behind a request that waits, so that the end lies behind it.
+TEST_F(HttpBounds, PlaceOfAClientThatLeavesMuchBehindItsWait) {
+  serve("bounds: { slow: 1s }\n");
+  take_slot();
+  std::string much;
+  while (much.size() < 200'000) much += get("/healthz");
+  HttpClient client(address());
+  client.send(post("/v1/acquire", R"({"attributes":{"worker":"w"},"wait":"800s"})"));
+  ASSERT_TRUE(someone_waits());
+  client.send(much, false);
+  std::this_thread::sleep_for(50ms);
+  client.leave();
+  EXPECT_TRUE(eventually([&] { return server->engine().usage().waiters == 0; }));
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <netinet/tcp.h>
+
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/server/support.h"
 
@@ -91,6 +95,68 @@ TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
     ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
   }
   EXPECT_TRUE(eventually([&] { return server->engine().usage().waiters == 0; }));
+}
+
+// More than the server reads behind a request that waits, so that the end lies behind it.
+TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeavesMuchBehindItsWait) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 1s }\n");
+  Client first(address());
+  first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
+  std::string much;
+  for (int i = 0; i < 30'000; ++i) much += kPing;
+  for (const std::size_t bytes : {much.size() / 2, much.size()}) {
+    Client second(address());
+    second.send("WEIR.ACQUIRE worker=w WAIT 800s\r\n");
+    ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
+    second.send(std::string_view(much).substr(0, bytes), false);
+    std::this_thread::sleep_for(50ms);
+    second.leave();
+    EXPECT_TRUE(eventually([&] { return server->engine().usage().waiters == 0; })) << bytes;
+  }
+}
+
+TEST_F(ServerTest, AnswersMuchBehindAWaitThatEndsInTime) {
+  start();
+  Client first(address());
+  const std::string hold =
+      hold_in(first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n"));
+  Client second(address());
+  constexpr std::size_t kMany = 30'000;
+  std::string much = "WEIR.ACQUIRE worker=w WAIT 20s\r\n";
+  for (std::size_t i = 0; i < kMany; ++i) much += kPing;
+  std::thread sender([&] { second.send(much); });
+  ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 1; }));
+  EXPECT_EQ(first.ask("WEIR.SETTLE " + hold + "\r\n", 10), "+settled\r\n");
+  EXPECT_TRUE(second.receive_until("running\r\n:0\r\n").starts_with("*12"));
+  EXPECT_EQ(second.receive(kMany * kPong.size()).size(), kMany * kPong.size());
+  sender.join();
+}
+
+// The server's end of the connection lives in this process, too.
+TEST_F(ServerTest, HasTheKernelLookForClientsThatVanish) {
+  start();
+  Client client(address());
+  ASSERT_EQ(client.ask(kPing, kPong.size()), kPong);
+  int found = 0;
+  for (int socket = 3; socket < 4096; ++socket) {
+    sockaddr_in peer{}, own{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    size = sizeof own;
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size);
+    if (own.sin_family != AF_INET ||
+        address() != "127.0.0.1:" + std::to_string(ntohs(own.sin_port))) {
+      continue;
+    }
+    int keeps_alive = 0, timeout_ms = 0;
+    size = sizeof(int);
+    ::getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &keeps_alive, &size);
+    ::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, &size);
+    EXPECT_EQ(keeps_alive, 1);
+    EXPECT_EQ(timeout_ms, 120'000);
+    found += 1;
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST_F(ServerTest, AnswersWaitersBeforeItStops) {
@@ -192,6 +258,30 @@ TEST_F(ServerTest, AnswersInFullWhoReadsTheRepliesToALongPipelineLate) {
   EXPECT_TRUE(got.ends_with("+OK\r\n"));
 }
 
+TEST_F(ServerTest, ClosesAClientThatReadsItsRepliesTooSlowlyThoughItReads) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 1s }\n");
+  Client client(address());
+  const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
+  while (client.send(echo, false)) {
+  }  // until the server reads no more
+  // Some every now and then: each time the server can send some more.
+  const bool is_closed = eventually([&] {
+    std::this_thread::sleep_for(20ms);
+    return client.receive(20'000, 1).empty() && client.is_closed_within(1);
+  });
+  EXPECT_TRUE(is_closed);
+}
+
+TEST_F(ServerTest, LetsAClientLeaveAsManyRepliesUnreadAsItsBound) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { reply_bytes: 20000 }\n");
+  Client client(address());
+  const std::string echo = "*2\r\n$4\r\nECHO\r\n$30000\r\n" + std::string(30'000, 'x') + "\r\n";
+  std::thread sender([&] { client.send(echo + echo + echo + std::string(kPing)); });
+  const std::string got = client.receive_until(kPong);
+  sender.join();
+  EXPECT_EQ(got.size(), 3 * (30'000 + 10) + kPong.size());
+}
+
 TEST_F(ServerTest, StopsReadingFromAClientThatDoesNotReadItsReplies) {
   start();
   Client client(address());
@@ -215,6 +305,16 @@ TEST_F(ServerTest, AsksForATokenWhereOneIsSet) {
   EXPECT_EQ(client.ask("AUTH secret\r\n", 5), "+OK\r\n");
   EXPECT_EQ(client.ask(kPing, kPong.size()), kPong);
   EXPECT_TRUE(client.ask("WEIR.RELOAD\r\n", 8).starts_with("-NOPERM"));
+}
+
+TEST_F(ServerTest, ReadsLittleFromAClientWithoutAToken) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nauth: [ { token: secret, role: decide } ]\n");
+  Client stranger(address()), known(address());
+  const std::string large = "*2\r\n$4\r\nECHO\r\n$20000\r\n";
+  EXPECT_TRUE(stranger.ask_until(large, "\r\n").starts_with("-ERR Protocol error"));
+  ASSERT_EQ(known.ask("AUTH secret\r\n", 5), "+OK\r\n");
+  EXPECT_TRUE(
+      known.ask_until(large + std::string(20'000, 'x') + "\r\n", "x\r\n").starts_with("$20000"));
 }
 
 TEST_F(ServerTest, ForgetsATokenThatAReloadTakesAway) {
@@ -316,6 +416,65 @@ TEST_F(ServerTest, TakesOverASocketFileThatNobodyListensAt) {
 struct RealClients : ServerTest {
   std::string port() const { return address().substr(address().rfind(':') + 1); }
 };
+
+// As a browser that a web page has sent here.
+TEST_F(RealClients, CurlIsClosedWhenItSpeaksHttp) {
+  write("listen: { resp: 127.0.0.1:0, http: none }\n" + std::string(kServerLimits));
+  std::mutex lock;
+  std::vector<std::string> told;
+  auto started =
+      Server::start(*config::load(path()), clock, StartEmpty::kNo, [&](const LogLine& line) {
+        const std::scoped_lock held(lock);
+        if (line.event == "http-on-resp") told.push_back(line.fields.at(0).value);
+      });
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  for (const std::string more :
+       {"", "--data-binary @- -H 'Content-Type: text/plain'", "-X OPTIONS"}) {
+    const Ran ran = run("printf 'WEIR.ACQUIRE client=victim\\r\\n' | curl --http0.9 -sS -m 20 " +
+                        more + " http://127.0.0.1:" + port() + "/v1/acquire");
+    EXPECT_NE(ran.status, 0) << ran.output;
+    EXPECT_EQ(ran.output.find("allowed"), std::string::npos) << ran.output;
+    EXPECT_EQ(ran.output.find("ERR"), std::string::npos) << ran.output;
+    EXPECT_EQ(ran.output.find("timed out"), std::string::npos) << ran.output;
+  }
+  Client client(address());
+  client.send("WEIR.INSPECT per-client client=victim\r\n");
+  EXPECT_NE(client.receive_until(":1000000\r\n").find("remaining\r\n:1000000"), std::string::npos);
+  const std::scoped_lock held(lock);
+  EXPECT_EQ(told, std::vector<std::string>{"127.0.0.1"}) << "once in a while";
+}
+
+TEST_F(RealClients, InfoServerAnswersThatSectionWithTheVersion) {
+  start();
+  const std::string output = run("redis-cli -p " + port() + " INFO server").output;
+  EXPECT_EQ(output.find("# Clients"), std::string::npos) << output;
+  EXPECT_NE(output.find("weir_version:0."), std::string::npos) << output;
+}
+
+// redis-py puts a pipeline between MULTI and EXEC unless it is told not to.
+TEST_F(RealClients, PythonRedisDecidesInItsDefaultPipeline) {
+  start();
+  const Ran ran = run(
+      "/usr/bin/python3 -c \"\n"
+      "import redis\n"
+      "r = redis.Redis(port=" +
+      port() +
+      ")\n"
+      "p = r.pipeline()\n"
+      "for i in range(2): p.execute_command('CL.THROTTLE', 'x', 0, 1, 10)\n"
+      "p.execute_command('WEIR.ACQUIRE', 'worker=w', 'HOLD', '60s')\n"
+      "p.execute_command('WEIR.ACQUIRE', 'worker=w')\n"
+      "print([reply[0] if i < 2 else reply[1].decode() for i, reply in enumerate(p.execute())])\n"
+      "p.execute_command('CL.THROTTLE', 'y', 0, 1, 10)\n"
+      "p.execute_command('GET', 'y')\n"
+      "try: p.execute()\n"
+      "except redis.exceptions.ResponseError as error: print(error)\n"
+      "print(r.execute_command('CL.THROTTLE', 'y', 0, 1, 10)[0])\n\"");
+  EXPECT_TRUE(ran.output.starts_with("[0, 1, 'allowed', 'denied']\n")) << ran.output;
+  EXPECT_NE(ran.output.find("unknown command"), std::string::npos) << ran.output;
+  EXPECT_TRUE(ran.output.ends_with("\n0\n")) << "nothing was charged: " << ran.output;
+}
 
 TEST_F(RealClients, RedisCliIsAnswered) {
   start();

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -19,6 +20,9 @@ enum class Role : std::int8_t {
   kDecide,       // ask for decisions, end holds
   kAdmin,        // change limits and overrides
 };
+
+// What a client without a role may send as one request, and leave unread of its replies.
+constexpr std::size_t kStrangerBytesMax = std::size_t{16} << 10;
 
 // As configuration, documents and the log write it.
 constexpr std::string_view to_string(Role role) noexcept {

@@ -139,6 +139,8 @@ constexpr Key<Bounds> kBoundsKeys[] = {
      "One request, without the headers of HTTP, which reads at most 1 MiB."},
     {"header_bytes", count_at<&Bounds::header_bytes, 1'024, 1 << 20>, "8192",
      "The headers of one HTTP request."},
+    {"reply_bytes", count_at<&Bounds::reply_bytes, 16'384, 1 << 30>, "1048576",
+     "Replies that a client has not read; beyond it, its requests wait."},
     {"batch", count_at<&Bounds::batch, 1, 1'000'000>, "1000", "Decisions in one request."},
     {"waiting", count_at<&Bounds::waiting, 0, 10'000'000>, "10000",
      "Requests that wait, over all limits."},

@@ -1,5 +1,6 @@
 #include "weir/server/http_connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weir/wire/http/problem.h"
@@ -67,16 +68,33 @@ void HttpConnection::on_input(std::string_view bytes, Instant now) {
     // Later requests wait their turn; this far we look for the client going away.
     needs_more_ = false;
     unread_.append(bytes);
-    if (is_waiting_ && unread_.size() < Loop::kInputBytes) wait_readable();
+    if (is_waiting_) read_behind(now);
     return;
   }
   if (unread_.empty()) {
-    if (!reader_.is_midway()) begun_at_ = now;
+    if (!reader_.is_midway()) begin(now);
     return run(bytes, now);
   }
   unread_.append(bytes);
   if (unread_.size() < needed_) return wait_readable();
   go_on(now);
+}
+
+// Behind a request that waits: so far that the client going away is seen.
+void HttpConnection::read_behind(Instant now) {
+  if (unread_.size() < Loop::kInputBytes) return wait_readable();
+  stop_reading(now);
+}
+
+// Whether so much may arrive of a request that is not whole: more than a little needs a token.
+bool HttpConnection::may_send(const RequestReader::Step& step) {
+  taken_ += step.taken;
+  return std::max(step.needed, taken_) <= kStrangerBytesMax ||
+         desk_.tokens.role_of(step.token) != Role::kNobody;
+}
+
+std::size_t HttpConnection::output_bytes() const noexcept {
+  return is_stranger_ ? std::min(kStrangerBytesMax, bounds_.output_bytes) : bounds_.output_bytes;
 }
 
 // Runs requests of which a part, or all, arrived earlier.
@@ -91,7 +109,7 @@ void HttpConnection::run(std::string_view bytes, Instant now) {
   needs_more_ = false;
   needed_ = 0;
   wire::http::HttpRequest request;
-  while (!bytes.empty() && !is_busy() && loop_.output.size() < bounds_.output_bytes) {
+  while (!bytes.empty() && !is_busy() && loop_.output.size() < output_bytes()) {
     const RequestReader::Step step = reader_.read(bytes, request);
     if (step.state == RequestReader::State::kBad) {
       fail(step.problem, step.detail, now);
@@ -99,11 +117,19 @@ void HttpConnection::run(std::string_view bytes, Instant now) {
     }
     bytes.remove_prefix(step.taken);
     if (step.state == RequestReader::State::kWhole) {
-      begun_at_ = now;
+      taken_ = 0;
+      begin(now);
       active_at_ = now;
       answer(request, bytes.empty(), now);
       reader_.release();
       continue;
+    }
+    if (!may_send(step)) {
+      fail(Problem::kUnauthenticated,
+           "request: without a token it may have at most 16384 bytes; send 'Authorization: Bearer "
+           "TOKEN' with one of the configuration's 'auth'",
+           now);
+      break;
     }
     if (step.wants_continue) loop_.output += wire::http::kContinue;
     needed_ = step.needed;
@@ -126,6 +152,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .role = desk_.tokens.role_of(request.token),
                               .token = request.token,
                               .fields = std::span(request.fields).first(request.field_count)};
+  is_stranger_ = call.role == Role::kNobody;
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.
   const bool answered = desk_.api.handle(call, now, answer, [desk = &desk_, id = id_](Answer late) {
@@ -167,6 +194,9 @@ void HttpConnection::fail(Problem problem, std::string_view detail, Instant now)
                 .content_type = wire::http::kProblemType,
                 .route = desk_.api.routes().size()};
   append_problem(answer.body, problem, detail);
+  if (problem == Problem::kUnauthenticated) {
+    answer.headers = "WWW-Authenticate: Bearer realm=\"weir\"\r\n";
+  }
   keep_alive_ = false;
   is_head_ = false;
   respond(answer, true, now);
@@ -184,7 +214,8 @@ void HttpConnection::on_sent(Instant now) {
     }
     return wait_readable();
   }
-  if (is_waiting_ || is_stream_) return wait_readable();
+  if (is_waiting_) return read_behind(now);
+  if (is_stream_) return wait_readable();
   if (!unread_.empty() && !needs_more_) return go_on(now);
   if (is_draining_) return close();
   wait_readable();
@@ -195,7 +226,7 @@ void HttpConnection::on_answer(const Answer& answer) {
   const Instant now = clock_.now();
   end_wait();
   active_at_ = now;
-  begun_at_ = now;
+  begin(now);
   respond(answer, unread_.empty(), now);
   send(now);
 }
@@ -249,7 +280,11 @@ void HttpConnection::check_time(Instant now) {
     return send(now);
   }
   if (is_stream_) return send_event(now);
-  if (!is_waiting_ && !is_partial && now - active_at_ > bounds_.idle) close();
+  if (is_waiting_) {
+    if (is_lost(now)) close();
+  } else if (!is_partial && now - active_at_ > bounds_.idle) {
+    close();
+  }
 }
 
 void HttpConnection::on_end(Instant now) {

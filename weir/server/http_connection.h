@@ -98,9 +98,15 @@ class HttpConnection final : public SocketConnection {
   void on_sent(Instant now) override;
   void on_closed() override;
   std::uint64_t take_record() override { return std::exchange(record_, 0); }
+  std::size_t read_bytes() const noexcept override {
+    return is_stranger_ ? kStrangerBytesMax : Loop::kInputBytes;
+  }
 
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);
+  void read_behind(Instant now);
+  bool may_send(const wire::http::RequestReader::Step& step);
+  std::size_t output_bytes() const noexcept;
   void answer(const wire::http::HttpRequest& request, bool is_last, Instant now);
   void respond(const wire::http::Answer& answer, bool is_last, Instant now);
   void fail(wire::http::Problem problem, std::string_view detail, Instant now);
@@ -120,7 +126,9 @@ class HttpConnection final : public SocketConnection {
   std::uint64_t record_ = 0;  // the last that an answer waits for
   std::uint64_t events_ = 0;
   Instant next_event_at_{};
+  std::size_t taken_ = 0;    // bytes of a request that is arriving in chunks
   bool needs_more_ = false;  // what is unread is no whole request
+  bool is_stranger_ = true;  // the last request came without a token that is known
   bool is_waiting_ = false;
   bool is_stream_ = false;
   bool is_closing_ = false;    // after what is being sent

@@ -78,6 +78,9 @@ class Loop {
   // accepts connections.
   std::function<void(std::uint64_t record, std::function<void(const Status&)>)> when_written;
 
+  // Told that a client of the Redis protocol spoke HTTP, and its address. Set as when_written.
+  std::function<void(std::string from)> when_http;
+
   // --- lent to the connection that is being run
   std::array<char, kInputBytes> input;
   std::string output;

@@ -23,15 +23,21 @@ void RespConnection::on_input(std::string_view bytes, Instant now) {
     // Later commands wait their turn; this far we look for the client going away.
     needs_more_ = false;
     unread_.append(bytes);
-    if (session_.is_waiting() && unread_.size() < Loop::kInputBytes) wait_readable();
+    if (session_.is_waiting()) read_behind(now);
     return;
   }
   if (unread_.empty()) {
-    begun_at_ = now;
+    begin(now);
     return run(bytes, now);
   }
   unread_.append(bytes);
   go_on(now);
+}
+
+// Behind a command that waits: so far that the client going away is seen.
+void RespConnection::read_behind(Instant now) {
+  if (unread_.size() < Loop::kInputBytes) return wait_readable();
+  stop_reading(now);
 }
 
 // Runs requests of which a part, or all, arrived earlier.
@@ -46,8 +52,13 @@ void RespConnection::run(std::string_view bytes, Instant now) {
   loop_.scratch.commands = 0;
   const std::size_t done = session_.run(bytes, now, loop_.scratch, loop_.output);
   loop_.resp_commands.add(loop_.scratch.commands);
+  if (session_.is_http()) {
+    if (loop_.when_http) loop_.when_http(peer());
+    loop_.output.clear();
+    return close();
+  }
   if (loop_.scratch.commands > 0) {
-    begun_at_ = now;
+    begin(now);
     active_at_ = now;
   }
   unread_.assign(bytes.substr(done));
@@ -60,10 +71,9 @@ void RespConnection::run(std::string_view bytes, Instant now) {
 
 void RespConnection::on_sent(Instant now) {
   if (session_.is_closing()) return close();
-  if (!session_.is_waiting()) {
-    if (!unread_.empty() && !needs_more_) return go_on(now);
-    if (is_draining_) return close();
-  }
+  if (session_.is_waiting()) return read_behind(now);
+  if (!unread_.empty() && !needs_more_) return go_on(now);
+  if (is_draining_) return close();
   wait_readable();
 }
 
@@ -89,7 +99,7 @@ void RespConnection::on_late(std::size_t place, const wire::resp::LateReply& lat
 // All that was owed is in the output.
 void RespConnection::send_replies(Instant now) {
   active_at_ = now;
-  begun_at_ = now;
+  begin(now);
   needs_more_ = false;
   send(now);
 }
@@ -103,7 +113,7 @@ void RespConnection::stop_waiting() {
 void RespConnection::check_time(Instant now) {
   const bool is_slow = (!unread_.empty() && !session_.is_waiting()) || !unsent_.empty();
   if (is_slow && now - begun_at_ > bounds_.slow) return close();
-  if (!session_.is_waiting() && now - active_at_ > bounds_.idle) close();
+  if (session_.is_waiting() ? is_lost(now) : now - active_at_ > bounds_.idle) close();
 }
 
 void RespConnection::on_end(Instant) { close(); }

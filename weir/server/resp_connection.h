@@ -30,9 +30,13 @@ class RespConnection final : public SocketConnection {
   void on_sent(Instant now) override;
   void on_closed() override;
   std::uint64_t take_record() override { return session_.take_record(); }
+  std::size_t read_bytes() const noexcept override {
+    return session_.is_stranger() ? kStrangerBytesMax : Loop::kInputBytes;
+  }
 
   void run(std::string_view bytes, Instant now);
   void go_on(Instant now);
+  void read_behind(Instant now);
   // Brings a reply that is owed to this connection's loop.
   wire::resp::Deliver deliver();
   void on_late(std::size_t place, const wire::resp::LateReply& late);

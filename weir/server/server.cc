@@ -25,6 +25,7 @@
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
 #include "weir/server/recorder.h"
+#include "weir/server/seldom.h"
 #include "weir/server/server_metrics.h"
 #include "weir/server/shared_store.h"
 #include "weir/server/tokens.h"
@@ -60,6 +61,7 @@ ConnectionBounds connection_bounds(const config::Bounds& given) {
   ConnectionBounds bounds;
   bounds.idle = given.idle;
   bounds.slow = given.slow;
+  bounds.output_bytes = given.reply_bytes;
   return bounds;
 }
 
@@ -120,6 +122,7 @@ struct Server::Impl {
   engine::RestoreReport restored;
   Tokens tokens;
   Readiness readiness;
+  Seldom http_on_resp{std::chrono::seconds{10}};  // lines in the log
   std::atomic<std::uint64_t> reloads{0};
   std::atomic<std::uint64_t> failed_reloads{0};
   bool stopped = false;
@@ -202,6 +205,12 @@ Status Server::Impl::start(Server& server) {
   for (auto& loop : loops) {
     loop->when_written = [this](std::uint64_t record, std::function<void(const Status&)> told) {
       keeper.when_written(record, std::move(told));
+    };
+    loop->when_http = [this](std::string from) {
+      const std::uint64_t times = http_on_resp.count(clock.now());
+      if (times == 0) return;
+      say(LogLevel::kWarning, "http-on-resp",
+          {{"from", std::move(from)}, {"times", std::to_string(times)}});
     };
   }
   listeners.start();

@@ -1,5 +1,11 @@
 #include "weir/server/socket_connection.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -13,6 +19,17 @@ using ErrorNumber = boost::system::error_code;
 
 // Kept for the next request or reply; a larger buffer is given back.
 constexpr std::size_t kKeptBytes = 512;
+
+// A machine that has vanished is noticed within two minutes.
+constexpr int kProbeAfterS = 60;
+constexpr int kProbeEveryS = 15;
+constexpr int kProbes = 4;
+constexpr auto kVanishedAfter = std::chrono::minutes{2};
+
+void set_option(int socket, int level, int name, int value) {
+  // Where it cannot be set, the bounds on time are what is left.
+  static_cast<void>(::setsockopt(socket, level, name, &value, sizeof value));
+}
 
 }  // namespace
 
@@ -31,14 +48,52 @@ SocketConnection::SocketConnection(Loop& loop, Traffic& traffic, Socket socket,
 void SocketConnection::start() {
   ErrorNumber error;
   socket_.non_blocking(true, error);
+  watch_peer();
   loop_.add(shared_from_this());
   traffic_.opened.add();
   wait_readable();
 }
 
+// The kernel looks for the client while nothing is said, and gives up what the client does not
+// acknowledge.
+void SocketConnection::watch_peer() {
+  ErrorNumber error;
+  const int family = socket_.local_endpoint(error).protocol().family();
+  if (error || (family != AF_INET && family != AF_INET6)) return;
+  const int socket = socket_.native_handle();
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kProbeAfterS);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeEveryS);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  // Not before a slow reader is closed by its own bound.
+  const auto vanished = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::max<Duration>(kVanishedAfter, bounds_.slow));
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::min<std::int64_t>(vanished.count(), 1 << 30)));
+}
+
+std::string SocketConnection::peer() const {
+  ErrorNumber error;
+  const auto endpoint = socket_.remote_endpoint(error);
+  char host[NI_MAXHOST] = "?";
+  if (error || ::getnameinfo(endpoint.data(), static_cast<socklen_t>(endpoint.size()), host,
+                             sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "?";
+  }
+  return host;
+}
+
+bool SocketConnection::is_lost(Instant now) {
+  if (is_reading_ || full_at_.ns == 0) return false;
+  pollfd end{socket_.native_handle(), POLLRDHUP, 0};
+  if (::poll(&end, 1, 0) == 1) return true;
+  return now - full_at_ > bounds_.slow;
+}
+
 void SocketConnection::wait_readable() {
   if (is_reading_ || !is_open_) return;
   is_reading_ = true;
+  full_at_ = {};
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorNumber& error) {
     self->is_reading_ = false;
     if (!error) self->on_readable();
@@ -48,7 +103,8 @@ void SocketConnection::wait_readable() {
 void SocketConnection::on_readable() {
   if (!is_open_) return;
   ErrorNumber error;
-  const std::size_t count = socket_.read_some(asio::buffer(loop_.input), error);
+  const std::size_t count =
+      socket_.read_some(asio::buffer(loop_.input.data(), read_bytes()), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) {
     return wait_readable();
   }
@@ -81,11 +137,15 @@ void SocketConnection::send(Instant now) {
     }
   }
   if (!left.empty()) {
-    if (unsent_.empty()) begun_at_ = now;
+    begin(now);
+    is_behind_ = true;
     unsent_.append(left);
   }
   loop_.output.clear();
-  if (unsent_.empty()) return on_sent(now);
+  if (unsent_.empty()) {
+    is_behind_ = false;
+    return on_sent(now);
+  }
   wait_writable();
 }
 
@@ -102,7 +162,7 @@ void SocketConnection::send_unsent() {
 }
 
 void SocketConnection::hold_back(std::uint64_t record, Instant now) {
-  if (unsent_.empty()) begun_at_ = now;
+  if (unsent_.empty()) begin(now);
   unsent_.append(loop_.output);
   loop_.output.clear();
   if (!std::exchange(is_held_back_, true)) return wait_written(record);

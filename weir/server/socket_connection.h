@@ -3,7 +3,8 @@
 // Reads when the socket is readable, into the loop's buffer; sends what the loop's
 // output holds in one write. What has arrived in part (`unread_`) and what could not be
 // sent yet (`unsent_`) is kept here until it can go on; a client that does not read its
-// replies is not read either. Replies that tell of something that must be written first,
+// replies is not read either. A client that leaves is noticed though nothing is read, and so is
+// one whose machine has vanished. Replies that tell of something that must be written first,
 // a grant of sampling, are kept until it is; if it cannot be, the connection is closed
 // without them.
 //
@@ -29,7 +30,7 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 // Of every connection.
 struct ConnectionBounds {
   Duration idle{};  // without a request
-  Duration slow{};  // for a request to arrive whole, or a reply to be read
+  Duration slow{};  // for a request to arrive whole, or for all replies to be read
   std::size_t output_bytes = std::size_t{1} << 20;  // unread replies
 };
 
@@ -52,8 +53,22 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   // What the loop's output holds is sent when this record is on disk; 0: at once. Says it once.
   virtual std::uint64_t take_record() = 0;
 
+  // The most that is read at once.
+  virtual std::size_t read_bytes() const noexcept = 0;
+
   bool is_open() const noexcept { return is_open_; }
+  // The address of the client, for a log.
+  std::string peer() const;
   void wait_readable();
+  // Enough is unread behind a request that waits, so nothing is read until wait_readable().
+  void stop_reading(Instant now) noexcept { full_at_ = now; }
+  // Whether a client whose request waits has left, or may have: it has sent more than is kept
+  // behind that request, so its end cannot be seen, and that for as long as a request may take.
+  bool is_lost(Instant now);
+  // Something begins, unless the client has not read all replies yet.
+  void begin(Instant now) noexcept {
+    if (!is_behind_) begun_at_ = now;
+  }
   // Sends what the loop's output holds, or keeps what cannot be sent yet. Calls on_sent()
   // before it returns, or later.
   void send(Instant now);
@@ -70,9 +85,10 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   std::string unread_;  // the beginning of a request
   std::string unsent_;  // replies the client has not taken
   Instant active_at_;   // the last whole request, or reply sent
-  Instant begun_at_;    // when the unread or unsent bytes began
+  Instant begun_at_;  // when the unread or unsent bytes began; reading some of them is no beginning
 
  private:
+  void watch_peer();
   void on_readable();
   void wait_writable();
   void send_unsent();
@@ -86,6 +102,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   bool is_open_ = true;
   bool is_reading_ = false;
   bool is_held_back_ = false;
+  bool is_behind_ = false;       // replies have been waiting to be read since begun_at_
+  Instant full_at_{};            // when reading stopped; 0: it has not
   std::uint64_t held_next_ = 0;  // what replies behind those held back wait for
 };
 

@@ -166,6 +166,45 @@ TEST_F(SessionTest, TellsTheSectionsOfInfoThatAreAskedFor) {
   EXPECT_EQ(say("INFO memory\r\n"), bulk(""));
 }
 
+// --- before a role is known
+
+// ECHO of so many bytes in all.
+std::string echo_of(std::size_t bytes) {
+  const std::string begin = "*2\r\n$4\r\nECHO\r\n$";
+  const std::size_t text = bytes - begin.size() - std::string_view("12345\r\n\r\n").size();
+  return begin + std::to_string(text) + "\r\n" + std::string(text, 'x') + "\r\n";
+}
+
+TEST_F(SessionTest, TakesALargeRequestOnlyFromAClientWithARole) {
+  ASSERT_EQ(echo_of(kStrangerBytesMax).size(), kStrangerBytesMax);
+  begin(Role::kNobody);
+  EXPECT_EQ(say(echo_of(kStrangerBytesMax)), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(say(echo_of(kStrangerBytesMax + 1)),
+            "-ERR Protocol error: too big multibulk request\r\n");
+  EXPECT_TRUE(session->is_closing());
+  begin(Role::kNobody);
+  unread.clear();
+  EXPECT_EQ(say(std::string(kStrangerBytesMax, 'x')), "");
+  EXPECT_EQ(say("x"), "-ERR Protocol error: too big inline request\r\n") << "nor a long line";
+}
+
+TEST_F(SessionTest, TakesALargeRequestBehindTheTokenThatAllowsIt) {
+  begin(Role::kNobody);
+  EXPECT_TRUE(say("AUTH watch\r\n" + echo_of(20'000)).starts_with("+OK\r\n$19976\r\nxxx"));
+  EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
+  EXPECT_TRUE(say(echo_of(20'000)).starts_with("-ERR Protocol error"));
+}
+
+TEST_F(SessionTest, RunsLittleForAClientWithoutARoleThatReadsNothing) {
+  begin(Role::kNobody);
+  const std::size_t docs = say("COMMAND DOCS\r\n").size();
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += "COMMAND DOCS\r\n";
+  const std::size_t replies = say(many).size();
+  EXPECT_GE(replies, kStrangerBytesMax);
+  EXPECT_LT(replies, kStrangerBytesMax + docs);
+}
+
 // --- versions
 
 TEST_F(SessionTest, SpeaksVersionThreeWhenAsked) {

@@ -72,6 +72,7 @@ class Parser final : public beast::http::basic_parser<true> {
   }
   bool wants_continue() const noexcept { return wants_continue_ && !is_http_10_; }
   std::string_view chunks() const noexcept { return chunks_; }
+  std::string_view token() const noexcept { return token_; }
 
   void fill(HttpRequest& request, std::string_view body) const {
     request.method = method_;
@@ -295,7 +296,8 @@ RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& req
     if (bytes.size() - header_bytes < length) {
       return {.needed = header_bytes + length,
               .wants_continue = parser.wants_continue() && bytes.size() == header_bytes &&
-                                !std::exchange(told_to_continue_, true)};
+                                !std::exchange(told_to_continue_, true),
+              .token = parser.token()};
     }
     told_to_continue_ = false;
     parser.fill(request, bytes.substr(header_bytes, length));
@@ -311,6 +313,7 @@ RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& req
   Step step;
   if (bytes.empty()) {
     step.wants_continue = chunked_->parser.wants_continue();
+    step.token = chunked_->parser.token();
   } else {
     step = read_chunks(bytes, request);
   }
@@ -322,14 +325,14 @@ RequestReader::Step RequestReader::read_chunks(std::string_view bytes, HttpReque
   Parser& parser = chunked_->parser;
   // What ends a body has five bytes, so with fewer it cannot end; and Beast asserts that
   // nobody shows it the first three of them twice.
-  if (bytes.size() < kLastChunk.size()) return {};
+  if (bytes.size() < kLastChunk.size()) return {.token = parser.token()};
   BeastError error;
   const std::size_t taken = put(parser, bytes, error);
   if (is_failure(error)) return bad(error, parser, bounds_);
   if (!parser.is_done()) {
     // What is left is the beginning of a chunk's first line, or of the trailer.
     if (bytes.size() - taken > bounds_.header_bytes) return too_large_header(bounds_);
-    return {.taken = taken};
+    return {.taken = taken, .token = parser.token()};
   }
   parser.fill(request, parser.chunks());
   return {.state = State::kWhole, .taken = taken};

@@ -67,6 +67,7 @@ class RequestReader {
     std::size_t taken = 0;   // bytes done with, also of a partial one
     std::size_t needed = 0;  // kPartial: reading again is of no use with fewer bytes; 0: unknown
     bool wants_continue = false;  // kPartial: the client waits for `100 Continue`; told once
+    std::string_view token{};     // kPartial, once the header is whole: as that of the request
     Problem problem = Problem::kBadArgument;
     std::string detail{};
   };

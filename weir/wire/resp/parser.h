@@ -80,6 +80,8 @@ class Parser {
 
   // Forgets a command begun: for another connection.
   void reset() noexcept;
+  // From now on; a command begun before is held to them where it goes on.
+  void set_bounds(const ParserBounds& bounds) noexcept { bounds_ = bounds; }
 
  private:
   enum class Step : std::uint8_t { kWhole, kEmpty, kCut, kBad };

@@ -19,6 +19,14 @@ bool is_count_of(const Command& command, std::size_t words) noexcept {
   return count >= command.words_min && (command.words_max < 0 || count <= command.words_max);
 }
 
+ParserBounds of_stranger(ParserBounds bounds) {
+  for (std::size_t* const bytes :
+       {&bounds.bulk_bytes_max, &bounds.request_bytes_max, &bounds.inline_bytes_max}) {
+    *bytes = std::min(*bytes, kStrangerBytesMax);
+  }
+  return bounds;
+}
+
 // Whether all words are views of the bytes, and so outlive the parser's next step.
 bool are_views_of(std::string_view bytes, Words words) {
   for (const std::string_view word : words) {
@@ -37,11 +45,13 @@ Session::Session(const Service& service, std::uint64_t id, std::function<Deliver
 
 std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, std::string& out) {
   std::size_t done = 0;
+  if (service_->host->token_epoch() != token_epoch_) look_up_role();
   for (;;) {
     if (is_waiting() || closing_ || is_full(out)) return done;
     scratch.words.clear();
     scratch.items.clear();
     Parsed parsed;
+    const bool was_stranger = is_stranger();
     do {
       parsed = parser_.next(bytes.substr(done));
       done += parsed.consumed;
@@ -66,6 +76,8 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
       return scratch.items[ran - 1].end;
     }
     if (parsed.kind == ParsedKind::kNeedMore) return done;
+    // What was too large for a stranger may not be any more.
+    if (was_stranger && !is_stranger()) continue;
     if (parsed.kind == ParsedKind::kError && !is_waiting() && !closing_) {
       ReplyWriter(out).write_error(fmt::format("ERR {}", parsed.error));
       closing_ = true;
@@ -182,7 +194,7 @@ void Session::run_transaction(Run& run) {
   const std::size_t begin = run.reply.bytes();
   run.reply.begin_array(scratch.items.size());
   for (std::size_t at = 0; at < scratch.items.size();) {
-    if (run.reply.bytes() - begin >= service_->reply_bytes_max) {
+    if (run.reply.bytes() - begin >= reply_bytes_max_) {
       run.reply.write_error(
           "EXHAUSTED the replies before this one are as many bytes as a client may leave unread, "
           "so it was not run; send fewer commands between MULTI and EXEC");
@@ -260,6 +272,9 @@ void Session::look_up_role() {
   // In this order: tokens that change in between are looked up again.
   token_epoch_ = service_->host->token_epoch();
   role_ = service_->host->role_of(token_);
+  parser_.set_bounds(is_stranger() ? of_stranger(service_->bounds) : service_->bounds);
+  reply_bytes_max_ = is_stranger() ? std::min(kStrangerBytesMax, service_->reply_bytes_max)
+                                   : service_->reply_bytes_max;
 }
 
 void Session::set_token(std::string_view token) {

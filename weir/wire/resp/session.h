@@ -125,9 +125,9 @@ class Session {
   // The client speaks HTTP, as a browser that a web page has sent here. It is to be closed at
   // once: nothing behind its first line is run.
   bool is_http() const noexcept { return is_http_; }
-  bool is_full(const std::string& out) const noexcept {
-    return out.size() >= service_->reply_bytes_max;
-  }
+  bool is_full(const std::string& out) const noexcept { return out.size() >= reply_bytes_max_; }
+  // Its client has no role, and may neither send nor leave unread more than kStrangerBytesMax.
+  bool is_stranger() const noexcept { return role_ == Role::kNobody; }
 
   // --- for commands
   const Service& service() const noexcept { return *service_; }
@@ -177,6 +177,7 @@ class Session {
 
   const Service* service_;
   Parser parser_;
+  std::size_t reply_bytes_max_ = 0;  // by its role
   std::function<Deliver()> make_deliver_;
   std::vector<Owed> owed_;
   std::size_t missing_ = 0;       // of them
