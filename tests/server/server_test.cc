@@ -476,6 +476,26 @@ TEST_F(RealClients, PythonRedisDecidesInItsDefaultPipeline) {
   EXPECT_TRUE(ran.output.ends_with("\n0\n")) << "nothing was charged: " << ran.output;
 }
 
+const std::string kClientsDir = WEIR_SOURCE_DIR "/tests/server/clients/";
+
+TEST_F(RealClients, RubyRedisDecidesInATransaction) {
+  if (run("ruby -e 'require \"redis\"'").status != 0) {
+    GTEST_SKIP() << "there is no redis gem here; install ruby-redis";
+  }
+  start();
+  EXPECT_EQ(run("timeout 60 ruby " + kClientsDir + "transaction.rb " + port()).output,
+            "0 1 allowed denied\nrefused\n0\n");
+}
+
+TEST_F(RealClients, PhpRedisDecidesInATransaction) {
+  if (run("php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'").status != 0) {
+    GTEST_SKIP() << "there is no Redis class in PHP here; install php-cli and php-redis";
+  }
+  start();
+  EXPECT_EQ(run("timeout 60 php " + kClientsDir + "transaction.php " + port()).output,
+            "0 1 allowed denied\nrefused\n0\n");
+}
+
 TEST_F(RealClients, RedisCliIsAnswered) {
   start();
   EXPECT_EQ(run("redis-cli -p " + port() + " CL.THROTTLE user123 15 30 60").output,

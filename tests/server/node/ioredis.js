@@ -1,73 +1,20 @@
-// The real ioredis against the real server: node drive.js WEIR MODULES
+// The real ioredis against the real server: node ioredis.js WEIR MODULES
 //
 // WEIR is the program, MODULES the folder in which node_modules lies. Exits with 0 only if
 // everything below held.
 
 const assert = require('node:assert/strict');
-const { spawn } = require('node:child_process');
 const { once } = require('node:events');
-const fs = require('node:fs');
-const os = require('node:os');
-const path = require('node:path');
-const { createRequire } = require('node:module');
 
-const [weir, modules] = process.argv.slice(2);
-if (!fs.existsSync(path.resolve(modules, 'installed'))) {
-  console.log('skipped: ioredis was not fetched, see server.ioredis_install');
-  process.exit(0);
-}
-const Redis = createRequire(path.resolve(modules, 'package.json'))('ioredis');
+const { load, withServer, mapOf, drive } = require('./support.js');
 
-const limits = `
-listen: { resp: 127.0.0.1:0, http: none }
-bounds: { idle: IDLE }
-limits:
-  - { name: per-client, per: [client], window: { limit: 3, every: 10000d } }
-  - { name: running, per: [worker], slots: { limit: 1, queue: 16, hold: 60s } }
-`;
-
-// Starts a server, gives its port to `use`, and ends it.
-async function withServer({ idle = '5m', more = '' }, use) {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-ioredis-'));
-  const file = path.join(dir, 'weir.yaml');
-  fs.writeFileSync(file, limits.replace('IDLE', idle) + more);
-  const server = spawn(weir, ['serve', file], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const exited = once(server, 'exit');
-  try {
-    const port = await new Promise((resolve, reject) => {
-      let said = '';
-      server.stderr.on('data', (bytes) => {
-        said += bytes;
-        const found = /address=127\.0\.0\.1:(\d+)\n/.exec(said);
-        if (found) resolve(Number(found[1]));
-      });
-      server.on('exit', () => reject(new Error(`the server ended: ${said}`)));
-    });
-    await use(port);
-  } finally {
-    server.kill('SIGTERM');
-    const [code] = await exited;
-    fs.rmSync(dir, { recursive: true });
-    assert.equal(code, 0, 'the server ended cleanly');
-  }
-}
-
-let protocol;
+const Redis = load('ioredis');
 
 // A client whose connection errors the test asks for, rather than having them printed.
 function connect(port, options = {}) {
-  const redis = new Redis({ port, host: '127.0.0.1', protocol, ...options });
+  const redis = new Redis({ port, host: '127.0.0.1', ...options });
   redis.on('error', () => {});
   return redis;
-}
-
-// A reply of names and values as an object: version 3 has maps, version 2 lists.
-function mapOf(list) {
-  if (list instanceof Map) return Object.fromEntries(list);
-  if (!Array.isArray(list)) return list;
-  const map = {};
-  for (let i = 0; i < list.length; i += 2) map[list[i]] = list[i + 1];
-  return map;
 }
 
 const claims = {
@@ -117,6 +64,33 @@ const claims = {
     });
   },
 
+  async 'decides between MULTI and EXEC, or not at all'() {
+    await withServer({}, async (port) => {
+      const redis = connect(port);
+      const replies = await redis.multi()
+        .call('CL.THROTTLE', 'x', 0, 1, 10)
+        .call('CL.THROTTLE', 'x', 0, 1, 10)
+        .call('WEIR.ACQUIRE', 'worker=w')
+        .call('WEIR.ACQUIRE', 'worker=w')
+        .exec();
+      for (const [error] of replies) assert.equal(error, null);
+      assert.equal(replies[0][1][0], 0);
+      assert.equal(replies[1][1][0], 1);
+      assert.equal(mapOf(replies[2][1]).verdict, 'allowed');
+      assert.equal(mapOf(replies[3][1]).verdict, 'denied');
+
+      const refused = redis.multi().call('CL.THROTTLE', 'y', 0, 1, 10).call('GET', 'y').exec();
+      await assert.rejects(refused, /EXECABORT/);
+      assert.equal((await redis.call('CL.THROTTLE', 'y', 0, 1, 10))[0], 0, 'nothing was charged');
+
+      await redis.multi({ pipeline: false });
+      assert.equal(await redis.call('WEIR.ACQUIRE', 'client=m'), 'QUEUED');
+      await redis.discard();
+      assert.equal(mapOf(await redis.call('WEIR.PEEK', 'client=m')).verdict, 'allowed');
+      redis.disconnect();
+    });
+  },
+
   async 'holds, waits and settles'() {
     await withServer({}, async (port) => {
       const first = connect(port);
@@ -147,7 +121,7 @@ const claims = {
       assert.equal(await named.ping(), 'PONG');
       named.disconnect();
 
-      const bad = new Redis({ port, protocol, password: 'guess', retryStrategy: null });
+      const bad = new Redis({ port, host: '127.0.0.1', password: 'guess', retryStrategy: null });
       const [error] = await once(bad, 'error');
       assert.match(error.message, /^WRONGPASS/);
       bad.disconnect();
@@ -166,23 +140,4 @@ const claims = {
   },
 };
 
-async function main() {
-  for (protocol of [2, 3]) {
-    for (const [name, claim] of Object.entries(claims)) {
-      console.log(`RESP${protocol}: ioredis ${name}`);
-      await claim();
-    }
-  }
-}
-
-const deadline = setTimeout(() => {
-  console.error('drive.js: the time is up');
-  process.exit(1);
-}, 240_000);
-
-main().then(
-  () => clearTimeout(deadline),
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  });
+drive('ioredis', claims);
