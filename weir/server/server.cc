@@ -180,7 +180,7 @@ Status Server::Impl::start(Server& server) {
   restored = *brought_back;
   if (config.redis) {
     shared = std::make_unique<SharedStore>(*config.redis, clock, turns);
-    engine->set_store(&shared->limits());
+    set_store(*engine, &shared->limits());
   }
   if (Status status = systems.start(); !status) return status;
   for (const config::Address& address : config.resp) {
@@ -241,7 +241,7 @@ Status Server::Impl::stop(Duration patience) {
   for (auto& loop : loops) loop->stop();
   // Answers what is still asked, for nobody to read.
   shared.reset();
-  if (engine != nullptr) engine->set_store(nullptr);
+  if (engine != nullptr) set_store(*engine, nullptr);
   listeners.remove_files();
   // After the last decision.
   Status ended = systems.stop();

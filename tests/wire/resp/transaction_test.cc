@@ -232,7 +232,7 @@ struct SharedTransaction : TransactionTest {
                            .meter = engine::WindowSpec{5, 1h},
                            .shared = engine::SharedSpec{}});
     engine = engine::engine_of(spec);
-    engine->set_store(&store);
+    set_store(*engine, &store);
     service.engine = engine.get();
     begin(Role::kAdmin);
   }
