@@ -60,7 +60,7 @@ TEST_F(HeldJobsTest, EndByThemselvesWhenTheirHoldIsOver) {
   EXPECT_TRUE(told.empty());
   jobs->pools().advance(kStart + 2s);
   EXPECT_EQ(expired(), 1u);
-  EXPECT_EQ(told.size(), 1u) << "whoever waited has the place";
+  EXPECT_EQ(told.size(), 1u) << "the client that waited has the place";
   EXPECT_FALSE(jobs->finish(job, {.requests = 1}, kStart + 3s).ok());
 }
 

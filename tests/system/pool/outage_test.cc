@@ -28,7 +28,7 @@ TEST(Outage, IsRefusedAtOnceIfDenied) {
   const JobId job = outage.instance.submit("a", kStart);
   ASSERT_NE(outage.instance.refusal_of(job), nullptr);
   EXPECT_EQ(outage.instance.refusal_of(job)->reason, JobRefused::kUnavailable);
-  EXPECT_TRUE(outage.script->asks.empty()) << "nobody waits for a time-out that is known";
+  EXPECT_TRUE(outage.script->asks.empty()) << "no job waits for a time-out that is known";
   outage.script->listener->reachable(kStart + 1s, true);
   outage.instance.submit("a", kStart + 1s);
   EXPECT_EQ(outage.script->asks.size(), 1u);
@@ -121,7 +121,7 @@ TEST(Outage, OfOneAnswerIsReportedAtOnce) {
 TEST(Outage, FromTheStartIsLivedThroughOnlyIfAllowed) {
   for (const OutagePolicy policy : {OutagePolicy::kAllow, OutagePolicy::kLocal}) {
     const auto script = std::make_shared<Script>();
-    script->start_status = Error{ErrorCode::kUnavailable, "nobody there"};
+    script->start_status = Error{ErrorCode::kUnavailable, "no server there"};
     Settings settings = places_of(4);
     settings.types[0].max_wait = {{"m", 0s}};
     Instance instance(settings, std::make_unique<OutageCoordinator>(

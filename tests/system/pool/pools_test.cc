@@ -58,7 +58,7 @@ TEST(Pools, MoveCapacityToTheTypeThatNeedsIt) {
   EXPECT_EQ(reading.types[1].slots, 2);
   EXPECT_EQ(reading.models[0].types[0].slots, 8);
   EXPECT_EQ(reading.allocation.pools.at("m").total_slots, 10) << "the pool is the same";
-  EXPECT_EQ(instance.started_jobs(), 7u) << "and whoever waited was looked at";
+  EXPECT_EQ(instance.started_jobs(), 7u) << "and those who waited were looked at";
 }
 
 TEST(Pools, GiveEveryTypeASlotWhereItsShareRoundsToNone) {

@@ -81,7 +81,7 @@ TEST(Change, OfEstimatesAsksTheCoordinatorAgain) {
   instance.submit("a", kStart);
   script->refuse(kStart, Refused::kExhausted, kStart + 1min);
   ASSERT_TRUE(script->asks.empty());
-  // The average stays, so that nobody else has to know.
+  // The average stays, so that no other instance has to know.
   std::swap(settings.types[0].tokens, settings.types[1].tokens);
   ASSERT_TRUE(change(instance, settings, kStart + 1s));
   ASSERT_EQ(script->asks.size(), 1u);

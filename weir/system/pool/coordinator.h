@@ -20,9 +20,9 @@
 // callback takes. A callback must not wait.
 //
 // Listener: its functions are called under the same rules, from start() until stop()'s
-// callback was called, possibly from several threads at once and, seen by the epoch, out of
-// order: an allocation with an older epoch than the last one is not to be applied, one with a
-// smaller instance count is.
+// callback was called. Several threads may call at once, and so allocations may come out of
+// order: one with an older epoch than the last is not to be applied, one with a smaller instance
+// count is.
 //
 // Thread safety: every function may be called from any thread.
 
@@ -43,7 +43,7 @@
 namespace weir::system::pool {
 
 // What an instance tells about itself. Limits that differ from the fleet's are refused by
-// the name of the model, unless `version` is higher than the fleet's: then they replace them,
+// the name of the model, unless `version` is higher than the fleet's. Then they replace them,
 // and instances of a lower version are told kMismatch until they follow.
 struct Registration {
   std::map<std::string, ModelLimits, std::less<>> limits{};
@@ -173,7 +173,7 @@ class Coordinator {
   virtual void acquire(std::string_view model, const Amounts& estimate, Instant now,
                        AcquireCallback answered) = 0;
 
-  // Books a job that runs already, since `since`, whatever the limits say: it was admitted while
+  // Books a job that runs already, since `since`, even above the limits: it was admitted while
   // the coordinator could not be asked. In the windows that contain that instant, if they are
   // still the current ones, and in flight. Requires a valid estimate.
   virtual void adopt(std::string_view model, const Amounts& estimate, Instant since, Instant now,

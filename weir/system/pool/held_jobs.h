@@ -1,7 +1,7 @@
 // Held jobs: pools for clients that may go away.
 //
-// Whoever asks over a wire gets a job with a name and a hold. A job that nobody ends in time
-// ends by itself, as one that failed: its slots are free again, and what it may have used
+// A client over a wire gets a job with a name and a hold. A job that its client does not end in
+// time ends by itself, as one that failed: its slots are free again, and what it may have used
 // stays counted. The name tells which process gave it, so that one from before a restart
 // ends nothing.
 //
@@ -75,9 +75,11 @@ class HeldJobs {
   // On to the next model; told as of acquire(), with a new hold and the same name.
   Result<JobTurn> delegate(HoldId job, const Used& used, Instant now, JobAnswered answered);
 
-  // Who waits goes away. True: its callback will not be called. False: it has been, or will be.
+  // The client that waits goes away. True: its callback will not be called. False: it has been, or
+  // will be.
   bool give_up(std::uint64_t ticket, Instant now);
-  // Who was to be told of a start has gone: as if it had not been. Nothing, if it has ended.
+  // The client that was to be told of a start has gone: as if it had not been. A job that has ended
+  // stays as it is.
   void discard(HoldId job, Instant now);
 
   // --- The end of a job; see Pools. An error (it has ended, its hold is over, another process

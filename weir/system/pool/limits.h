@@ -9,7 +9,7 @@
 //   pool.left.tokens_per_minute;   // 250,000
 //   pool.total_slots;              // 25
 //
-// Every instance gets the same pool; what does not divide evenly is nobody's.
+// Every instance gets the same pool; what does not divide evenly is left over.
 //
 // Thread safety: every function is pure.
 

@@ -92,7 +92,7 @@ void LocalFleet::announce_freed(Model& model, std::string_view name, Instant now
   model.refused.clear();
 }
 
-// Calls with the lock released. A member that stops meanwhile is told by whoever made the
+// Calls with the lock released. A member that stops meanwhile is told by the thread that made the
 // last call.
 void LocalFleet::run(Lock& lock, const std::vector<Call>& calls, Instant now) {
   for (const auto& [member, call] : calls) {

@@ -86,7 +86,7 @@ class LocalFleet {
   std::uint64_t next_number_ = 1;
   std::uint64_t next_grant_ = 1;
   std::uint64_t epoch_ = 0;
-  Instant last_{};  // that anybody named
+  Instant last_{};  // that a call named
 };
 
 class LocalCoordinator final : public Coordinator {

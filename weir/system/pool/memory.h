@@ -1,8 +1,8 @@
 // Memory: a budget per job type, in KB, so that an instance does not take more jobs than fit.
 //
 // The budget is a part of what the probe says is free, or of a fixed size, and is divided by
-// the types' ratios. A job takes its type's estimate while it runs; who does not fit waits, in
-// order, and only the first of a type is looked at. Nothing is shared between instances.
+// the types' ratios. A job takes its type's estimate while it runs; a job that does not fit waits,
+// in order, and only the first of a type is looked at. Nothing is shared between instances.
 //
 // Thread safety: none; the owner has a lock.
 
@@ -57,11 +57,11 @@ class MemoryBudgets {
   bool fits(std::size_t type) const noexcept {
     return rows_[type].estimate_kb <= rows_[type].permits.limit();
   }
-  // Takes the estimate if it is free and nobody waits.
+  // Takes the estimate if it is free and no job waits.
   bool try_take(std::size_t type) noexcept;
   // The same, or waits under this name.
   bool take(std::size_t type, std::uint64_t job);
-  // Who waited and has it now is added to `granted`.
+  // Jobs that waited and have it now are added to `granted`.
   void give_back(std::size_t type, std::vector<std::uint64_t>& granted);
   // A name that waits leaves.
   void leave(std::size_t type, std::uint64_t job, std::vector<std::uint64_t>& granted);

@@ -24,8 +24,8 @@
 
 namespace weir::system::pool {
 
-// The published rule needs a free unit in every window even where the estimate is 0, does not
-// add dimensions that were not limited at first, has at least one place in flight, and forgets
+// The published rule needs a free unit in every window even where the estimate is 0, and does not
+// add dimensions that were not limited at first. It has at least one place in flight, and forgets
 // places it owes when it shrinks.
 enum class LimiterRule : std::uint8_t { kStrict, kPublished };
 
@@ -63,12 +63,12 @@ class ModelLimiter {
   bool has_capacity(Instant now) noexcept;
   // Nothing, with the reason in `shortage`, if it does not fit.
   std::optional<Reservation> try_reserve(const Amounts& estimate, Instant now, Shortage& shortage);
-  // Whatever is left: somebody else decided.
+  // Even if it does not fit: the coordinator decided.
   Reservation reserve_anyway(const Amounts& estimate, Instant now) noexcept;
   // It did not start: everything is given back where the window is the same.
   void cancel(const Reservation& reservation, Instant now) noexcept;
   Overage finish(const Reservation& reservation, const Amounts& actual, Instant now) noexcept;
-  // It ended, and nobody knows what it used: the estimate stays.
+  // It ended, and what it used is not known: the estimate stays.
   void fail() noexcept;
 
   void set_limits(const Rates& limits) noexcept;

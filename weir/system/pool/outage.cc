@@ -156,7 +156,7 @@ void OutageCoordinator::answer(Instant now, std::string_view name, const Amounts
     answer = admit(name, estimate, now);
     is_out_ = was_out;
     set_shares();
-    // One answer that is missing is not an outage yet: nobody will say that it is over.
+    // One answer that is missing is not an outage yet: no call will say that it is over.
     const Grant* const admitted = std::get_if<Grant>(&answer);
     if (admitted != nullptr && !was_out) adopting = {admitted->id};
   }

@@ -1,7 +1,7 @@
 // Outage: what to do while the coordinator cannot be asked.
 //
 //   deny    refuse; nothing is admitted on a guess
-//   allow   admit whatever this instance alone may have
+//   allow   admit all that this instance alone may have
 //   local   admit within the last known share: floor(limit / instances) of every window,
 //           what this instance was granted before the outage included
 //

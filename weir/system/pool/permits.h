@@ -30,7 +30,7 @@ class Permits {
     free_ -= units;
     return true;
   }
-  // Whatever is free; what is missing is owed.
+  // Also more than is free; what is missing is owed.
   void take_anyway(std::int64_t units) noexcept { free_ -= units; }
   void give_back(std::int64_t units) noexcept { free_ += units; }
   void resize(std::int64_t limit) noexcept {

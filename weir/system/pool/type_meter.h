@@ -79,7 +79,7 @@ class TypeMeter {
     Instant end{};
     std::int64_t count = 0;
   };
-  // Published: by its number since the epoch, whatever its length.
+  // Published: by its number since the epoch, for any length.
   struct PublishedCount {
     std::int64_t id = -1;
     std::int64_t count = 0;

@@ -68,12 +68,12 @@ class TypeShares {
   }
   // Requires a free slot.
   void take(std::size_t type) noexcept { rows_[type].in_flight += 1; }
-  // True: this was the last release before an adjustment is due; call adjust(). A release
-  // with nothing in flight is ignored.
+  // Whether an adjustment is due after this release: call adjust(). A release with nothing in
+  // flight is ignored.
   bool give_back(std::size_t type) noexcept;
   void set_in_flight(std::size_t type, std::int64_t in_flight) noexcept;
 
-  // One cycle. True: ratios changed.
+  // One cycle. Whether ratios changed.
   bool adjust();
 
  private:

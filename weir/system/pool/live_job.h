@@ -1,12 +1,24 @@
-// A job inside Pools. Only its own files read this.
+// Live job: a job from its submission until it has ended or was refused.
+//
+// Internal to the life of jobs (job_life.h) and the queues they wait in.
 
 #pragma once
 
-#include "weir/system/pool/pools.h"
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/system/pool/coordinator.h"
+#include "weir/system/pool/job.h"
+#include "weir/system/pool/model_limiter.h"
+#include "weir/system/pool/type_meter.h"
 
 namespace weir::system::pool {
 
-struct Pools::Job {
+struct LiveJob {
   JobId id = 0;  // ascending: also its place in a queue
   std::size_t type = 0;
   JobState state = JobState::kWaitingForSlot;

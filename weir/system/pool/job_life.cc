@@ -1,0 +1,835 @@
+// Invariants, whenever the owner's lock is free:
+// 1. A job is in one state, which says where it stands: in a queue, at the memory of its type, at
+//    the coordinator, or running. One at the coordinator stays until the answer has come.
+// 2. What a job holds is given back once: its slot when it is removed; its reservation, its place
+//    in the lane and its memory when it leaves the model or its start is undone; its grant when it
+//    leaves the model.
+// 3. No job overtakes an older one of the same model and type: it is tried at once only if none
+//    waits there, and queues are served oldest first.
+// 4. Nothing is touched: no job waits for what this instance has, but for those of a blocked lane,
+//    or of a model whose starts are spread.
+// 5. A callback is called once for each submission or delegation, or never if the job was
+// withdrawn.
+
+#include "weir/system/pool/job_life.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/in_quotes.h"
+
+namespace weir::system::pool {
+namespace {
+
+// A coordinator whose clock is ahead may name an instant that is past already.
+constexpr Duration kRetryAfterLeast = std::chrono::milliseconds{1};
+
+}  // namespace
+
+void JobLife::Touched::all() {
+  std::fill(models.begin(), models.end(), true);
+  std::fill(types.begin(), types.end(), true);
+  is_any = true;
+}
+
+JobLife::JobLife(Settings settings, std::vector<double> ratios, Outside& outside)
+    : catalog_(std::move(settings)),
+      outside_(outside),
+      shares_(catalog_.settings().types, ratios, catalog_.settings().ratios),
+      lanes_(catalog_.model_count() * catalog_.type_count(),
+             Lane{TypeMeter(catalog_.settings().rule)}),
+      waiting_(catalog_.model_count(), catalog_.type_count()),
+      touched_{std::vector<bool>(catalog_.model_count(), false),
+               std::vector<bool>(catalog_.type_count(), false)} {
+  const Settings& all = catalog_.settings();
+  const LimiterRule rule = catalog_.is_strict() ? LimiterRule::kStrict : LimiterRule::kPublished;
+  for (const ModelSpec& model : all.models) models_.push_back({ModelLimiter(model.limits, rule)});
+  shares_.set_capacity(capacity_before_allocation(all));
+
+  const bool has_estimates =
+      std::ranges::any_of(all.types, [](const JobType& type) { return type.memory_kb > 0; });
+  if (!all.memory || !has_estimates) return;
+  const MemorySettings& memory = *all.memory;
+  const std::int64_t base =
+      memory.max_kb ? *memory.max_kb : std::clamp<std::int64_t>(memory.probe(), 0, kMemoryKbMax);
+  const std::int64_t budget = budget_kb(base, memory.free_ratio);
+  memory_.emplace(all.types, ratios, budget,
+                  catalog_.is_strict() ? Shrinking::kOwes : Shrinking::kForgets);
+  shares_.set_memory(budget);
+}
+
+void JobLife::start(Instant now) {
+  const Settings& settings = catalog_.settings();
+  next_minute_ = window_begin(Dimension::kTokensPerMinute, now) + kMinute;
+  if (settings.ratios.interval > Duration{0}) next_adjustment_ = now + settings.ratios.interval;
+  if (memory_ && !settings.memory->max_kb) next_probe_ = now + settings.memory->interval;
+}
+
+void JobLife::stop(Work& work) {
+  is_stopped_ = true;
+  std::vector<LiveJob*> waiting;
+  for (const auto& [id, job] : jobs_) {
+    if (job->state == JobState::kAsking || job->state == JobState::kRunning) continue;
+    waiting.push_back(job.get());
+  }
+  // All of them leave before the first gives back what another would then take.
+  for (LiveJob* const job : waiting) {
+    std::vector<JobId> granted;
+    if (job->state == JobState::kWaitingForMemory) memory_->leave(job->type, job->id, granted);
+    waiting_.leave(*job);
+  }
+  for (LiveJob* const job : waiting) {
+    if (job->state == JobState::kWaitingForMemory) undo(*job, work);
+    refuse(*job, JobRefused::kStopped, work);
+  }
+}
+
+// --- Calls.
+
+Result<JobId> JobLife::submit(std::size_t type, const JobRequest& request, JobCallback callback,
+                              Work& work) {
+  if (is_stopped_) return Error{ErrorCode::kUnavailable, "the pools have stopped"};
+  if (start_error_) return Error{ErrorCode::kUnavailable, *start_error_};
+  if (jobs_.size() >= catalog_.settings().jobs_max) {
+    return Error{
+        ErrorCode::kExhausted,
+        fmt::format("{} jobs wait or run, which is all that jobs_max allows", jobs_.size())};
+  }
+  turn_windows(work);
+  const JobId id = next_job_++;
+  LiveJob& job = *jobs_.emplace(id, std::make_unique<LiveJob>()).first->second;
+  job.id = id;
+  job.type = type;
+  job.callback = std::move(callback);
+  job.submitted_at = work.now;
+  if (request.patience) job.patience_end = work.now + *request.patience;
+  job.hold = request.hold;
+  tally_.submitted += 1;
+  // Those who were there before come first.
+  drain(work);
+  begin(job, work);
+  drain(work);
+  return id;
+}
+
+bool JobLife::withdraw(JobId id, Work& work) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return false;
+  LiveJob& job = *found->second;
+  if (job.state == JobState::kRunning || job.is_withdrawn) return false;
+  tally_.withdrawn += 1;
+  if (job.state == JobState::kAsking) {
+    job.is_withdrawn = true;
+    return true;
+  }
+  waiting_.leave(job);
+  if (job.state == JobState::kWaitingForMemory) stop_waiting_for_memory(job, work);
+  remove(job, work);
+  drain(work);
+  return true;
+}
+
+Result<LiveJob*> JobLife::running(JobId id) {
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end() && found->second->state == JobState::kRunning)
+    return found->second.get();
+  return Error{ErrorCode::kNotFound,
+               fmt::format("job {} does not run: it was never started, or has ended", id)};
+}
+
+Result<Settlement> JobLife::end(JobId id, Ending ending, const std::optional<Used>& used,
+                                const std::optional<Used>& counted, Work& work) {
+  Result<LiveJob*> found = running(id);
+  if (!found) return std::move(found).error();
+  turn_windows(work);
+  Settlement settlement = settle(**found, ending, used, counted, work);
+  drain(work);
+  return settlement;
+}
+
+Status JobLife::delegate(JobId id, const Used& used, JobCallback callback, Work& work) {
+  Result<LiveJob*> found = running(id);
+  if (!found) return std::move(found).error();
+  LiveJob& job = **found;
+  turn_windows(work);
+  models_[job.model].tally.delegated += 1;
+  leave_model(job, used, used.amounts(), work);
+  bill(job, used);
+  job.callback = std::move(callback);
+  job.nevers = 0;
+  job.was_rejected = false;
+  job.retry_at = kForever;
+  job.why.clear();
+  if (job.delegations >= catalog_.settings().delegations_max || is_stopped_) {
+    refuse(job, is_stopped_ ? JobRefused::kStopped : JobRefused::kDelegations, work);
+  } else {
+    job.delegations += 1;
+    const bool has_another = std::ranges::any_of(catalog_.escalation(), [&](std::size_t model) {
+      return !job.tried[model] && models_[model].limiter.has_capacity(work.now);
+    });
+    if (!has_another) job.tried.reset();
+    next_model(job, work);
+  }
+  drain(work);
+  return Done{};
+}
+
+Status JobLife::cancel(JobId id, Work& work) {
+  Result<LiveJob*> found = running(id);
+  if (!found) return std::move(found).error();
+  LiveJob& job = **found;
+  turn_windows(work);
+  waiting_.forget_deadline(job);
+  tally_.withdrawn += 1;
+  release(job, job.grant, {}, work);
+  undo(job, work);
+  remove(job, work);
+  drain(work);
+  return Done{};
+}
+
+Result<Instant> JobLife::renew(JobId id, Duration hold, Work& work) {
+  Result<LiveJob*> found = running(id);
+  if (!found) return std::move(found).error();
+  LiveJob& job = **found;
+  waiting_.forget_deadline(job);
+  job.hold = hold;
+  job.deadline = work.now + hold;
+  waiting_.run(job);
+  return job.deadline;
+}
+
+// --- What the coordinator says.
+
+void JobLife::answered(JobId id, Acquired answer, Work& work) {
+  LiveJob& job = *jobs_.at(id);
+  Grant* const grant = std::get_if<Grant>(&answer);
+  if (job.is_withdrawn || is_stopped_) {
+    if (grant != nullptr) release(job, *grant, {}, work);
+    undo(job, work);
+    if (job.is_withdrawn) {
+      remove(job, work);
+    } else {
+      refuse(job, JobRefused::kStopped, work);
+    }
+  } else if (grant != nullptr) {
+    start_running(job, std::move(*grant), work);
+  } else {
+    give_up(job, std::get<Refusal>(answer), work);
+  }
+  drain(work);
+}
+
+void JobLife::freed(std::size_t model, Work& work) {
+  forget_refusals(model);
+  drain(work);
+}
+
+void JobLife::set_reachable(bool is_reachable, Work& work) {
+  is_reachable_ = is_reachable;
+  // Without a coordinator the answers are others too.
+  forget_all_refusals();
+  drain(work);
+}
+
+bool JobLife::allocate(const Allocation& allocation, Work& work) {
+  if (allocation.instance_count < 1 || allocation.epoch < allocation_.epoch) return false;
+  allocation_ = allocation;
+  const bool is_strict = catalog_.is_strict();
+  std::int64_t capacity = 0;
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    const ModelLimits& limits = catalog_.model(i).limits;
+    Model& model = models_[i];
+    const auto pool = allocation.pools.find(catalog_.model(i).name);
+    if (pool == allocation.pools.end()) {
+      model.pool.reset();
+      for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
+        lane(i, type).meter.clear_slots();
+      }
+      continue;
+    }
+    model.pool = pool->second;
+    capacity +=
+        is_strict ? pool->second.whole_slots.value_or(kUnlimitedSlots) : pool->second.total_slots;
+    // The strict rule leaves the sum over the instances to the coordinator.
+    if (is_strict) continue;
+    Rates shares = limits.rates;
+    for (const Dimension rate : kRates) {
+      if (shares.of(rate)) *shares.of(rate) /= allocation.instance_count;
+    }
+    model.limiter.set_limits(shares);
+    if (limits.concurrent)
+      model.limiter.set_concurrency(*limits.concurrent / allocation.instance_count);
+  }
+  shares_.set_capacity(capacity);
+  apply_ratios(work);
+  forget_all_refusals();
+  drain(work);
+  return true;
+}
+
+void JobLife::change(const Settings& settings, Work& work) {
+  const Result<std::vector<double>> ratios = initial_ratios(settings.types);
+  WEIR_ASSERT(ratios.ok());
+  catalog_.change(settings);
+  // The published local limits come with the next allocation.
+  for (std::size_t i = 0; i < models_.size() && catalog_.is_strict(); ++i) {
+    models_[i].limiter.set_limits(catalog_.model(i).limits.rates);
+    models_[i].limiter.set_concurrency(catalog_.model(i).limits.concurrent);
+  }
+  const RatioSettings& terms = catalog_.settings().ratios;
+  next_adjustment_ = terms.interval > Duration{0} ? work.now + terms.interval : kForever;
+  shares_.change(catalog_.settings().types, *ratios, terms);
+  apply_ratios(work);
+  // With other estimates the coordinator may answer otherwise.
+  forget_all_refusals();
+  drain(work);
+}
+
+// --- From one state to the next.
+
+void JobLife::begin(LiveJob& job, Work& work) {
+  if (allocation_.instance_count == 0 && !is_reachable_.value_or(true)) {
+    job.why = "the coordinator does not answer, and never has";
+    refuse(job, JobRefused::kUnavailable, work);
+    return;
+  }
+  if (waiting_.count_for_slot(job.type) == 0 && shares_.has_slot(job.type)) {
+    shares_.take(job.type);
+    job.has_slot = true;
+    next_model(job, work);
+    return;
+  }
+  // It waits no longer for a slot than for all the models behind it.
+  Duration wait{0};
+  for (const std::size_t model : catalog_.escalation())
+    wait += catalog_.max_wait(job.type, model, work.now);
+  job.deadline = earlier_of(work.now + wait, job.patience_end);
+  // The published queue has no time-out, and its cases wait in it for ever.
+  if (!catalog_.is_strict()) job.deadline = job.patience_end;
+  if (job.deadline <= work.now) {
+    refuse(job, JobRefused::kTypeSlots, work);
+    return;
+  }
+  waiting_.wait_for_slot(job);
+}
+
+// The first model that was not tried: now, or in its queue. A job that found none is refused.
+void JobLife::next_model(LiveJob& job, Work& work) {
+  for (const std::size_t model : catalog_.escalation()) {
+    if (job.tried[model]) continue;
+    job.tried.set(model);
+    job.model = model;
+    job.is_last_try = false;
+    job.deadline =
+        earlier_of(work.now + catalog_.max_wait(job.type, model, work.now), job.patience_end);
+    const std::size_t nevers = job.nevers;
+    if (try_in_turn(job, work)) return;
+    if (job.deadline > work.now && job.nevers == nevers) {
+      waiting_.wait_for_model(job);
+      return;
+    }
+  }
+  JobRefused reason = JobRefused::kExhausted;
+  if (job.nevers == catalog_.escalation().size()) reason = JobRefused::kNever;
+  if (job.was_rejected && !catalog_.is_strict()) reason = JobRefused::kRejected;
+  refuse(job, reason, work);
+}
+
+// No job overtakes those that wait for the same model with the same type.
+bool JobLife::try_in_turn(LiveJob& job, Work& work) {
+  const Lane& lane = lane_of(job);
+  const Model& model = models_[job.model];
+  if (waiting_.count_for_model(job.model, job.type) > 0) return false;
+  if (lane.blocked_until > work.now) {
+    job.retry_at = earlier_of(job.retry_at, lane.blocked_until);
+    return false;
+  }
+  const bool may_wait = job.deadline > work.now;
+  if (model.gap > Duration{0} && work.now < model.next_start && may_wait) return false;
+  return attempt(job, work);
+}
+
+// Reserves here, all or nothing, and asks the coordinator.
+bool JobLife::attempt(LiveJob& job, Work& work) {
+  Lane& lane = lane_of(job);
+  ModelLimiter& limiter = models_[job.model].limiter;
+  Shortage shortage;
+  const Amounts estimate = catalog_.type(job.type).estimate();
+  const std::optional<Reservation> reservation = limiter.try_reserve(estimate, work.now, shortage);
+  if (!reservation) {
+    job.dimension = shortage.dimension;
+    if (shortage.is_never) {
+      job.nevers += 1;
+    } else {
+      job.retry_at = earlier_of(job.retry_at, shortage.retry_at);
+    }
+    return false;
+  }
+  const TypeCheck check = lane.meter.check(work.now);
+  if (!check.allowed) {
+    limiter.cancel(*reservation, work.now);
+    job.dimension = check.dimension;
+    job.retry_at = earlier_of(job.retry_at, check.retry_at);
+    return false;
+  }
+  if (memory_ && catalog_.is_strict() && !memory_->try_take(job.type)) {
+    limiter.cancel(*reservation, work.now);
+    job.why = memory_->fits(job.type) ? "the memory of its type is in use"
+                                      : "it takes more memory than its type has";
+    return false;
+  }
+  job.reservation = *reservation;
+  job.mark = lane.meter.take(work.now);
+  job.has_memory = memory_.has_value() && catalog_.is_strict();
+  if (memory_ && !catalog_.is_strict() && !memory_->take(job.type, job.id)) {
+    waiting_.wait_for_memory(job);
+    return true;
+  }
+  ask(job, work);
+  return true;
+}
+
+void JobLife::ask(LiveJob& job, Work& work) {
+  job.has_memory = memory_.has_value();
+  job.state = JobState::kAsking;
+  job.changes_seen = models_[job.model].changes;
+  work.after.emplace_back([this, id = job.id, model = job.model,
+                           estimate = job.reservation.estimate,
+                           now = work.now] { outside_.ask(id, model, estimate, now); });
+}
+
+void JobLife::start_running(LiveJob& job, Grant grant, Work& work) {
+  models_[job.model].tally.started += 1;
+  job.grant = std::move(grant);
+  job.deadline = job.hold ? work.now + *job.hold : kForever;
+  waiting_.run(job);
+  Start start{.job = job.id,
+              .model = catalog_.model(job.model).name,
+              .estimate = job.reservation.estimate,
+              .minute = job.grant.minute,
+              .day = job.grant.day,
+              .used = job.grant.used,
+              .limits = catalog_.model(job.model).limits,
+              .waited = work.now - job.submitted_at,
+              .expires_at = job.deadline,
+              .attempt = job.delegations + 1};
+  work.after.emplace_back([callback = std::move(job.callback), now = work.now,
+                           start = std::move(start)] { callback(now, start); });
+}
+
+// The coordinator refused.
+void JobLife::give_up(LiveJob& job, const Refusal& refusal, Work& work) {
+  Model& model = models_[job.model];
+  model.tally.refused += 1;
+  undo(job, work);
+  job.dimension = refusal.dimension;
+  job.why = refusal.message;
+  job.was_rejected = true;
+  switch (refusal.reason) {
+    case Refused::kUnreachable:
+    case Refused::kMismatch:
+      refuse(job, JobRefused::kUnavailable, work);
+      return;
+    case Refused::kStopped:
+      refuse(job, JobRefused::kStopped, work);
+      return;
+    case Refused::kNever:
+    case Refused::kUnknownModel:
+      job.nevers += 1;
+      next_model(job, work);
+      return;
+    case Refused::kExhausted:
+    case Refused::kBusy:
+    case Refused::kNotRegistered:
+    case Refused::kRecovering:
+      break;
+  }
+  const Instant retry_at = later_of(refusal.retry_at, work.now + kRetryAfterLeast);
+  job.retry_at = earlier_of(job.retry_at, retry_at);
+  if (!catalog_.is_strict() || job.is_last_try || job.deadline <= work.now) {
+    next_model(job, work);
+    return;
+  }
+  // If something was freed while the answer was under way, it may not have counted yet.
+  if (job.changes_seen == model.changes) {
+    lane_of(job).blocked_until = later_of(lane_of(job).blocked_until, retry_at);
+  } else {
+    touched_.model(job.model);
+  }
+  waiting_.wait_for_model(job);
+}
+
+// Gives back what was taken here for a start that did not happen.
+void JobLife::undo(LiveJob& job, Work& work) {
+  models_[job.model].limiter.cancel(job.reservation, work.now);
+  lane_of(job).meter.undo(job.mark);
+  give_back_memory(job, work);
+  touched_.model(job.model);
+}
+
+void JobLife::give_back_memory(LiveJob& job, Work& work) {
+  std::vector<JobId> granted;
+  if (job.has_memory) memory_->give_back(job.type, granted);
+  job.has_memory = false;
+  ask_granted(granted, work);
+}
+
+// Of one that has left the deadlines.
+void JobLife::stop_waiting_for_memory(LiveJob& job, Work& work) {
+  std::vector<JobId> granted;
+  memory_->leave(job.type, job.id, granted);
+  undo(job, work);
+  ask_granted(granted, work);
+}
+
+void JobLife::refuse(LiveJob& job, JobRefused reason, Work& work) {
+  tally_.refused += 1;
+  const std::string& model = catalog_.model(job.model).name;
+  JobRefusal refusal{.job = job.id,
+                     .reason = reason,
+                     .model = job.tried.any() ? model : std::string(),
+                     .dimension = job.dimension,
+                     .retry_at = job.retry_at};
+  const auto type = in_quotes(catalog_.type(job.type).name);
+  switch (reason) {
+    case JobRefused::kTypeSlots:
+      refusal.message = fmt::format("{}: job type {} has {} slots, and no one became free in time",
+                                    to_string(reason), type, shares_.slots(job.type));
+      break;
+    case JobRefused::kUnavailable:
+      refusal.message = fmt::format("{}: job type {}: {}", to_string(reason), type, job.why);
+      break;
+    case JobRefused::kStopped:
+      refusal.message = fmt::format("{}: the pools are stopping", to_string(reason));
+      break;
+    case JobRefused::kDelegations:
+      refusal.message = fmt::format("{}: the job was delegated {} times, which is all it may be",
+                                    to_string(reason), job.delegations);
+      break;
+    default:
+      refusal.message =
+          fmt::format("{}: job type {}: last tried was model {}, bound by {}", to_string(reason),
+                      type, in_quotes(model), to_string(job.dimension));
+      if (!job.why.empty()) fmt::format_to(std::back_inserter(refusal.message), " ({})", job.why);
+  }
+  work.after.emplace_back([callback = std::move(job.callback), now = work.now,
+                           refusal = std::move(refusal)] { callback(now, refusal); });
+  remove(job, work);
+}
+
+// The model is done with, and settled here and with the coordinator.
+Overage JobLife::leave_model(LiveJob& job, const std::optional<Used>& used, const Amounts& reported,
+                             Work& work) {
+  Model& model = models_[job.model];
+  waiting_.forget_deadline(job);
+  Overage overage;
+  if (used) {
+    overage = model.limiter.finish(job.reservation, used->amounts(), work.now);
+    model.tally.tokens += static_cast<std::uint64_t>(used->tokens());
+    model.tally.requests += static_cast<std::uint64_t>(used->requests);
+  } else {
+    model.limiter.fail();
+  }
+  lane_of(job).meter.give_back(work.now);
+  give_back_memory(job, work);
+  release(job, job.grant, reported, work);
+  touched_.model(job.model);
+  if (overage.tokens > 0 || overage.requests > 0) {
+    work.after.emplace_back([this, now = work.now, model = job.model, overage] {
+      outside_.tell_overage(model, overage, now);
+    });
+  }
+  return overage;
+}
+
+void JobLife::release(const LiveJob& job, const Grant& grant, const Amounts& used, Work& work) {
+  work.after.emplace_back([this, grant, model = job.model, used, now = work.now] {
+    outside_.release(grant, model, used, now);
+  });
+}
+
+void JobLife::bill(LiveJob& job, const std::optional<Used>& used) {
+  const ModelSpec& model = catalog_.model(job.model);
+  Attempt attempt{.model = model.name};
+  if (used) {
+    attempt.used = *used;
+    attempt.cost = cost_of(model.pricing, *used);
+    models_[job.model].tally.cost += attempt.cost;
+  }
+  job.attempts.push_back(std::move(attempt));
+}
+
+Settlement JobLife::settle(LiveJob& job, Ending ending, const std::optional<Used>& used,
+                           const std::optional<Used>& counted, Work& work) {
+  ModelTally& tally = models_[job.model].tally;
+  if (ending == Ending::kFinished) tally.finished += 1;
+  if (ending == Ending::kFailed) tally.failed += 1;
+  if (ending == Ending::kExpired) tally.expired += 1;
+  // A job that ended without a word may have used what it was estimated to; the published rule
+  // reports nothing.
+  const Amounts silent = catalog_.is_strict() ? job.grant.estimate : Amounts{};
+  Settlement settlement;
+  settlement.overage = leave_model(job, counted, counted ? counted->amounts() : silent, work);
+  bill(job, used);
+  settlement.attempts = std::move(job.attempts);
+  for (const Attempt& attempt : settlement.attempts) settlement.total_cost += attempt.cost;
+  remove(job, work);
+  return settlement;
+}
+
+void JobLife::remove(LiveJob& job, Work& work) {
+  const std::size_t type = job.type;
+  const bool has_slot = job.has_slot;
+  jobs_.erase(job.id);
+  if (!has_slot) return;
+  const bool is_due = shares_.give_back(type);
+  touched_.type(type);
+  if (is_due) adjust(work);
+}
+
+// --- Who is looked at, and when.
+
+// The coordinator may answer differently now: those who were refused may ask again.
+void JobLife::forget_refusals(std::size_t model) noexcept {
+  models_[model].changes += 1;
+  for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
+    lane(model, type).blocked_until = Instant{};
+  }
+  touched_.model(model);
+}
+
+void JobLife::forget_all_refusals() noexcept {
+  for (std::size_t model = 0; model < models_.size(); ++model) forget_refusals(model);
+}
+
+// Oldest first over all types; a type whose first does not fit is left alone.
+void JobLife::serve(std::size_t model, Work& work) {
+  Model& state = models_[model];
+  std::vector<std::size_t> types = waiting_.types_at(model);
+  while (!types.empty()) {
+    if (state.gap > Duration{0} && work.now < state.next_start) return;
+    const auto oldest = std::ranges::min_element(
+        types, {}, [&](std::size_t type) { return waiting_.first_for_model(model, type)->id; });
+    const std::size_t type = *oldest;
+    LiveJob& job = *waiting_.first_for_model(model, type);
+    if (lane(model, type).blocked_until > work.now || !attempt(job, work)) {
+      types.erase(oldest);
+      continue;
+    }
+    waiting_.leave_model(job);
+    if (waiting_.count_for_model(model, type) == 0) types.erase(oldest);
+    if (state.gap > Duration{0})
+      state.next_start = later_of(state.next_start, work.now) + state.gap;
+  }
+  if (waiting_.types_at(model).empty()) state.gap = Duration{0};
+}
+
+// Jobs that waited for a slot of their type.
+void JobLife::admit(std::size_t type, Work& work) {
+  while (shares_.has_slot(type)) {
+    LiveJob* const job = waiting_.first_for_slot(type);
+    if (job == nullptr) return;
+    waiting_.leave(*job);
+    shares_.take(type);
+    job->has_slot = true;
+    next_model(*job, work);
+  }
+}
+
+// Looks at everything that may have become free, until nothing changes any more.
+void JobLife::drain(Work& work) {
+  while (std::exchange(touched_.is_any, false)) {
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      if (!touched_.models[model]) continue;
+      touched_.models[model] = false;
+      serve(model, work);
+    }
+    for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
+      if (!touched_.types[type]) continue;
+      touched_.types[type] = false;
+      admit(type, work);
+    }
+  }
+}
+
+// A minute ended, and with it perhaps a day: their windows are empty again.
+void JobLife::turn_windows(Work& work) {
+  if (work.now < next_minute_) return;
+  next_minute_ = window_begin(Dimension::kTokensPerMinute, work.now) + kMinute;
+  std::vector<std::int64_t> counts(models_.size(), 0);
+  waiting_.for_each_queue([&](std::size_t model, std::size_t type) {
+    counts[model] += static_cast<std::int64_t>(waiting_.count_for_model(model, type));
+    touched_.model(model);
+  });
+  const Duration pacing = catalog_.settings().pacing;
+  if (pacing == Duration{0}) return;
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    models_[model].gap = counts[model] > 1 ? pacing / counts[model] : Duration{0};
+    models_[model].next_start = work.now;
+  }
+}
+
+// The coordinator may be asked again.
+void JobLife::unblock(Work& work) {
+  waiting_.for_each_queue([&](std::size_t model, std::size_t type) {
+    Instant& blocked_until = lane(model, type).blocked_until;
+    if (blocked_until == Instant{} || blocked_until > work.now) return;
+    blocked_until = Instant{};
+    touched_.model(model);
+  });
+}
+
+// One last try for those whose time is up, then the next model. What runs too long has failed.
+void JobLife::expire(Work& work) {
+  while (const auto id = waiting_.due(work.now)) {
+    LiveJob& job = *jobs_.at(*id);
+    waiting_.leave(job);
+    switch (job.state) {
+      case JobState::kRunning:
+        settle(job, Ending::kExpired, std::nullopt, std::nullopt, work);
+        break;
+      case JobState::kWaitingForSlot:
+        refuse(job, JobRefused::kTypeSlots, work);
+        break;
+      case JobState::kWaitingForMemory:
+        stop_waiting_for_memory(job, work);
+        next_model(job, work);
+        break;
+      default:
+        job.is_last_try = true;
+        if (!attempt(job, work)) next_model(job, work);
+    }
+  }
+}
+
+void JobLife::advance(Work& work) {
+  turn_windows(work);
+  unblock(work);
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    if (models_[model].gap > Duration{0}) touched_.model(model);
+  }
+  drain(work);
+  expire(work);
+  if (next_adjustment_ <= work.now) adjust(work);
+  if (memory_ && next_probe_ <= work.now) probe_memory(work);
+  drain(work);
+}
+
+void JobLife::adjust(Work& work) {
+  const Duration interval = catalog_.settings().ratios.interval;
+  if (interval > Duration{0}) next_adjustment_ = work.now + interval;
+  if (!shares_.adjust()) return;
+  last_adjusted_ = work.now;
+  tally_.adjustments += 1;
+  apply_ratios(work);
+}
+
+std::vector<double> JobLife::ratios() const {
+  std::vector<double> ratios;
+  for (std::size_t type = 0; type < shares_.count(); ++type) ratios.push_back(shares_.ratio(type));
+  return ratios;
+}
+
+void JobLife::probe_memory(Work& work) {
+  const MemorySettings& settings = *catalog_.settings().memory;
+  next_probe_ = work.now + settings.interval;
+  const std::int64_t base = std::clamp<std::int64_t>(settings.probe(), 0, kMemoryKbMax);
+  const std::int64_t budget = budget_kb(base, settings.free_ratio);
+  if (budget == memory_->budget()) return;
+  shares_.set_memory(budget);
+  std::vector<JobId> granted;
+  memory_->resize(ratios(), budget, granted);
+  ask_granted(granted, work);
+  touched_.all();
+}
+
+// After a change of ratios or pools.
+void JobLife::apply_ratios(Work& work) {
+  const std::vector<double> now = ratios();
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    if (!models_[model].pool) continue;
+    for (std::size_t type = 0; type < now.size(); ++type) {
+      lane(model, type)
+          .meter.set_slots(*models_[model].pool, now[type], catalog_.type(type).estimate(),
+                           catalog_.settings().ratios.min_capacity);
+    }
+  }
+  if (memory_) {
+    std::vector<JobId> granted;
+    memory_->resize(now, memory_->budget(), granted);
+    ask_granted(granted, work);
+  }
+  touched_.all();
+}
+
+void JobLife::ask_granted(const std::vector<JobId>& granted, Work& work) {
+  for (const JobId id : granted) {
+    LiveJob& job = *jobs_.at(id);
+    waiting_.forget_deadline(job);
+    ask(job, work);
+  }
+}
+
+Instant JobLife::earliest() const {
+  Instant earliest = waiting_.first_deadline();
+  if (!jobs_.empty()) {
+    earliest = earlier_of(earliest, earlier_of(next_adjustment_, next_probe_));
+  }
+  waiting_.for_each_queue([&](std::size_t place, std::size_t type) {
+    const Model& model = models_[place];
+    const Instant blocked_until = lane(place, type).blocked_until;
+    earliest = earlier_of(earliest, blocked_until > Instant{} ? blocked_until : next_minute_);
+    if (model.gap > Duration{0}) earliest = earlier_of(earliest, model.next_start);
+  });
+  return earliest;
+}
+
+Reading JobLife::reading(Instant now) const {
+  Reading reading{.rule = catalog_.settings().rule,
+                  .is_reachable = is_reachable(),
+                  .allocation = allocation_,
+                  .capacity = shares_.capacity(),
+                  .last_adjusted = last_adjusted_,
+                  .jobs = jobs_.size(),
+                  .tally = tally_};
+  if (memory_) reading.memory = memory_->reading();
+  std::vector<ModelAvailability> available;
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    ModelLimiter limiter = models_[i].limiter;  // reading it turns its windows
+    ModelReading model{.name = catalog_.model(i).name,
+                       .pool = models_[i].pool,
+                       .in_flight = limiter.in_flight(),
+                       .tally = models_[i].tally};
+    for (const Dimension rate : kRates) {
+      model.rates[static_cast<std::size_t>(rate)] = limiter.rate(rate, now);
+    }
+    for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
+      const TypeMeter& meter = lane(i, type).meter;
+      const TypeCheck check = meter.check(now);
+      const auto waiting = static_cast<std::int64_t>(waiting_.count_for_model(i, type));
+      model.types.push_back({check.slots, check.used, check.dimension, meter.in_flight(), waiting});
+      model.waiting += waiting;
+    }
+    reading.waiting += static_cast<std::size_t>(model.waiting);
+    available.push_back({model.pool ? model.pool->total_slots : 0, catalog_.model(i).bounds});
+    reading.models.push_back(std::move(model));
+  }
+  std::vector<double> initial;
+  for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
+    const auto waiting = static_cast<std::int64_t>(waiting_.count_for_slot(type));
+    initial.push_back(shares_.initial_ratio(type));
+    reading.types.push_back({catalog_.type(type).name, shares_.ratio(type),
+                             shares_.initial_ratio(type), catalog_.type(type).is_flexible,
+                             shares_.slots(type), shares_.in_flight(type), waiting});
+    reading.waiting += static_cast<std::size_t>(waiting);
+  }
+  const std::optional<std::int64_t> in_memory =
+      memory_ ? memory_slots(catalog_.settings().types, initial, memory_->budget()) : std::nullopt;
+  reading.available_slots = available_slots(available, in_memory);
+  return reading;
+}
+
+}  // namespace weir::system::pool
