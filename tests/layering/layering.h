@@ -6,7 +6,7 @@
 // of; tests, programs and benchmarks use the library, never the other way round.
 
 // Time is an argument: the clocks of the operating system and of the standard library are named in
-// weir/base/clock.{h,cc} alone, so that whatever waits or expires can be tested with a clock that
+// weir/base/clock.{h,cc} alone, so that all that waits or expires can be tested with a clock that
 // moves when told. Timers (asio's steady_timer) are no clocks: nothing is read from them.
 
 #pragma once

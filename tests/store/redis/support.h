@@ -1,5 +1,5 @@
 // What tests of the Redis client share: answers that can be waited for, and a server that
-// says whatever a test wants.
+// says what a test wants.
 
 #pragma once
 
@@ -93,7 +93,7 @@ inline Said run(Client& client, const Script& script, std::vector<std::string_vi
   return answers.wait().front();
 }
 
-// A server on loopback that answers whatever comes with the same bytes, once for each
+// A server on loopback that answers all requests with the same bytes, once for each
 // time it reads.
 class FakeServer {
  public:

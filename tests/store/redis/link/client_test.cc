@@ -146,7 +146,7 @@ TEST_F(RedisClient, TellsThatMemoryIsFull) {
 
 TEST_F(RedisClient, TellsThatItSpeaksToAReplica) {
   const auto client = this->client({&kAdd});
-  // Of nobody: the port 1 of loopback refuses.
+  // No server is there: the port 1 of loopback refuses.
   ask(*client, {"REPLICAOF", "127.0.0.1", "1"});
   EXPECT_EQ(run(*client, kAdd, {"n"}, {"1"}).kind, FailureKind::kReadOnly);
 }

@@ -191,7 +191,7 @@ TEST_F(RedisPool, FollowsLimitsOfAHigherVersion) {
 
 TEST_F(RedisPool, KeepsTheJobsOfAnInstanceWhoseVersionIsTooLow) {
   PoolCoordinatorOptions brief = options();
-  // Long enough for whoever is held up meanwhile, and the wait below is longer still.
+  // Long enough for an instance that is held up meanwhile, and the wait below is longer still.
   brief.instance_timeout = 2s;
   const ModelLimits two_jobs{.concurrent = 2};
   Instance one(brief, registration_of(two_jobs));

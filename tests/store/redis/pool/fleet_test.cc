@@ -1,5 +1,5 @@
 // Fleets of processes under load, counted outside of weir: what the jobs of a window used is
-// never more than the model's limit, whatever dies, stops, joins, or loses its data.
+// never more than the model's limit, though instances die, stop and join, and Redis loses its data.
 
 #include <gtest/gtest.h>
 

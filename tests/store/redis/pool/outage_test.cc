@@ -66,7 +66,7 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
     const Grant of_now = two.granted("gpt", {5, 1});
     EXPECT_GT(of_now.fence, of_before.fence);
     EXPECT_EQ(one.books().in_flight, 1);
-    // Nothing is freed that somebody else may hold by now.
+    // Nothing is freed that another instance may hold by now.
     EXPECT_EQ(two.release(of_before, {1, 1}), Released::kFenced);
     EXPECT_EQ(one.books().in_flight, 1);
     EXPECT_EQ(one.books().used.minute, (Amounts{10, 2}));
@@ -318,7 +318,7 @@ TEST_F(RedisPoolOutage, CountsOnceWhatWasUsedWithoutIt) {
   // Nor is it lost or counted again when the connection breaks.
   redis_.kill();
   EXPECT_TRUE(two.replay("gpt", {0, 4}, two.now()).ok());
-  // Both have noticed: whoever has not would still be reachable below.
+  // Both have noticed: one that has not would still be reachable below.
   EXPECT_TRUE(eventually([&] { return !one.is_reachable() && !two.is_reachable(); }));
   redis_.start();
   EXPECT_TRUE(eventually([&] { return one.is_reachable() && two.is_reachable(); }));

@@ -185,7 +185,7 @@ TEST(SharedKey, OfSomebodyElseIsLeftAlone) {
   EXPECT_THAT(redis.ask("STRLEN weir:1:{weir}:b:calls:acme"), HasSubstr(":4"));
 }
 
-// Whatever the limit does in an outage: this is about Redis, not about a request.
+// In every outage policy alike: this is about Redis, not about a request.
 TEST(SharedKey, IsNotGuessedAtWhileRedisIsAway) {
   testing::ManualClock clock(kStart);
   RuleSetSpec rules = rules_of(engine::BucketSpec{10, 1h, 10});

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Gives whatever is asked for, or fails, or does not answer before it is told to.
+// Gives what is asked for, or fails, or does not answer before it is told to.
 struct PlainSource final : LeaseSource {
   void draw(const LeaseDraw& draw, DrawCallback callback) override {
     wanted = draw.amounts.front();

@@ -175,7 +175,7 @@ class SimulatedFleet {
         redis_(rule().shape) {
     for (std::size_t i = 0; i < servers; ++i) servers_.push_back(make_server());
   }
-  // Answers that are still on their way find nobody.
+  // Answers that are still on their way find no server.
   ~SimulatedFleet() { messages_ = {}; }
 
   const engine::Rule& rule() const { return rules_->rules()[0]; }
@@ -190,7 +190,7 @@ class SimulatedFleet {
   // Units that servers could not give back.
   std::int64_t given_up() const {
     std::uint64_t units = 0;
-    for (const auto& server : everybody_) {
+    for (const auto& server : all_servers_) {
       for (const LeaseCounts& counts : server->leases->counts(now_)) units += counts.expired;
     }
     return static_cast<std::int64_t>(units);
@@ -232,11 +232,11 @@ class SimulatedFleet {
     server->leases->take(full, rules_, server->local(now_), [=, this](const LeaseSaid& said) {
       if (said.failure) return;
       if (said.outcome.check.allowed()) server->leases->spend(kPrint, cost);
-      // An answer of Redis is decided when Redis decided it, unless somebody came after that.
+      // An answer of Redis is decided when Redis decided it, unless a request came after that.
       note(said.outcome, cost, decided_at_ == Instant{} ? now_ : std::max(asked_at, decided_at_));
     });
   }
-  // A request that is refused elsewhere, by somebody who takes a while.
+  // A request that is refused elsewhere, by a limit that takes a while.
   void ask_in_vain(std::size_t number, std::int64_t cost) {
     Server* const server = servers_[number].get();  // stays for good, dead or alive
     if (now_ < server->wakes_at) return;
@@ -344,7 +344,7 @@ class SimulatedFleet {
   std::shared_ptr<Server> make_server() {
     auto server = std::make_shared<Server>(*this, Duration{pick(-3'600, 3'600) * 1'000'000'000});
     server->weak = server;
-    everybody_.push_back(server);
+    all_servers_.push_back(server);
     return server;
   }
   Fate next_fate() {
@@ -407,7 +407,7 @@ class SimulatedFleet {
   std::int64_t awaited_in_vain_ = 0;
   std::uint64_t refusals_ = 0;
   std::vector<Admission> admissions_;
-  std::vector<std::shared_ptr<Server>> everybody_;  // those that crashed, too
+  std::vector<std::shared_ptr<Server>> all_servers_;  // those that crashed, too
   std::vector<std::shared_ptr<Server>> servers_;
   std::priority_queue<Message> messages_;
 };

@@ -97,7 +97,7 @@ TEST(Lease, IsLowBelowHalfOfWhatItWants) {
 
 TEST(Lease, ThatNobodyUsedForALengthGoesBack) {
   Lease lease = lease_of(10);
-  EXPECT_EQ(lease.tidy(kLeaseStart).surplus, 10);  // nobody ever asked
+  EXPECT_EQ(lease.tidy(kLeaseStart).surplus, 10);  // no request ever came
 
   heard(lease, kLeaseStart, kForever, 10);
   ASSERT_TRUE(lease.take(kLeaseStart, 4));

@@ -110,7 +110,7 @@ TEST(Leases, AdmitNoMoreThanBurstAndRateAndWhatIsHeld) {
                                   << step.check.shortfall << " too many";
       state = step.state;
     }
-    // From the beginning, when nobody held anything, it is the limit itself.
+    // From the beginning, when no server held anything, it is the limit itself.
     const std::int64_t passed_ms = (fleet.now() - kFleetStart) / 1ms;
     EXPECT_LE(total(fleet.admissions()),
               60 + passed_ms + came_back(fleet, kFleetStart, fleet.now()));
@@ -215,7 +215,8 @@ TEST(Leases, OfAServerThatCrashesComeBackWhenTheyEnd) {
   }
 }
 
-// Nobody knows of those: they are above the limit, and the bound in docs/design/shared.md has them.
+// No server knows of those: they are above the limit, and the bound in docs/design/shared.md has
+// them.
 TEST(Leases, OfAServerThatCrashesComeBackWithWhatItUsedSinceItWasHeard) {
   for (const engine::MeterSpec& meter : kStanding) {
     SimulatedFleet fleet(leased(meter, 20, 1h), 2, 1, Network::kAllInTime);
@@ -265,7 +266,7 @@ TEST(Leases, ThatDoNotLapseAdmitTheLimit) {
       if (seeds() % 100 == 0) fleet.end_and_start(number);
       fleet.pass(10ms);
     }
-    // What nobody asks for any more goes back: whoever comes last gets the rest.
+    // What is no longer asked for goes back: the last server to ask gets the rest.
     fleet.pass(2s);
     for (std::size_t i = 0; i < servers; ++i) fleet.end_and_start(i);
     fleet.pass(1s);

@@ -1,7 +1,7 @@
 // Requests that wait for shared limits: within one server, first come first served.
 //
-// Redis has the time of the test, which stands still until it is moved: whoever is tried before
-// is refused again. Timers are real, so those who wait do look again.
+// Redis has the time of the test, which stands still until it is moved: a waiter that is tried
+// before is refused again. Timers are real, so those who wait do look again.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(SharedWaiting, ServesTheOldestFirstThoughItCostsMost) {
   wait_for("second", 1);
   wait_for("third", 2);
   wait_for("fourth", 1);
-  // Enough for anybody but the first.
+  // Enough for any but the first.
   clock.advance(150ms);
   EXPECT_EQ(server->inspect("calls", {"acme"})->remaining, 3);
   EXPECT_EQ(server->inspect("calls", {"acme"})->waiters, 4u);

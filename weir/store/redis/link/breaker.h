@@ -1,6 +1,6 @@
 // Breaker: stops asking a store that does not answer, and probes it now and then.
 //
-// Closed: everybody asks. After `failures` failures in a row it is open: nobody asks,
+// Closed: all requests ask. After `failures` failures in a row it is open: none asks,
 // but for one probe at a time, the first after `probe_first`, then at doubling jittered
 // distances up to `probe_last`. A success, of a probe or of a request that was still under
 // way, closes it. A failed probe keeps it open; a probe that is never reported counts as
@@ -65,7 +65,7 @@ class Breaker {
     return true;
   }
 
-  // The store was heard of: the next one who asks is the probe, and others follow soon.
+  // The store was heard of: the next request is the probe, and others follow soon.
   void heard_of(Instant now) {
     const std::lock_guard lock(mutex_);
     backoff_.reset();

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<std::string_view, FailureKind>, 11> kWords = {{
     {"WRONGPASS", kRefusedUser},
     {"NOPERM", kRefusedUser},
     {"READONLY", kReadOnly},
-    // A command in a script met a key of another type: somebody else's value.
+    // A command in a script met a key of another type: another program's value.
     {"WRONGTYPE", kScript},
     {"FOREIGN", kForeign},
     {"CLOCK", kClock},

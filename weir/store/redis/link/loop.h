@@ -51,7 +51,7 @@ class Timer {
   explicit Timer(Loop& loop);
   ~Timer();  // what has not run yet never runs
 
-  // Runs `work` after `span`, instead of whatever was to run.
+  // Runs `work` after `span`, instead of what was to run before.
   void start(Duration span, std::function<void()> work);
   void stop();
 

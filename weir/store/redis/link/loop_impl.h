@@ -12,7 +12,7 @@
 namespace weir::store::redis {
 
 struct Loop::Impl {
-  std::unique_ptr<boost::asio::io_context> own;  // nullptr: somebody else's is used
+  std::unique_ptr<boost::asio::io_context> own;  // nullptr: one that was there before is used
   boost::asio::io_context& context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
       context.get_executor()};

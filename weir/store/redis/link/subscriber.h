@@ -1,7 +1,7 @@
 // Subscriber: hears what is published on channels of a Redis.
 //
 // A message published while there is no connection is lost, as Redis has it: on_up runs
-// each time the channels are subscribed, and whoever needs what was missed asks for it
+// each time the channels are subscribed, and a user that needs what was missed asks for it
 // there.
 //
 // Thread safety: callbacks run on the loop's thread. They may close the subscriber, but

@@ -5,7 +5,7 @@
 //   (*coordinator)->start(registration, listener, clock.now(), started);
 //
 // Each model has one hash, its books: the windows, the jobs in flight, who is registered.
-// Every question is one script on it, decided on the Redis server's clock, so a limit holds
+// Every question is one script on it, decided on the Redis server's clock. So a limit holds
 // for any number of instances that join, leave or die, as long as no job uses more than its
 // estimate. An instance derives its share from the books' totals by itself; no instance writes
 // shares, so a release costs the same however many there are.

@@ -78,7 +78,7 @@ void PoolCore::listen() {
   SubscriberOptions options;
   static_cast<LinkOptions&>(options) = options_;
   for (const auto& [name, model] : models_) options.channels.push_back(model->keys().channel);
-  // What was said meanwhile is not known: look, and let everybody ask again.
+  // What was said meanwhile is not known: look, and let all jobs ask again.
   options.on_up = [this] {
     for (const auto& [name, model] : models_) {
       if (model->is_in()) model->heartbeat();

@@ -14,7 +14,7 @@ local info = redis.call('INFO', 'server')
 local run = string.match(info, 'run_id:(%w+)')
 local b, is_there = load()
 local registered = b.count
--- Whoever may be dead does not decide on the limits.
+-- An instance that may be dead does not decide on the limits.
 local alive = redis.call('ZCOUNT', leases, now, '+inf')
 local own_end = redis.call('ZSCORE', leases, before)
 if is_there then clean_up(b, lease) end
@@ -22,7 +22,7 @@ local found =
   redis.call('HMGET', books, 'limits', 'r:' .. before, 'recovered', 'run', 'kept_until', 'run_since')
 if is_there and found[4] and found[4] ~= run then
   -- Redis came back with its data, which may be older than what it has answered: nothing is
-  -- admitted until everybody has said whether his last change is there.
+  -- admitted until each instance has said whether its last change is there.
   found[5], found[6] = b.now, now
   redis.call('HSET', books, 'kept_until', b.now, 'run_since', now)
   if registered > 0 and b.recover_at == 0 then
@@ -32,7 +32,7 @@ if is_there and found[4] and found[4] ~= run then
 end
 if is_there and remembered == b.marker and found[5] and change > tonumber(found[5]) and
     change < tonumber(found[6]) then
-  -- It is not: everybody reports anew.
+  -- It is not: all instances report anew.
   redis.call('DEL', books, leases)
   redis.call('HSET', books, 'expected', registered)
   remember(b.minute, b.mt, b.mr, b.day, b.dt, b.dr)
@@ -59,7 +59,7 @@ roll(b, minute_length, day_length)
 if not is_there then
   b.marker = new_marker
   -- An empty store may be one that has lost what was in it. If Redis has run for longer than a
-  -- lease, whoever is alive would have come by now.
+  -- lease, every instance that is alive would have come by now.
   local age = tonumber(string.match(info, 'uptime_in_seconds:(%d+)'))
   local rest = lease - age * 1000000
   if not is_lost and rest > 0 and trusted == 0 then b.recover_at = now + rest end

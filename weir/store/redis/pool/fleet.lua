@@ -18,8 +18,8 @@ local function changed(b)
   redis.call('PUBLISH', channel, 'fleet')
 end
 -- Ends leases that are over, a bounded number at a time. What their jobs were estimated to
--- use stays counted. If nobody at all was heard for a whole lease, rather Redis was away than
--- everybody dead: then whoever lives has half a lease, at most three seconds, to say so.
+-- use stays counted. If no instance was heard for a whole lease, rather Redis was away than all
+-- of them dead: then those that live have half a lease, at most three seconds, to say so.
 local function clean_up(b, lease)
   if now - b.now >= lease then
     local rest = now + math.min(3000000, math.floor(lease / 2))
@@ -31,7 +31,7 @@ local function clean_up(b, lease)
   for _, registration in ipairs(dead) do forget(b, registration) end
   if #dead > 0 then changed(b) end
 end
--- Keeps the highest totals that anybody has seen, for the end of a recovery.
+-- Keeps the highest totals that an instance has seen, for the end of a recovery.
 local function remember(minute, mt, mr, day, dt, dr)
   local text = redis.call('HGET', books, 'seen')
   local s = text and {struct.unpack('<dddddd', text)} or {0, 0, 0, 0, 0, 0}
@@ -44,9 +44,9 @@ local function remember(minute, mt, mr, day, dt, dr)
   higher(4, day, dt, dr)
   redis.call('HSET', books, 'seen', struct.pack('<dddddd', unpack(s)))
 end
--- Ends a recovery if everybody has reported, or if nobody will any more: then, if the data were
--- lost, those who have not count at their full share. What was seen in the books before counts
--- even if whoever used it has left.
+-- Ends a recovery if all instances have reported, or those that have not will not any more: then,
+-- if the data were lost, these count at their full share. What was seen in the books before counts
+-- even if the instance that used it has left.
 local function end_recovery(b)
   if b.recover_at == 0 then return end
   local r = redis.call('HMGET', books, 'expected', 'reported', 'lost_minute', 'seen')

@@ -3,12 +3,12 @@
 // Registers, asks, settles. Registration comes in turns: each connection, and each time the
 // registration turns out to be gone, it registers anew and gets a higher number, and Redis
 // no longer heeds what was asked under an earlier one. So all that a broken connection left
-// unanswered is either in the books by then, or never will be; the reply says which releases
-// are, by the number of the last, and the others are sent again.
+// unanswered is either in the books by then, or never will be. The reply says which releases
+// are, by the number of the last; the others are sent again.
 //
 //   release 7, 8, 9 sent; connection lost; registers: "last was 8"; sends 9 again
 //
-// What an acquire booked whose answer is late is given back when the answer comes; if it never
+// What an acquire booked whose answer is late is given back when the answer comes. If it never
 // comes, its slot is not counted among those that the new registration states, and its
 // estimate stays counted in the window.
 //

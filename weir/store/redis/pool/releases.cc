@@ -3,7 +3,7 @@
 // whether
 //    it is in the books.
 // 2. A release leaves when it is known to be in the books, and not before.
-// 3. Its callback is called at most once: whoever calls it takes it out.
+// 3. Its callback is called at most once: it is taken out to be called.
 
 #include "weir/store/redis/pool/releases.h"
 

@@ -5,9 +5,9 @@
 // Every reply is a text, or an array that begins with one, whose first letter is the digit of a
 // PoolCode. Numbers travel as little-endian doubles.
 //
-// Lua has only doubles. Every number here is whole and below 2^53: times are microseconds
-// (2^53 of them end in the year 2255), limits end at 10^15, what one job uses at 10^12, and
-// sums are cut at 2^53 - 1, which also stands for no limit.
+// Lua has only doubles. Every number here is whole and below 2^53. Times are microseconds,
+// of which 2^53 end in the year 2255. Limits end at 10^15, what one job uses at 10^12. Sums are
+// cut at 2^53 - 1, which also stands for no limit.
 //
 // A script's time goes into calls and into turning numbers to text and back, so the numbers of
 // the books are one field, `state`: twenty doubles, in the order of PoolTotals' reader. It is

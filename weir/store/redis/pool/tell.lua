@@ -5,7 +5,7 @@
 local b, is_there = load()
 if is_there and b.wanted == 1 then
   b.wanted, b.said_at = 0, now
-  -- It is no change that anybody is promised: the instant of the last one stays.
+  -- It is no change that an instance is promised: the instant of the last one stays.
   redis.call('HSET', books, 'state', packed(b))
   redis.call('PUBLISH', ARGV[1], 'freed')
 end

@@ -18,7 +18,7 @@ bool is_outage(FailureKind kind);
 // The error for a failure, by what a script of ours has said.
 Error named(const Failure& failure);
 
-// Somebody else's value lies under `key`.
+// A value of another program lies under `key`.
 Error foreign_value(std::string_view key);
 
 // The answer to `what` has another form than our scripts give.

@@ -1,8 +1,9 @@
 // Shared holds: the part of a hold that Redis keeps, ended or renewed by any server.
 //
 // Beside the meters lies a record of what a hold was charged where (keys.h). A server that ends a
-// hold reads the record, works out by its own rules what goes back to each limit, and one script
-// gives it back and marks the hold as ended; it does so once, whoever asks and however often.
+// hold reads the record and works out, by its own rules, what goes back to each limit. One script
+// gives it back and marks the hold as ended: once, by however many servers and how often it is
+// asked.
 //
 // Thread safety: every function may be called from any thread.
 

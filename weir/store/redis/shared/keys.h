@@ -61,7 +61,7 @@ struct HoldRecord {
   std::vector<HoldPart> parts;  // of an active one
 };
 
-// Nothing: somebody else wrote it.
+// Nothing: another program wrote it.
 std::optional<HoldRecord> read_record(std::string_view text);
 
 }  // namespace weir::store::redis

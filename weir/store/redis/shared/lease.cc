@@ -10,7 +10,7 @@ Lease::Tidied Lease::tidy(Instant now) noexcept {
     used_before_ = std::exchange(used_, 0);
     half_ = now + terms_.length / 2;
   }
-  // Up to twice the target is kept, as demand is never even, but nothing for nobody.
+  // Up to twice the target is kept, as demand is never even; without demand, nothing is.
   const std::int64_t kept = target();
   if (held_ - kept > kept) {
     tidied.surplus = held_ - kept;

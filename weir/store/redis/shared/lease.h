@@ -1,9 +1,9 @@
 // Lease: units of one key of a shared limit that this server has drawn ahead.
 //
-// Drawn units are charged in Redis already, so whoever holds them may give them out without
-// asking anybody, until the lease ends. How many are worth holding follows demand: twice what
-// was used in this half of its length, or in the one before, whichever is more. At half of that
-// more is drawn; what nobody used for a whole length goes back.
+// Drawn units are charged in Redis already, so this server may give them out without asking,
+// until the lease ends. How many are worth holding follows demand: twice what was used in this
+// half of its length, or in the one before, whichever is more. At half of that more is drawn; what
+// was not used for a whole length goes back.
 //
 //   Lease lease({.most = 100, .length = 1s});
 //   if (!lease.take(now, 1)) ... draw ...
@@ -11,11 +11,11 @@
 //   lease.add(10);                          // with ten more
 //   const Tidied tidied = lease.tidy(now);  // now and then: what to give back
 //
-// A lease never holds more than `most`, and gives nothing out at or after its end: `now`, which is
-// read once for requests that arrive together, is compared before each unit, so a process that was
+// A lease never holds more than `most`, and gives nothing out at or after its end. `now`, which is
+// read once for requests that arrive together, is compared before each unit. So a process that was
 // stopped meanwhile wakes up with none.
 //
-// Thread safety: none; whoever has the lease has a lock.
+// Thread safety: none; the owner has a lock.
 
 #pragma once
 
@@ -92,7 +92,7 @@ class Lease {
     std::int64_t expired = 0;  // units past their end
     std::int64_t surplus = 0;  // taken out, to be given back
     bool is_old = false;       // half of its length is over: ask Redis again
-    bool is_idle = false;      // nothing is held, and nobody asks
+    bool is_idle = false;      // nothing is held, and no request came
   };
   Tidied tidy(Instant now) noexcept;
 

@@ -1,4 +1,9 @@
-// Draws of leases: how much to ask for, and what becomes of the answer.
+// Draws of leases: how much to ask for, and what becomes of the answer. Beside the invariants of
+// leases.cc:
+// 1. The amounts of a draw descend, and none is more than the limit has.
+// 2. The smallest is what the first of those who wait needs. So a draw that brings nothing refuses
+//    that one, and the line gets shorter with every answer.
+// 3. A lease ends a length after its last draw was sent, and a window's no later than the window.
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +15,7 @@ namespace weir::store::redis {
 namespace {
 
 constexpr std::size_t kAmountsMax = 9;
-constexpr std::size_t kHalvesMax = 4;  // of these if somebody waits
+constexpr std::size_t kHalvesMax = 4;  // of these if a request waits
 
 // When units drawn at `drawn` may not be used any more though their lease goes on; in the time
 // of this process, and rather too early: the draw was sent before Redis saw it.
@@ -38,9 +43,9 @@ void Leases::talk(Entry& entry, Instant now, Work& work) {
   if (entry.back > 0 || entry.must_say) entry.say(now, work);
 }
 
-// Asks for what those who wait need, and as much more as is worth holding; failing that for less
-// and less of it, then for what some of those who wait need, in the end only the first. So of each
-// amount nothing is left that nobody waits for, and that is not worth holding either.
+// Asks for what those who wait need, and as much more as is worth holding. Failing that, it asks
+// for less and less of the latter, then for what some of those who wait need, in the end only the
+// first. So each amount is used by those who wait, or worth holding.
 void Leases::start_draw(Entry& entry, Instant now, Work& work) {
   // Its tick has not come yet, and they are not to live again.
   entry.back += entry.lease.expire(now);
@@ -218,8 +223,8 @@ void Leases::on_late(engine::Print print, const Asked& asked, const Drawn& drawn
   run(work, drawn.here);
 }
 
-// Each draw either brings what the first of those who wait needs, or refuses it: so everybody
-// is answered in the end.
+// Each draw either brings what the first of those who wait needs, or refuses it: so all are
+// answered in the end.
 void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work) {
   const Instant now = drawn.here;
   entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
@@ -234,7 +239,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
   const std::int64_t reserved = entry.reserved();  // without what goes out now
   std::size_t place = 0;
   while (!entry.waiters.empty()) {
-    // Who came after it was sent is not decided by Redis: the window may be over.
+    // A request that came after it was sent is not decided by Redis: the window may be over.
     if (place >= asked.waiters && now >= entry.lease.end()) break;
     Entry::Waiter& waiter = entry.waiters.front();
     const std::int64_t held = saturate(Wide{entry.lease.held(now)} + units);
@@ -261,7 +266,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
     entry.waiters.pop_front();
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // All of it has room, unless somebody was refused who counted on what was held.
+  // All of it has room, unless a request was refused that counted on what was held.
   entry.give_up(entry.lease.add(units, reserved));
   if (!is_ending_) return;
   entry.back += entry.lease.empty();

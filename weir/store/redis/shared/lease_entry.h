@@ -122,7 +122,7 @@ struct Leases::Entry {
   void leave(Instant now, Work& work);
   // What say() has said was never sent: it is to go back as before.
   void unsay(const LeaseReturn& unsent);
-  // What Redis has said to a draw of somebody who needs `cost`. If it was later than lapses_at(),
+  // What Redis has said to a draw for a request of `cost`. If it was later than lapses_at(),
   // it has taken back all that was held.
   void hear(const Drawn& drawn, std::int64_t cost);
   // Redis has taken back what was held: it may be used no more, and a return would come too late.
@@ -159,11 +159,11 @@ struct Leases::Entry {
   std::uint64_t word = 0;      // its number
   bool must_say = false;       // what is held: Redis may have heard something older since
   std::int64_t out = 0;        // taken by requests that are not decided yet
-  std::int64_t under_way = 0;  // units of a draw that nobody waits for
+  std::int64_t under_way = 0;  // units of a draw that no request waits for
   std::int64_t back = 0;       // out of the lease, to be given back
   std::int64_t returning = 0;  // the same, in the message under way
   std::int64_t unsure = 0;     // to be held or returned, in messages without an answer
-  Instant unsure_until{};      // from then on nobody counts on it any more
+  Instant unsure_until{};      // from then on it is counted no more
   std::int64_t said = 0;       // to be held, in the message under way
   std::int64_t told = 0;       // what Redis thinks is held, or more, but for what is unsure
   Instant quiet_until{};       // nothing is drawn ahead before

@@ -1,9 +1,10 @@
 // Lease source: where leases are drawn from, and go back to.
 //
 // What Leases (leases.h) asks of Redis, as an interface, so that it can be tried without one.
-// The source keeps a record of what each server said last that it holds. If a lease ends by the
-// clock of the source, a little later than by that of the server, and the server has not been
-// heard, those units go back: so a server that crashed keeps nothing from the others for longer.
+// The source keeps a record of what each server said last that it holds. A lease ends
+// a little later by the clock of the source than by that of the server. If the server has not been
+// heard by then, those units go back: a server that crashed keeps nothing from the others for
+// longer.
 //
 // Thread safety: called from any thread, and calls back from any, maybe before it returns.
 

@@ -1,3 +1,19 @@
+// Invariants, of each key and whenever the lock of its shard is free:
+// 1. A unit that was drawn is in one place: in the lease, out with a request that is not decided
+//    yet, about to go back, or in the message under way. A message without an answer leaves its
+//    units in doubt. A unit enters a lease only if there is room for it beside those in all other
+//    places, up to `most`; what does not fit goes back.
+// 2. One message is under way at a time, and each has a number. So Redis hears of a key in order,
+//    and an answer to another number is of an entry that has left.
+// 3. Redis is told what is held: `told` is never less than what it thinks, and while it is more
+// than
+//    what is held for half of a length, a message is sent that says so.
+// 4. No request takes units while an older one waits. Each that waits is answered once, by a draw
+//    that brought what it needs, that refused it, or that failed.
+// 5. What was drawn goes back only to the data it was drawn from, under the instant under which it
+//    was charged.
+// Callbacks and messages leave without the lock: returns, those who follow them, draws, answers.
+
 #include "weir/store/redis/shared/leases.h"
 
 #include <fmt/format.h>
@@ -50,7 +66,7 @@ Leases::Took Leases::take_one(const engine::LeasedItem& item, Instant now,
   if (entry.rule != item.rule) return Took::kMissing;
   entry.touched = now;
   const std::int64_t held = entry.lease.held(now);
-  // Whoever waits for a draw came earlier.
+  // Those who wait for a draw came earlier.
   if (entry.waiters.empty() && entry.lease.take(now, item.cost)) {
     outcome = entry.allowed(now, item.cost, held);
     stamp_us = entry.stamp_us;
@@ -96,7 +112,7 @@ bool Leases::make_room(Shard& shard, Instant now, Work& work) {
   return true;
 }
 
-// What was drawn of the limit as it was goes back, and whoever waits goes on waiting.
+// What was drawn of the limit as it was goes back, and those who wait go on waiting.
 void Leases::change_over(Entry& entry, Instant now, Work& work) {
   const Entry::Next next = *std::exchange(entry.next, std::nullopt);
   if (entry.rule->shape == next.rule->shape && entry.rule->shared == next.rule->shared) {

@@ -70,7 +70,8 @@ class Leases {
   Leases(LeaseSource& source, std::string prefix);
   ~Leases();
 
-  // Takes every item, or says that one is refused. False: nothing has changed, take() them.
+  // True: every item has been taken, or the outcome says which one is refused. False: nothing has
+  // changed; take() them.
   bool take_now(std::span<const engine::LeasedItem> items, Instant now,
                 std::span<engine::SharedOutcome> outcomes);
   // Takes one item, or says why not, maybe after a draw.
@@ -78,7 +79,8 @@ class Leases {
             Instant now, LeaseCallback callback);
   // What take() has given is used.
   void spend(engine::Print print, std::int64_t units);
-  // Puts back what take() has given and nobody used. Units of a window that is over are given up.
+  // Puts back what take() has given and the request did not use. Units of a window that is over are
+  // given up.
   void put_back(engine::Print print, LeaseUnits units, Instant now);
 
   std::int64_t held(engine::Print print, Instant now);
@@ -94,7 +96,7 @@ class Leases {
   // At the end: gives everything back, and from now on what a draw under way brings too.
   void end(Instant now);
 
-  // Draws ahead, gives back what nobody wants, forgets idle keys.
+  // Draws ahead, gives back what is not wanted, forgets idle keys.
   void tick(Instant now);
 
   std::vector<LeaseCounts> counts(Instant now);

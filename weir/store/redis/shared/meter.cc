@@ -116,7 +116,7 @@ struct Checker {
 
 using Numbers = std::array<std::int64_t, 6>;
 
-// A cost above the limit is refused whatever it is, so one more than the limit stands for it:
+// Any cost above the limit is refused, so one more than the limit stands for it:
 // what scripts add up stays exact.
 std::int64_t within(std::int64_t cost, std::int64_t limit) { return std::min(cost, limit + 1); }
 

@@ -128,8 +128,8 @@ local function window(at, length, bounds)
   error({err = 'CLOCK ' .. string.format('%.0f', now)})
 end
 
--- A window is since when it counts and what: `since` lies in it, and names the count for whoever
--- gives back to it, which no other window of any length can have.
+-- A window is since when it counts and what: `since` lies in it, and names the count for a
+-- return to it, which no other window of any length can have.
 local function read_window(key, limit, length, bounds)
   local value = read(key)
   if not value then

@@ -1,7 +1,7 @@
 // Invariants:
 // 1. The breaker turns under the turn lock, and its turn is told under it: so turns are told in
-//    order, each once. Who is told asks nothing of this store.
-// 2. Only failures of reach open it. An answer, whatever it says, is none.
+//    order, each once. The one that is told asks nothing of this store.
+// 2. Only failures of reach open it. An answer is none, even an error.
 // 3. The stand-in drops what has refilled whenever the breaker turns, and nothing else: so what was
 //    used in one outage counts in the next.
 

@@ -4,9 +4,9 @@
 // puts what a script includes in front of it (cmake/EmbedLua.cmake).
 //
 // Lua in Redis has only doubles, so everything here is added, carried and compared below
-// 2^53: C++ passes a bucket's costs and bursts as whole microseconds and a numerator
-// (meter.h), and works out everything that takes a wide product from the states that a
-// script hands back.
+// 2^53. C++ passes a bucket's costs and bursts as whole microseconds and a numerator
+// (meter.h). From the states that a script hands back it works out everything that takes a
+// wide product.
 //
 // Each script reads everything before it writes anything, so an error (a foreign value
 // under one of our keys, no memory left) means that nothing has been charged.

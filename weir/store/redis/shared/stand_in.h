@@ -1,11 +1,11 @@
 // Stand-in: decides shared limits alone while the store cannot be asked.
 //
 // Each server of the fleet takes its share: with n of them a bucket refills an n-th as fast
-// and holds an n-th, rounded down, of the burst; at least 1. A key begins unused, because nobody
-// knows what the store would say: an outage may admit one burst more than the limit has. What
+// and holds an n-th, rounded down, of the burst; at least 1. A key begins unused, because what
+// the store would say is not known: an outage may admit one burst more than the limit has. What
 // was used is remembered until it has refilled, however often the store comes and goes meanwhile.
 //
-// Slots are not decided here: whether work elsewhere has ended, nobody can know.
+// Slots are not decided here: whether work elsewhere has ended cannot be known.
 //
 // Thread safety: every function may be called from any thread.
 
@@ -24,8 +24,9 @@
 
 namespace weir::store::redis {
 
-constexpr std::size_t kStandInKeysMax = 65'536;     // one key more is refused
-constexpr std::size_t kStandInRunsMax = 1'048'576;  // of all logs; who needs one more is refused
+constexpr std::size_t kStandInKeysMax = 65'536;  // one key more is refused
+constexpr std::size_t kStandInRunsMax =
+    1'048'576;  // of all logs; a request for one more is refused
 
 // An n-th of a shape. Requires n >= 1.
 engine::MeterShape share_of(const engine::MeterShape& shape, std::int64_t n);
