@@ -288,6 +288,31 @@ TEST_F(HttpBounds, NoBytesWhateverStopTheServer) {
   EXPECT_EQ(ask(get("/healthz")).status, 200);
 }
 
+TEST_F(HttpBounds, StreamsAndWaitsThatOutliveTheirToken) {
+  const auto auth = [](std::string_view token) {
+    return "auth: [ { token: kept, role: admin }, { token: " + std::string(token) +
+           ", role: decide } ]\n";
+  };
+  serve(auth("old"));
+  const std::string old = "Authorization: Bearer old\r\n", kept = "Authorization: Bearer kept\r\n";
+  ask(post("/v1/acquire", kSlot, kept));
+  HttpClient stream(address()), kept_stream(address()), wait(address());
+  for (auto [client, token] : {std::pair{&stream, &old}, std::pair{&kept_stream, &kept}}) {
+    client->send(get("/v1/events", *token));
+    EXPECT_THAT(client->receive_until("\n\n"), HasSubstr("HTTP/1.1 200"));
+  }
+  wait.send(post("/v1/acquire", kPatient, old));
+  ASSERT_TRUE(someone_waits());
+  write(kListen + auth("new") + std::string(kServerLimits));
+  ASSERT_TRUE(server->reload().ok());
+  const HttpAnswer answer = wait.read();
+  EXPECT_EQ(answer.status, 401);
+  EXPECT_THAT(answer.body, HasSubstr("lost its role while it waited"));
+  EXPECT_EQ(server->engine().usage().waiters, 0u);
+  EXPECT_TRUE(eventually([&] { return stream.is_closed_within(1); }));
+  EXPECT_THAT(kept_stream.receive_until("id: 3\n"), HasSubstr("id: 3\n")) << "goes on";
+}
+
 // More than the server reads behind a request that waits, so that the end lies behind it.
 TEST_F(HttpBounds, PlaceOfAClientThatLeavesMuchBehindItsWait) {
   serve("bounds: { slow: 1s }\n");

@@ -78,6 +78,29 @@ limits:
   }
 }
 
+TEST_F(SharedServers, AnswerATransactionAsOneArray) {
+  start_two(R"(
+limits:
+  - { name: shared, per: [client], bucket: { rate: 2/24h }, store: redis }
+  - { name: local, per: [worker], window: { limit: 3, every: 10000d } }
+)");
+  Client client(resp(*server));
+  const std::string transaction =
+      "MULTI\r\nPING\r\nWEIR.ACQUIRE worker=w\r\nWEIR.ACQUIRE client=c\r\nWEIR.ACQUIRE worker=w\r\n"
+      "WEIR.ACQUIRE client=c\r\nWEIR.ACQUIRE client=c\r\nEXEC\r\n";
+  client.send(transaction + transaction + "ECHO z\r\n");
+  const std::string got = client.receive_until("\r\nz\r\n");
+  std::size_t at = 0;
+  for (const std::string_view part :
+       {"*6\r\n+PONG\r\n*12", "local\r\n:2", "shared\r\n:1", "local\r\n:1", "shared\r\n:0",
+        "denied", "+OK\r\n+QUEUED", "*6\r\n+PONG\r\n*12", "local\r\n:0", "denied", "denied",
+        "denied", "denied", "$1\r\nz\r\n"}) {
+    at = got.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " is missing or out of order in " << got;
+    at += part.size();
+  }
+}
+
 TEST_F(SharedServers, AnswerOverHttpAsOverResp) {
   start_two(kTenADay);
   const std::string_view ask = R"({"attributes":{"client":"acme"}})";

@@ -16,6 +16,7 @@ using wire::http::Problem;
 using wire::http::RequestReader;
 
 constexpr auto kEventEvery = std::chrono::seconds{1};
+constexpr std::string_view kAskForToken = "WWW-Authenticate: Bearer realm=\"weir\"\r\n";
 
 void refuse_stream(Answer& answer) {
   answer.status = wire::http::status_of(Problem::kExhausted);
@@ -145,6 +146,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   is_http_10_ = request.is_http_10;
   keep_alive_ = request.keep_alive;
   is_head_ = request.method == "HEAD";
+  token_epoch_ = desk_.tokens.epoch();  // before the role: a change in between is seen
   const wire::http::Call call{.method = request.method,
                               .target = request.target,
                               .body = request.body,
@@ -161,7 +163,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   if (!answered) {
     is_waiting_ = true;
     give_up_ = std::move(answer.give_up);
-    waiting_route_ = answer.route;
+    keep_token(request.token, answer.route);
     desk_.waiting.emplace(id_, this);
     // One that comes while the server stops has nothing to wait for.
     if (is_draining_ && give_up()) respond(stopping(), is_last, now);
@@ -171,6 +173,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   respond(answer, is_last, now);
   if (answer.is_stream) {
     is_stream_ = true;
+    keep_token(request.token, answer.route);
     add_event(now);
   }
 }
@@ -195,7 +198,7 @@ void HttpConnection::fail(Problem problem, std::string_view detail, Instant now)
                 .route = desk_.api.routes().size()};
   append_problem(answer.body, problem, detail);
   if (problem == Problem::kUnauthenticated) {
-    answer.headers = "WWW-Authenticate: Bearer realm=\"weir\"\r\n";
+    answer.headers = kAskForToken;
   }
   keep_alive_ = false;
   is_head_ = false;
@@ -253,6 +256,29 @@ Answer HttpConnection::stopping() const {
   return answer;
 }
 
+Answer HttpConnection::without_role() const {
+  Answer answer{.status = wire::http::status_of(Problem::kUnauthenticated),
+                .content_type = wire::http::kProblemType,
+                .route = waiting_route_};
+  answer.headers = kAskForToken;
+  append_problem(answer.body, Problem::kUnauthenticated,
+                 "the token that this request came with has lost its role while it waited; send "
+                 "'Authorization: Bearer TOKEN' with one that has it");
+  return answer;
+}
+
+void HttpConnection::keep_token(std::string_view token, std::size_t route) {
+  waiting_route_ = route;
+  token_ = token;
+}
+
+// Whether the tokens have changed, and that of what goes on here does not allow it any more.
+bool HttpConnection::has_lost_role() {
+  const std::uint64_t epoch = desk_.tokens.epoch();
+  if (std::exchange(token_epoch_, epoch) == epoch) return false;
+  return desk_.tokens.role_of(token_) < wire::http::routes()[waiting_route_].role;
+}
+
 void HttpConnection::add_event(Instant now) {
   next_event_at_ = now + kEventEvery;
   if (desk_.event.empty() || now - desk_.event_at >= kEventEvery) {
@@ -279,9 +305,10 @@ void HttpConnection::check_time(Instant now) {
     fail(Problem::kTimeout, "request: it did not arrive whole in time; send it at once", now);
     return send(now);
   }
-  if (is_stream_) return send_event(now);
+  if (is_stream_) return has_lost_role() ? close() : send_event(now);
   if (is_waiting_) {
-    if (is_lost(now)) close();
+    if (is_lost(now)) return close();
+    if (has_lost_role() && give_up()) on_answer(without_role());
   } else if (!is_partial && now - active_at_ > bounds_.idle) {
     close();
   }

@@ -112,7 +112,10 @@ class HttpConnection final : public SocketConnection {
   void fail(wire::http::Problem problem, std::string_view detail, Instant now);
   void end_wait();
   bool give_up();
+  void keep_token(std::string_view token, std::size_t route);
+  bool has_lost_role();
   wire::http::Answer stopping() const;
+  wire::http::Answer without_role() const;
   void add_event(Instant now);
   void send_event(Instant now);
   bool is_busy() const noexcept { return is_waiting_ || is_stream_ || is_closing_; }
@@ -122,8 +125,10 @@ class HttpConnection final : public SocketConnection {
   const std::uint64_t id_;
   std::size_t needed_ = 0;                    // bytes of a request that is arriving; 0: unknown
   std::function<bool(Instant now)> give_up_;  // of the request that waits
-  std::size_t waiting_route_ = 0;
-  std::uint64_t record_ = 0;  // the last that an answer waits for
+  std::size_t waiting_route_ = 0;             // or that of the stream
+  std::string token_;                         // of the request that waits, or of the stream
+  std::uint64_t token_epoch_ = 0;             // of the role of the last request
+  std::uint64_t record_ = 0;                  // the last that an answer waits for
   std::uint64_t events_ = 0;
   Instant next_event_at_{};
   std::size_t taken_ = 0;    // bytes of a request that is arriving in chunks

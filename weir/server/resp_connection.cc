@@ -5,9 +5,8 @@
 namespace weir::server {
 namespace {
 
-Error stopping() {
-  return Error{ErrorCode::kUnavailable, "the server is stopping; ask again, here or elsewhere"};
-}
+constexpr std::string_view kStopping =
+    "UNAVAILABLE the server is stopping; ask again, here or elsewhere";
 
 }  // namespace
 
@@ -107,10 +106,11 @@ void RespConnection::send_replies(Instant now) {
 // What cannot be given up has its answer on its way.
 void RespConnection::stop_waiting() {
   const Instant now = clock_.now();
-  if (session_.give_up(stopping(), now, loop_.output)) send_replies(now);
+  if (session_.give_up(kStopping, now, loop_.output)) send_replies(now);
 }
 
 void RespConnection::check_time(Instant now) {
+  if (session_.look_at_tokens(now, loop_.output)) return send_replies(now);
   const bool is_slow = (!unread_.empty() && !session_.is_waiting()) || !unsent_.empty();
   if (is_slow && now - begun_at_ > bounds_.slow) return close();
   if (session_.is_waiting() ? is_lost(now) : now - active_at_ > bounds_.idle) close();

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <chrono>
 #include <utility>
 
 namespace weir::server {

@@ -14,6 +14,8 @@
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
+#include "weir/wire/resp/transaction.h"
+#include "weir/wire/resp/unknown.h"
 
 namespace {
 
@@ -94,6 +96,32 @@ void throttle(const Commands& commands) {
   }
 }
 
+// In a transaction: what is kept is what came, within its bounds.
+void keep(const Commands& commands) {
+  constexpr std::size_t kBytesMax = 150;
+  Transaction transaction(kBytesMax);
+  Commands kept;
+  for (const auto& command : commands) {
+    const std::vector<std::string_view> words(command.begin(), command.end());
+    is_line_of_http(words, true);
+    require(unknown_command(words).size() < 1000);
+    if (!transaction.add(words)) break;
+    kept.push_back(command);
+  }
+  require(transaction.commands().size() <= kBytesMax);
+  if (transaction.is_aborted()) return require(transaction.size() == 0);
+  require(transaction.size() == kept.size());
+  Parser parser;
+  std::string_view left = transaction.commands();
+  for (const auto& command : kept) {
+    const Parsed parsed = parser.next(left);
+    require(parsed.kind == ParsedKind::kCommand);
+    left.remove_prefix(parsed.consumed);
+    require(std::vector<std::string>(parsed.words.begin(), parsed.words.end()) == command);
+  }
+  require(left.empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -112,5 +140,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   throttle(whole.commands);
+  keep(whole.commands);
   return 0;
 }

@@ -307,6 +307,22 @@ TEST_F(SessionTest, HoldsBackLaterCommandsWhileOneWaits) {
   EXPECT_EQ(say("", kStart + 5s), "+PONG\r\n+PONG\r\n");
 }
 
+TEST_F(SessionTest, GivesUpAWaitWhoseTokenIsGone) {
+  begin(Role::kNobody);
+  say("AUTH decide\r\nWEIR.ACQUIRE worker=w\r\nWEIR.ACQUIRE worker=w WAIT 5s\r\nPING\r\n");
+  ASSERT_TRUE(session->is_waiting());
+  std::string out;
+  EXPECT_FALSE(session->look_at_tokens(kStart, out));
+  host.epoch += 1;
+  EXPECT_FALSE(session->look_at_tokens(kStart, out)) << "this token is still known";
+  host.revoked = "decide";
+  host.epoch += 1;
+  EXPECT_TRUE(session->look_at_tokens(kStart, out));
+  EXPECT_EQ(out, "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(engine->usage().waiters, 0u);
+  EXPECT_EQ(say(""), "-NOAUTH Authentication required.\r\n") << "nor is what is behind it run";
+}
+
 TEST_F(SessionTest, DoesNotWaitWithoutNeed) {
   EXPECT_NE(say("WEIR.ACQUIRE worker=w WAIT 5s\r\n").find("allowed"), std::string::npos);
   EXPECT_FALSE(session->is_waiting());

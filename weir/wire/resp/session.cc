@@ -249,13 +249,23 @@ bool Session::flush_owed(std::string& out) {
   return true;
 }
 
-bool Session::give_up(const Error& error, Instant now, std::string& out) {
+bool Session::look_at_tokens(Instant now, std::string& out) {
+  if (missing_ == 0 || service_->host->token_epoch() == token_epoch_) return false;
+  look_up_role();
+  if (role_ >= Role::kDecide) return false;
+  return give_up(role_ == Role::kNobody
+                     ? "NOAUTH Authentication required."
+                     : "NOPERM this token's role does not allow decisions any more",
+                 now, out);
+}
+
+bool Session::give_up(std::string_view error, Instant now, std::string& out) {
   if (missing_ == 0) return false;
   for (Owed& owed : owed_) {
     if (!owed.is_missing || !owed.give_up || !owed.give_up(now)) continue;
     ReplyWriter reply(owed.reply);
     reply.set_version(version_);
-    internal::write_error(error, reply);
+    reply.write_error(error);
     owed.is_missing = false;
     missing_ -= 1;
   }

@@ -112,7 +112,10 @@ class Session {
   bool deliver(std::size_t place, const LateReply& late, Instant now, std::string& out);
 
   // Gives up what can be given up, and replies `error` to it. True: as deliver().
-  bool give_up(const Error& error, Instant now, std::string& out);
+  bool give_up(std::string_view error, Instant now, std::string& out);
+  // Gives up what a client may not wait for any more, if the tokens have changed. True: as
+  // deliver().
+  bool look_at_tokens(Instant now, std::string& out);
   // The client has left: gives up what can be given up.
   void leave(Instant now);
 
