@@ -276,7 +276,7 @@ void HttpConnection::keep_token(std::string_view token, std::size_t route) {
 bool HttpConnection::has_lost_role() {
   const std::uint64_t epoch = desk_.tokens.epoch();
   if (std::exchange(token_epoch_, epoch) == epoch) return false;
-  return desk_.tokens.role_of(token_) < wire::http::routes()[waiting_route_].role;
+  return desk_.tokens.role_of(token_) < desk_.api.routes()[waiting_route_]->role;
 }
 
 void HttpConnection::add_event(Instant now) {
