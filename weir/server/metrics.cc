@@ -185,9 +185,13 @@ void MetricsText::begin(std::string_view name) {
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&](const MetricRow& each) { return each.name == name; });
   WEIR_ASSERT(row != kRows.end());
-  name_ = row->name;
-  fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name_, row->help, name_,
-                 row->type);
+  begin(*row);
+}
+
+void MetricsText::begin(const MetricRow& row) {
+  name_ = row.name;
+  fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name_, row.help, name_,
+                 row.type);
 }
 
 void MetricsText::line(std::string_view suffix, std::string_view labels, std::string_view value) {

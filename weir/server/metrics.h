@@ -54,6 +54,8 @@ class MetricsText {
  public:
   // HELP and TYPE. Requires the name of a row.
   void begin(std::string_view name);
+  // Of a row that outlives the text and stands in no table here.
+  void begin(const MetricRow& row);
   void value(std::uint64_t value);
   void value(std::string_view label, std::string_view is, std::uint64_t value);
   void value(std::string_view label, std::string_view is, std::string_view second_label,
