@@ -112,7 +112,7 @@ constexpr Key<LedgerSettings> kLedgerKeys[] = {
     {"min_lock", tokens_at<&Parameters::min_lock>, "10000",
      "Tokens that must be locked at least. Default `10000`."},
     {"supply", tokens_at<&Parameters::supply>, "1337000000",
-     "Tokens that there are: nobody locks more, nor all together. Default `1337000000`."},
+     "Tokens that there are: all locks together are at most as many. Default `1337000000`."},
     {"mana", parameter_at<&Parameters::mana, 0, compute::kManaMax>, "10",
      "Units per token and 1000 blocks before boost. Default `10`: a unit per epoch of 100 blocks."},
     {"block_time", seconds_at<&Parameters::block_time_s>, "12s",
@@ -232,7 +232,7 @@ constexpr Key<ComputeWorkerSettings> kWorkerKeys[] = {
      "Unused parts go to the bucket of the `reservation`, or to that of the `portal` by then, as "
      "published. Default `reservation`."},
     {"query_time", admission_time_at<&WorkerSettings::query_time>, "5m",
-     "A query that nobody ends is over after this time. Default `5m`."},
+     "A query that is not ended is over after this time. Default `5m`."},
     {"overloaded_hint", admission_time_at<&WorkerSettings::overloaded_hint>, "1s",
      "When to come again where all is full. Default `1s`."},
     {"mode", feed_choice_at<&FeedSettings::mode, kFeedModes>, "epoch",

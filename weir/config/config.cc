@@ -25,7 +25,7 @@ Error unreadable(const std::string& path, int error) {
                            path, std::strerror(error))};
 }
 
-// One byte more than allowed, so that whoever reads the text sees that there are more.
+// One byte more than allowed, so that the reader of the text sees that there are more.
 Result<std::string> read_whole(const std::string& path, std::size_t bytes_max) {
   const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return unreadable(path, errno);

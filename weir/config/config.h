@@ -223,7 +223,7 @@ struct Config {
 };
 
 // Paths inside stay as written, so relative ones are relative to the working
-// directory of whoever opens them.
+// directory of the process that opens them.
 Result<Config> load(const std::string& path);
 
 // How a file that the configuration names is read. An error is for putting the name of a

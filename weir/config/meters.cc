@@ -106,7 +106,7 @@ constexpr Key<SlotsSpec> kSlotsKeys[] = {
     {"queue", count_at<&SlotsSpec::queue, 0, kQueueMax>, "16",
      "Requests that may wait. Default `0`."},
     {"hold", duration_at<&SlotsSpec::hold>, "60s",
-     "How long an admission lasts if nobody ends it. Default `1m`."},
+     "How long an admission lasts that is not ended. Default `1m`."},
 };
 
 template <typename Target>

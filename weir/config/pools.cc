@@ -177,7 +177,7 @@ constexpr Key<PoolDraft> kPoolKeys[] = {
      },
      "100000", "Jobs that wait or run. Default `100000`."},
     {"hold", hold_at<&pool::HoldSettings::hold>, "10m",
-     "A job that nobody ends in this time ends by itself, as one that failed. Default `10m`."},
+     "A job that is not released in this time ends by itself, as one that failed. Default `10m`."},
     {"hold_max", hold_at<&pool::HoldSettings::hold_max>, "1h",
      "The longest hold that a client may ask for. Default `1h`."},
     {"version",
@@ -201,7 +201,7 @@ redis::PoolCoordinatorOptions pool_coordinator_options(const PoolRedisSettings& 
   options.prefix = settings.prefix;
   options.instance = settings.instance;
   options.timeout = settings.timeout;
-  // Whoever waits for a slow answer gets it: the connection is not broken meanwhile.
+  // A caller that waits for a slow answer gets it: the connection is not broken meanwhile.
   options.connect_timeout = std::max(options.connect_timeout, settings.timeout);
   options.silence = std::max(options.silence, settings.timeout);
   options.heartbeat = settings.heartbeat;

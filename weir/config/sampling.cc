@@ -210,7 +210,7 @@ constexpr Key<SamplingDraft> kSamplingKeys[] = {
      "`exact`."},
     {"grants", read_granting, "capped",
      "`capped` by what is left, or a `gate` that may overshoot. Default `capped`."},
-    {"exempt", read_exempt, "{ ids: [0], above: 1000 }", "Who is never limited. Default: nobody."},
+    {"exempt", read_exempt, "{ ids: [0], above: 1000 }", "Ids that are never limited. Default: none."},
     {"margin", read_margin, "1.2", "How much faster than the list rotates. Default `1.2`."},
     {"horizon", seconds_at<&sampling::Formula::horizon_s>, "48h",
      "In which every list can be finished. Default `48h`."},

@@ -60,7 +60,7 @@ constexpr Key<engine::LeaseSpec> kLeaseKeys[] = {
      "The most that one server holds of one key. So much for each server, and for each lease that "
      "lapses, may pass beyond the limit. Default: a tenth of what the limit has."},
     {"length", duration_at<&engine::LeaseSpec::length>, "1s",
-     "How long drawn units may be used; what nobody used for so long goes back. `100ms` to `1h`. "
+     "How long drawn units may be used; what was not used for so long goes back. `100ms` to `1h`. "
      "Default `1s`."},
 };
 

@@ -145,7 +145,7 @@ constexpr Key<SyncDraft> kSyncKeys[] = {
     {"ca_file", read_ca_file, "./ca.pem",
      "Authorities that certificates are verified with, instead of the system's."},
     {"verify", read_verify, "true",
-     "Whether certificates are verified; `false` lets anybody pretend to be the service. Default "
+     "Whether certificates are verified; `false` lets any machine pretend to be the service. Default "
      "`true`."},
 };
 

@@ -1,7 +1,7 @@
 // Counter: counted by one thread, read by any.
 //
 // Each loop has counters of its own, so counting is a plain addition: no lock, and no
-// cache line that two cores fight for. Whoever reads adds up those of all loops.
+// cache line that two cores fight for. A reader adds up those of all loops.
 //
 // Thread safety: add() from one thread, value() from any.
 

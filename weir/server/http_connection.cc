@@ -64,7 +64,7 @@ HttpConnection::HttpConnection(HttpDesk& desk, Socket socket, std::uint64_t id,
       id_(id) {}
 
 void HttpConnection::on_input(std::string_view bytes, Instant now) {
-  if (is_stream_ || is_closing_) return wait_readable();  // nobody reads it
+  if (is_stream_ || is_closing_) return wait_readable();  // it is not read
   if (is_waiting_ || !unsent_.empty()) {
     // Later requests wait their turn; this far we look for the client going away.
     needs_more_ = false;

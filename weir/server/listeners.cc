@@ -27,7 +27,7 @@ Error cannot_listen(const config::Address& address, const ErrorNumber& error) {
                            address.text(), error.message())};
 }
 
-// A socket file that nobody listens at is left over from a process that was killed.
+// A socket file without a listener is left over from a process that was killed.
 void remove_stale_socket(const std::string& path) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return;

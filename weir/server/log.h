@@ -1,4 +1,4 @@
-// Log: what happens to the server, told to whoever keeps a log.
+// Log: what happens to the server, told to a function that keeps it.
 //
 // The library prints nothing. A start, a listener, a reload, an outage and the end are
 // a line each; a request never is. docs/reference/logs.md lists events and fields.
@@ -28,7 +28,7 @@ struct LogLine {
   std::vector<LogField> fields{};
 };
 
-// Empty: nobody keeps one.
+// Empty: none is kept.
 using Log = std::function<void(const LogLine&)>;
 
 }  // namespace weir::server

@@ -94,7 +94,7 @@ constexpr std::array kRows = {
     MetricRow{"weir_compute_wallets", "gauge", "", "Wallets of the ledger."},
     MetricRow{"weir_compute_queries_total", "counter", "outcome",
               "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
-    MetricRow{"weir_compute_expired_total", "counter", "", "Queries that nobody ended in time."},
+    MetricRow{"weir_compute_expired_total", "counter", "", "Queries that were not ended in time."},
     MetricRow{"weir_compute_running", "gauge", "", "Queries that run."},
     MetricRow{"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
     MetricRow{"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
@@ -119,12 +119,12 @@ constexpr std::array kRows = {
               "Units of limits with a lease that this server holds."},
     MetricRow{
         "weir_lease_units_total", "counter", "limit, what",
-        "Units drawn ahead, of these returned unused as Redis has heard, and expired: too late for "
-        "anybody, such as those of a window that is over."},
+        "Units drawn ahead, of these returned unused as Redis has heard, and expired: too late to "
+        "be used, such as those of a window that is over."},
     MetricRow{"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
     MetricRow{"weir_pool_jobs_total", "counter", "outcome",
               "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "
-              "nobody ended them in time."},
+              "they were not ended in time."},
     MetricRow{"weir_pool_starts_total", "counter", "model", "Jobs that were started."},
     MetricRow{"weir_pool_ends_total", "counter", "model, outcome",
               "How they ended: finished, failed, or delegated to the next model."},

@@ -172,7 +172,7 @@ void Recorder::write_lines(const std::string& lines, std::uint64_t count) {
   const int number = errno;
   // Half a line must not stay.
   if (is_file && ::ftruncate(file_, before.st_size) != 0) {
-    // Nothing more can be done; whoever reads it is told of the line.
+    // Nothing more can be done; a reader of the file is told of the line.
   }
   unsaid_ += count;
   const std::scoped_lock lock(lock_);

@@ -47,7 +47,7 @@ class Recorder final : public engine::DecisionSink {
   void record(const engine::Ask& ask, Instant now, const Decision& decision) noexcept override;
   void record_ad_hoc(const engine::AdHocAsk& ask, Instant now, bool allowed) noexcept override;
 
-  // Opens the file's name again, for whoever has moved the file away. What was decided
+  // Opens the file's name again, after a program has moved the file away. What was decided
   // before still goes to the old one.
   Status reopen();
 

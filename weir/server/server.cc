@@ -239,7 +239,7 @@ Status Server::Impl::stop(Duration patience) {
   for (const auto& system : systems) system->set_wakeup(nullptr);
   if (shared != nullptr) shared->leave();
   for (auto& loop : loops) loop->stop();
-  // Answers what is still asked, for nobody to read.
+  // Answers what is still asked; its clients have gone.
   shared.reset();
   if (engine != nullptr) set_store(*engine, nullptr);
   listeners.remove_files();

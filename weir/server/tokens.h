@@ -35,7 +35,7 @@ class Tokens {
   // Grows with every set(): who remembers a role looks it up again then. Never 0.
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
-  // The role of whoever presents this token; empty: none.
+  // The role of a client with this token; empty: it has presented none.
   Role role_of(std::string_view token) const {
     if (is_open_.load(std::memory_order_acquire)) return Role::kAdmin;
     if (token.empty()) return Role::kNobody;

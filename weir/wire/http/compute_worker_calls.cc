@@ -67,7 +67,7 @@ void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view 
   }
   exchange.answer.content_type = kJsonType;
   append_ending(exchange.answer.body, state, ending);
-  // A slot or a token may be free for whoever waits at the limit.
+  // A slot or a token may be free for a request that waits at the limit.
   exchange.try_waiters();
 }
 

@@ -144,7 +144,7 @@ void append_admission(std::string& out, const compute::Admission& said) {
          : said.is_queued                                 ? R"("queued")"
                                                           : R"("running")";
   out += R"(,"retry_after_ms":)";
-  // Rounded up: whoever comes again by it is not too early.
+  // Rounded up: a client that comes again by it is not too early.
   append_optional(
       out, said.retry_after
                ? std::optional(saturate(ceil_div(Wide{said.retry_after->count()}, 1'000'000)))

@@ -141,7 +141,7 @@ void contract_commit(Exchange& exchange) {
     exchange.fail(committed.error());
     return;
   }
-  // Costs that were not needed are room that somebody may wait for at the gate.
+  // Costs that were not needed are room that a request may wait for at the gate.
   if (actual) exchange.try_waiters();
   if (committed->debited) {
     exchange.answer.content_type = kJsonType;

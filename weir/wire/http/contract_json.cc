@@ -274,7 +274,7 @@ void append_reserved(std::string& out, const contract::Reserved& reserved) {
   if (is_never) {
     out += R"(,"delay_ns":null,"delay_ms":null,)";
   } else {
-    // Rounded up: whoever waits so long is not early.
+    // Rounded up: a worker that waits so long is not early.
     fmt::format_to(std::back_inserter(out), R"(,"delay_ns":{},"delay_ms":{},)", reserved.delay_ns,
                    ceil_div(reserved.delay_ns, 1'000'000));
   }

@@ -1,4 +1,4 @@
-// Contracts that somebody else follows: documents as the service publishes them, brought
+// Contracts that another program follows: documents as the service publishes them, brought
 // by `weir sync`.
 
 #include <charconv>
@@ -88,7 +88,7 @@ void set_token_counts(Exchange& exchange) {
   const std::shared_ptr<Account> account = named_guard(exchange);
   if (account == nullptr) return;
   contract::Totals before = account->finals();
-  before.at = Instant{};  // nobody says when these were counted
+  before.at = Instant{};  // the report does not say when these were counted
   if (exchange.query.has("mark")) {
     const Result<std::string_view> mark = exchange.query.one("mark");
     if (!mark) {

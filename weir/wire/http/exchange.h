@@ -83,7 +83,7 @@ struct Exchange {
   // The answer is sent when this record is on disk, and those before it.
   void wait_for(std::uint64_t record) { answer.record = std::max(answer.record, record); }
 
-  // A system's gate has more room than a moment ago: somebody may wait for it.
+  // A system's gate has more room than a moment ago: a request may wait for it.
   void try_waiters() { api.engine().try_waiters(now); }
 
   // {"state":"settled"}

@@ -73,7 +73,7 @@ std::optional<Instant> more_at(const MeterShape& shape, const Outcome& outcome, 
   return std::nullopt;
 }
 
-// When at the latest everything is back if nobody takes more, given what is missing now.
+// When at the latest everything is back if no more is taken, given what is missing now.
 std::optional<Instant> reset_at(const MeterShape& shape, std::int64_t missing, Instant now) {
   if (const auto* bucket = std::get_if<meter::BucketShape>(&shape)) {
     return now + Duration{saturate(refill_ns(*bucket, missing))};

@@ -8,8 +8,8 @@
 //   kXRateLimitEpoch the same with Reset in seconds since the Unix epoch
 //
 // and `Retry-After` with a refusal that knows when it ends. Seconds are rounded up:
-// whoever comes back then is not refused for the same reason. Where no instant is
-// known, none is written. Limits in shadow are left out; they bind nobody.
+// a client that comes back then is not refused for the same reason. Where no instant is
+// known, none is written. Limits in shadow are left out; they bind no request.
 //
 // `w` is the length of a window, and of a bucket or ticker the time from empty to
 // full. `t` is when a limit that refused admits the same cost; after an admission,

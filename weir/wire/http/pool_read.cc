@@ -20,7 +20,7 @@ constexpr Member<pool::JobAsk> kJobAskMembers[] = {
      [](Reader& in, pool::JobAsk& into) { return in.duration("hold", into.hold.emplace()); }},
 };
 
-// A count of what was used. Whoever leaves out the requests made one.
+// A count of what was used. A client that leaves out the requests made one.
 template <auto Member>
 bool read_used(Reader& in, std::string_view what, JobRelease& into) {
   std::int64_t number = 0;

@@ -324,7 +324,7 @@ RequestReader::Step RequestReader::read(std::string_view bytes, HttpRequest& req
 RequestReader::Step RequestReader::read_chunks(std::string_view bytes, HttpRequest& request) {
   Parser& parser = chunked_->parser;
   // What ends a body has five bytes, so with fewer it cannot end; and Beast asserts that
-  // nobody shows it the first three of them twice.
+  // it is never shown the first three of them twice.
   if (bytes.size() < kLastChunk.size()) return {.token = parser.token()};
   BeastError error;
   const std::size_t taken = put(parser, bytes, error);
