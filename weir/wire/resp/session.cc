@@ -1,3 +1,15 @@
+// What holds between two calls of a session:
+//
+// 1. Replies leave in the order of their commands. While one is owed, what is replied behind it
+//    is in `held_`, and `owed_` says at which offsets of it the missing ones belong, ascending.
+// 2. A place in `owed_` stays what it is until nothing is missing; then all of them go at once.
+// 3. While a reply is owed, no command is run and no byte is taken.
+// 4. The array of a transaction is in `held_` whole, from its header on, if one of its replies is
+//    owed.
+// 5. What a transaction keeps had the right number of arguments, a role that allowed it, and may
+//    not wait. Its role is looked at again when it is run.
+// 6. The bounds of the parser and of replies are those of the role, as it was looked up last.
+
 #include "weir/wire/resp/session.h"
 
 #include <fmt/format.h>
