@@ -33,8 +33,10 @@ using Meters = std::vector<MeterSpec>;
 std::unique_ptr<Engine> engine_of(const Meters& meters) {
   engine::RuleSetSpec spec;
   for (const MeterSpec& meter : meters) {
-    spec.limits.push_back(
-        {.name = "limit-" + std::to_string(spec.limits.size()), .per = {"client"}, .meter = meter});
+    engine::LimitSpec& limit = spec.limits.emplace_back();
+    limit.name = "limit-" + std::to_string(spec.limits.size());
+    limit.per = {"client"};
+    limit.meter = meter;
   }
   return std::move(*Engine::create(*engine::compile(spec), {}));
 }
