@@ -1,12 +1,11 @@
 // Invariants, whenever the owner's lock is free:
 // 1. A job is in one state, which says where it stands: in a queue, at the memory of its type, at
 //    the coordinator, or running. One at the coordinator stays until the answer has come.
-// 2. What a job holds is given back once: its slot when it is removed; its reservation, its place
-//    in the lane and its memory when it leaves the model or its start is undone; its grant when it
-//    leaves the model.
+// 2. What a job holds is given back once: its slot when it is removed; its room on a
+//    model when it leaves the model or its start is undone; its grant when it leaves the model.
 // 3. No job overtakes an older one of the same model and type: it is tried at once only if none
 //    waits there, and queues are served oldest first.
-// 4. Nothing is touched: no job waits for what this instance has, but for those of a blocked lane,
+// 4. Nothing is touched: no job waits for what this instance has, but for those of a blocked queue,
 //    or of a model whose starts are spread.
 // 5. A callback is called once for each submission or delegation, or never if the job was
 // withdrawn.
@@ -34,37 +33,21 @@ void JobLife::Touched::all() {
   is_any = true;
 }
 
-JobLife::JobLife(Settings settings, std::vector<double> ratios, Outside& outside)
+JobLife::JobLife(Settings settings, const std::vector<double>& ratios, Outside& outside)
     : catalog_(std::move(settings)),
       outside_(outside),
-      shares_(catalog_.settings().types, ratios, catalog_.settings().ratios),
-      lanes_(catalog_.model_count() * catalog_.type_count(),
-             Lane{TypeMeter(catalog_.settings().rule)}),
+      room_(catalog_, ratios),
+      models_(catalog_.model_count()),
+      blocked_until_(catalog_.model_count() * catalog_.type_count()),
       waiting_(catalog_.model_count(), catalog_.type_count()),
       touched_{std::vector<bool>(catalog_.model_count(), false),
-               std::vector<bool>(catalog_.type_count(), false)} {
-  const Settings& all = catalog_.settings();
-  const LimiterRule rule = catalog_.is_strict() ? LimiterRule::kStrict : LimiterRule::kPublished;
-  for (const ModelSpec& model : all.models) models_.push_back({ModelLimiter(model.limits, rule)});
-  shares_.set_capacity(capacity_before_allocation(all));
-
-  const bool has_estimates =
-      std::ranges::any_of(all.types, [](const JobType& type) { return type.memory_kb > 0; });
-  if (!all.memory || !has_estimates) return;
-  const MemorySettings& memory = *all.memory;
-  const std::int64_t base =
-      memory.max_kb ? *memory.max_kb : std::clamp<std::int64_t>(memory.probe(), 0, kMemoryKbMax);
-  const std::int64_t budget = budget_kb(base, memory.free_ratio);
-  memory_.emplace(all.types, ratios, budget,
-                  catalog_.is_strict() ? Shrinking::kOwes : Shrinking::kForgets);
-  shares_.set_memory(budget);
-}
+               std::vector<bool>(catalog_.type_count(), false)} {}
 
 void JobLife::start(Instant now) {
   const Settings& settings = catalog_.settings();
   next_minute_ = window_begin(Dimension::kTokensPerMinute, now) + kMinute;
   if (settings.ratios.interval > Duration{0}) next_adjustment_ = now + settings.ratios.interval;
-  if (memory_ && !settings.memory->max_kb) next_probe_ = now + settings.memory->interval;
+  if (room_.has_probe()) next_probe_ = now + settings.memory->interval;
 }
 
 void JobLife::stop(Work& work) {
@@ -76,8 +59,8 @@ void JobLife::stop(Work& work) {
   }
   // All of them leave before the first gives back what another would then take.
   for (LiveJob* const job : waiting) {
-    std::vector<JobId> granted;
-    if (job->state == JobState::kWaitingForMemory) memory_->leave(job->type, job->id, granted);
+    Room::Granted granted;  // none of those that wait is there to be granted anything
+    if (job->state == JobState::kWaitingForMemory) room_.leave_memory(*job, granted);
     waiting_.leave(*job);
   }
   for (LiveJob* const job : waiting) {
@@ -167,7 +150,7 @@ Status JobLife::delegate(JobId id, const Used& used, JobCallback callback, Work&
   } else {
     job.delegations += 1;
     const bool has_another = std::ranges::any_of(catalog_.escalation(), [&](std::size_t model) {
-      return !job.tried[model] && models_[model].limiter.has_capacity(work.now);
+      return !job.tried[model] && room_.has_capacity(model, work.now);
     });
     if (!has_another) job.tried.reset();
     next_model(job, work);
@@ -235,54 +218,23 @@ void JobLife::set_reachable(bool is_reachable, Work& work) {
 }
 
 bool JobLife::allocate(const Allocation& allocation, Work& work) {
-  if (allocation.instance_count < 1 || allocation.epoch < allocation_.epoch) return false;
-  allocation_ = allocation;
-  const bool is_strict = catalog_.is_strict();
-  std::int64_t capacity = 0;
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    const ModelLimits& limits = catalog_.model(i).limits;
-    Model& model = models_[i];
-    const auto pool = allocation.pools.find(catalog_.model(i).name);
-    if (pool == allocation.pools.end()) {
-      model.pool.reset();
-      for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
-        lane(i, type).meter.clear_slots();
-      }
-      continue;
-    }
-    model.pool = pool->second;
-    capacity +=
-        is_strict ? pool->second.whole_slots.value_or(kUnlimitedSlots) : pool->second.total_slots;
-    // The strict rule leaves the sum over the instances to the coordinator.
-    if (is_strict) continue;
-    Rates shares = limits.rates;
-    for (const Dimension rate : kRates) {
-      if (shares.of(rate)) *shares.of(rate) /= allocation.instance_count;
-    }
-    model.limiter.set_limits(shares);
-    if (limits.concurrent)
-      model.limiter.set_concurrency(*limits.concurrent / allocation.instance_count);
-  }
-  shares_.set_capacity(capacity);
-  apply_ratios(work);
+  Room::Granted granted;
+  if (!room_.allocate(allocation, granted)) return false;
+  ask_granted(granted, work);
+  touched_.all();
   forget_all_refusals();
   drain(work);
   return true;
 }
 
 void JobLife::change(const Settings& settings, Work& work) {
-  const Result<std::vector<double>> ratios = initial_ratios(settings.types);
-  WEIR_ASSERT(ratios.ok());
   catalog_.change(settings);
-  // The published local limits come with the next allocation.
-  for (std::size_t i = 0; i < models_.size() && catalog_.is_strict(); ++i) {
-    models_[i].limiter.set_limits(catalog_.model(i).limits.rates);
-    models_[i].limiter.set_concurrency(catalog_.model(i).limits.concurrent);
-  }
-  const RatioSettings& terms = catalog_.settings().ratios;
-  next_adjustment_ = terms.interval > Duration{0} ? work.now + terms.interval : kForever;
-  shares_.change(catalog_.settings().types, *ratios, terms);
-  apply_ratios(work);
+  const Duration interval = catalog_.settings().ratios.interval;
+  next_adjustment_ = interval > Duration{0} ? work.now + interval : kForever;
+  Room::Granted granted;
+  room_.follow_catalog(granted);
+  ask_granted(granted, work);
+  touched_.all();
   // With other estimates the coordinator may answer otherwise.
   forget_all_refusals();
   drain(work);
@@ -291,14 +243,13 @@ void JobLife::change(const Settings& settings, Work& work) {
 // --- From one state to the next.
 
 void JobLife::begin(LiveJob& job, Work& work) {
-  if (allocation_.instance_count == 0 && !is_reachable_.value_or(true)) {
+  if (!room_.is_allocated() && !is_reachable_.value_or(true)) {
     job.why = "the coordinator does not answer, and never has";
     refuse(job, JobRefused::kUnavailable, work);
     return;
   }
-  if (waiting_.count_for_slot(job.type) == 0 && shares_.has_slot(job.type)) {
-    shares_.take(job.type);
-    job.has_slot = true;
+  if (waiting_.count_for_slot(job.type) == 0 && room_.has_slot(job.type)) {
+    room_.take_slot(job);
     next_model(job, work);
     return;
   }
@@ -340,11 +291,10 @@ void JobLife::next_model(LiveJob& job, Work& work) {
 
 // No job overtakes those that wait for the same model with the same type.
 bool JobLife::try_in_turn(LiveJob& job, Work& work) {
-  const Lane& lane = lane_of(job);
   const Model& model = models_[job.model];
   if (waiting_.count_for_model(job.model, job.type) > 0) return false;
-  if (lane.blocked_until > work.now) {
-    job.retry_at = earlier_of(job.retry_at, lane.blocked_until);
+  if (const Instant until = blocked_until(job.model, job.type); until > work.now) {
+    job.retry_at = earlier_of(job.retry_at, until);
     return false;
   }
   const bool may_wait = job.deadline > work.now;
@@ -352,48 +302,15 @@ bool JobLife::try_in_turn(LiveJob& job, Work& work) {
   return attempt(job, work);
 }
 
-// Reserves here, all or nothing, and asks the coordinator.
+// Takes what it needs here, all or nothing, and asks the coordinator.
 bool JobLife::attempt(LiveJob& job, Work& work) {
-  Lane& lane = lane_of(job);
-  ModelLimiter& limiter = models_[job.model].limiter;
-  Shortage shortage;
-  const Amounts estimate = catalog_.type(job.type).estimate();
-  const std::optional<Reservation> reservation = limiter.try_reserve(estimate, work.now, shortage);
-  if (!reservation) {
-    job.dimension = shortage.dimension;
-    if (shortage.is_never) {
-      job.nevers += 1;
-    } else {
-      job.retry_at = earlier_of(job.retry_at, shortage.retry_at);
-    }
-    return false;
-  }
-  const TypeCheck check = lane.meter.check(work.now);
-  if (!check.allowed) {
-    limiter.cancel(*reservation, work.now);
-    job.dimension = check.dimension;
-    job.retry_at = earlier_of(job.retry_at, check.retry_at);
-    return false;
-  }
-  if (memory_ && catalog_.is_strict() && !memory_->try_take(job.type)) {
-    limiter.cancel(*reservation, work.now);
-    job.why = memory_->fits(job.type) ? "the memory of its type is in use"
-                                      : "it takes more memory than its type has";
-    return false;
-  }
-  job.reservation = *reservation;
-  job.mark = lane.meter.take(work.now);
-  job.has_memory = memory_.has_value() && catalog_.is_strict();
-  if (memory_ && !catalog_.is_strict() && !memory_->take(job.type, job.id)) {
-    waiting_.wait_for_memory(job);
-    return true;
-  }
-  ask(job, work);
-  return true;
+  const Room::Took took = room_.take(job, work.now);
+  if (took == Room::Took::kTaken) ask(job, work);
+  if (took == Room::Took::kMemoryIsAwaited) waiting_.wait_for_memory(job);
+  return took != Room::Took::kLacks;
 }
 
 void JobLife::ask(LiveJob& job, Work& work) {
-  job.has_memory = memory_.has_value();
   job.state = JobState::kAsking;
   job.changes_seen = models_[job.model].changes;
   work.after.emplace_back([this, id = job.id, model = job.model,
@@ -455,7 +372,8 @@ void JobLife::give_up(LiveJob& job, const Refusal& refusal, Work& work) {
   }
   // If something was freed while the answer was under way, it may not have counted yet.
   if (job.changes_seen == model.changes) {
-    lane_of(job).blocked_until = later_of(lane_of(job).blocked_until, retry_at);
+    Instant& until = blocked_until(job.model, job.type);
+    until = later_of(until, retry_at);
   } else {
     touched_.model(job.model);
   }
@@ -464,23 +382,16 @@ void JobLife::give_up(LiveJob& job, const Refusal& refusal, Work& work) {
 
 // Gives back what was taken here for a start that did not happen.
 void JobLife::undo(LiveJob& job, Work& work) {
-  models_[job.model].limiter.cancel(job.reservation, work.now);
-  lane_of(job).meter.undo(job.mark);
-  give_back_memory(job, work);
+  Room::Granted granted;
+  room_.undo(job, work.now, granted);
+  ask_granted(granted, work);
   touched_.model(job.model);
 }
 
-void JobLife::give_back_memory(LiveJob& job, Work& work) {
-  std::vector<JobId> granted;
-  if (job.has_memory) memory_->give_back(job.type, granted);
-  job.has_memory = false;
-  ask_granted(granted, work);
-}
-
-// Of one that has left the deadlines.
+// Of one whose deadline is forgotten.
 void JobLife::stop_waiting_for_memory(LiveJob& job, Work& work) {
-  std::vector<JobId> granted;
-  memory_->leave(job.type, job.id, granted);
+  Room::Granted granted;
+  room_.leave_memory(job, granted);
   undo(job, work);
   ask_granted(granted, work);
 }
@@ -497,7 +408,7 @@ void JobLife::refuse(LiveJob& job, JobRefused reason, Work& work) {
   switch (reason) {
     case JobRefused::kTypeSlots:
       refusal.message = fmt::format("{}: job type {} has {} slots, and no one became free in time",
-                                    to_string(reason), type, shares_.slots(job.type));
+                                    to_string(reason), type, room_.slots(job.type));
       break;
     case JobRefused::kUnavailable:
       refusal.message = fmt::format("{}: job type {}: {}", to_string(reason), type, job.why);
@@ -523,18 +434,15 @@ void JobLife::refuse(LiveJob& job, JobRefused reason, Work& work) {
 // The model is done with, and settled here and with the coordinator.
 Overage JobLife::leave_model(LiveJob& job, const std::optional<Used>& used, const Amounts& reported,
                              Work& work) {
-  Model& model = models_[job.model];
   waiting_.forget_deadline(job);
-  Overage overage;
+  Room::Granted granted;
+  const Overage overage = room_.leave(job, used, work.now, granted);
   if (used) {
-    overage = model.limiter.finish(job.reservation, used->amounts(), work.now);
-    model.tally.tokens += static_cast<std::uint64_t>(used->tokens());
-    model.tally.requests += static_cast<std::uint64_t>(used->requests);
-  } else {
-    model.limiter.fail();
+    ModelTally& tally = models_[job.model].tally;
+    tally.tokens += static_cast<std::uint64_t>(used->tokens());
+    tally.requests += static_cast<std::uint64_t>(used->requests);
   }
-  lane_of(job).meter.give_back(work.now);
-  give_back_memory(job, work);
+  ask_granted(granted, work);
   release(job, job.grant, reported, work);
   touched_.model(job.model);
   if (overage.tokens > 0 || overage.requests > 0) {
@@ -585,7 +493,7 @@ void JobLife::remove(LiveJob& job, Work& work) {
   const bool has_slot = job.has_slot;
   jobs_.erase(job.id);
   if (!has_slot) return;
-  const bool is_due = shares_.give_back(type);
+  const bool is_due = room_.give_back_slot(type);
   touched_.type(type);
   if (is_due) adjust(work);
 }
@@ -596,7 +504,7 @@ void JobLife::remove(LiveJob& job, Work& work) {
 void JobLife::forget_refusals(std::size_t model) noexcept {
   models_[model].changes += 1;
   for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
-    lane(model, type).blocked_until = Instant{};
+    blocked_until(model, type) = Instant{};
   }
   touched_.model(model);
 }
@@ -615,7 +523,7 @@ void JobLife::serve(std::size_t model, Work& work) {
         types, {}, [&](std::size_t type) { return waiting_.first_for_model(model, type)->id; });
     const std::size_t type = *oldest;
     LiveJob& job = *waiting_.first_for_model(model, type);
-    if (lane(model, type).blocked_until > work.now || !attempt(job, work)) {
+    if (blocked_until(model, type) > work.now || !attempt(job, work)) {
       types.erase(oldest);
       continue;
     }
@@ -629,12 +537,11 @@ void JobLife::serve(std::size_t model, Work& work) {
 
 // Jobs that waited for a slot of their type.
 void JobLife::admit(std::size_t type, Work& work) {
-  while (shares_.has_slot(type)) {
+  while (room_.has_slot(type)) {
     LiveJob* const job = waiting_.first_for_slot(type);
     if (job == nullptr) return;
     waiting_.leave(*job);
-    shares_.take(type);
-    job->has_slot = true;
+    room_.take_slot(*job);
     next_model(*job, work);
   }
 }
@@ -675,9 +582,9 @@ void JobLife::turn_windows(Work& work) {
 // The coordinator may be asked again.
 void JobLife::unblock(Work& work) {
   waiting_.for_each_queue([&](std::size_t model, std::size_t type) {
-    Instant& blocked_until = lane(model, type).blocked_until;
-    if (blocked_until == Instant{} || blocked_until > work.now) return;
-    blocked_until = Instant{};
+    Instant& until = blocked_until(model, type);
+    if (until == Instant{} || until > work.now) return;
+    until = Instant{};
     touched_.model(model);
   });
 }
@@ -714,54 +621,26 @@ void JobLife::advance(Work& work) {
   drain(work);
   expire(work);
   if (next_adjustment_ <= work.now) adjust(work);
-  if (memory_ && next_probe_ <= work.now) probe_memory(work);
+  if (next_probe_ <= work.now) probe_memory(work);
   drain(work);
 }
 
 void JobLife::adjust(Work& work) {
   const Duration interval = catalog_.settings().ratios.interval;
   if (interval > Duration{0}) next_adjustment_ = work.now + interval;
-  if (!shares_.adjust()) return;
+  Room::Granted granted;
+  if (!room_.adjust_ratios(granted)) return;
   last_adjusted_ = work.now;
   tally_.adjustments += 1;
-  apply_ratios(work);
-}
-
-std::vector<double> JobLife::ratios() const {
-  std::vector<double> ratios;
-  for (std::size_t type = 0; type < shares_.count(); ++type) ratios.push_back(shares_.ratio(type));
-  return ratios;
-}
-
-void JobLife::probe_memory(Work& work) {
-  const MemorySettings& settings = *catalog_.settings().memory;
-  next_probe_ = work.now + settings.interval;
-  const std::int64_t base = std::clamp<std::int64_t>(settings.probe(), 0, kMemoryKbMax);
-  const std::int64_t budget = budget_kb(base, settings.free_ratio);
-  if (budget == memory_->budget()) return;
-  shares_.set_memory(budget);
-  std::vector<JobId> granted;
-  memory_->resize(ratios(), budget, granted);
   ask_granted(granted, work);
   touched_.all();
 }
 
-// After a change of ratios or pools.
-void JobLife::apply_ratios(Work& work) {
-  const std::vector<double> now = ratios();
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    if (!models_[model].pool) continue;
-    for (std::size_t type = 0; type < now.size(); ++type) {
-      lane(model, type)
-          .meter.set_slots(*models_[model].pool, now[type], catalog_.type(type).estimate(),
-                           catalog_.settings().ratios.min_capacity);
-    }
-  }
-  if (memory_) {
-    std::vector<JobId> granted;
-    memory_->resize(now, memory_->budget(), granted);
-    ask_granted(granted, work);
-  }
+void JobLife::probe_memory(Work& work) {
+  next_probe_ = work.now + catalog_.settings().memory->interval;
+  Room::Granted granted;
+  if (!room_.probe_memory(granted)) return;
+  ask_granted(granted, work);
   touched_.all();
 }
 
@@ -769,6 +648,7 @@ void JobLife::ask_granted(const std::vector<JobId>& granted, Work& work) {
   for (const JobId id : granted) {
     LiveJob& job = *jobs_.at(id);
     waiting_.forget_deadline(job);
+    job.has_memory = true;
     ask(job, work);
   }
 }
@@ -780,8 +660,8 @@ Instant JobLife::earliest() const {
   }
   waiting_.for_each_queue([&](std::size_t place, std::size_t type) {
     const Model& model = models_[place];
-    const Instant blocked_until = lane(place, type).blocked_until;
-    earliest = earlier_of(earliest, blocked_until > Instant{} ? blocked_until : next_minute_);
+    const Instant until = blocked_until(place, type);
+    earliest = earlier_of(earliest, until > Instant{} ? until : next_minute_);
     if (model.gap > Duration{0}) earliest = earlier_of(earliest, model.next_start);
   });
   return earliest;
@@ -790,45 +670,24 @@ Instant JobLife::earliest() const {
 Reading JobLife::reading(Instant now) const {
   Reading reading{.rule = catalog_.settings().rule,
                   .is_reachable = is_reachable(),
-                  .allocation = allocation_,
-                  .capacity = shares_.capacity(),
                   .last_adjusted = last_adjusted_,
                   .jobs = jobs_.size(),
                   .tally = tally_};
-  if (memory_) reading.memory = memory_->reading();
-  std::vector<ModelAvailability> available;
+  room_.read(reading, now);
   for (std::size_t i = 0; i < models_.size(); ++i) {
-    ModelLimiter limiter = models_[i].limiter;  // reading it turns its windows
-    ModelReading model{.name = catalog_.model(i).name,
-                       .pool = models_[i].pool,
-                       .in_flight = limiter.in_flight(),
-                       .tally = models_[i].tally};
-    for (const Dimension rate : kRates) {
-      model.rates[static_cast<std::size_t>(rate)] = limiter.rate(rate, now);
-    }
+    ModelReading& model = reading.models[i];
+    model.tally = models_[i].tally;
     for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
-      const TypeMeter& meter = lane(i, type).meter;
-      const TypeCheck check = meter.check(now);
       const auto waiting = static_cast<std::int64_t>(waiting_.count_for_model(i, type));
-      model.types.push_back({check.slots, check.used, check.dimension, meter.in_flight(), waiting});
+      model.types[type].waiting = waiting;
       model.waiting += waiting;
     }
     reading.waiting += static_cast<std::size_t>(model.waiting);
-    available.push_back({model.pool ? model.pool->total_slots : 0, catalog_.model(i).bounds});
-    reading.models.push_back(std::move(model));
   }
-  std::vector<double> initial;
   for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
-    const auto waiting = static_cast<std::int64_t>(waiting_.count_for_slot(type));
-    initial.push_back(shares_.initial_ratio(type));
-    reading.types.push_back({catalog_.type(type).name, shares_.ratio(type),
-                             shares_.initial_ratio(type), catalog_.type(type).is_flexible,
-                             shares_.slots(type), shares_.in_flight(type), waiting});
-    reading.waiting += static_cast<std::size_t>(waiting);
+    reading.types[type].waiting = static_cast<std::int64_t>(waiting_.count_for_slot(type));
+    reading.waiting += waiting_.count_for_slot(type);
   }
-  const std::optional<std::int64_t> in_memory =
-      memory_ ? memory_slots(catalog_.settings().types, initial, memory_->budget()) : std::nullopt;
-  reading.available_slots = available_slots(available, in_memory);
   return reading;
 }
 

@@ -32,11 +32,8 @@
 #include "weir/system/pool/coordinator.h"
 #include "weir/system/pool/job.h"
 #include "weir/system/pool/live_job.h"
-#include "weir/system/pool/memory.h"
-#include "weir/system/pool/model_limiter.h"
 #include "weir/system/pool/reading.h"
-#include "weir/system/pool/type_meter.h"
-#include "weir/system/pool/type_shares.h"
+#include "weir/system/pool/room.h"
 #include "weir/system/pool/waiting_jobs.h"
 
 namespace weir::system::pool {
@@ -65,7 +62,9 @@ class JobLife {
   enum class Ending : std::uint8_t { kFinished, kFailed, kExpired };
 
   // Requires valid settings, and a ratio for each type.
-  JobLife(Settings settings, std::vector<double> ratios, Outside& outside);
+  JobLife(Settings settings, const std::vector<double>& ratios, Outside& outside);
+  JobLife(const JobLife&) = delete;
+  JobLife& operator=(const JobLife&) = delete;
 
   // The clock starts.
   void start(Instant now);
@@ -103,20 +102,13 @@ class JobLife {
   Reading reading(Instant now) const;
 
  private:
-  // One model of this instance.
+  // How jobs come to ask for a model.
   struct Model {
-    ModelLimiter limiter;
-    std::optional<Pool> pool{};
     std::uint64_t changes = 0;  // of what the coordinator may refuse for
     // While the waiters of a window are spread: the time between two of them.
     Duration gap{};
     Instant next_start{};
     ModelTally tally{};
-  };
-  // What a type started on a model.
-  struct Lane {
-    TypeMeter meter;
-    Instant blocked_until{};  // the coordinator refused, and nothing changed since
   };
   // For what something may have become free.
   struct Touched {
@@ -129,13 +121,12 @@ class JobLife {
     bool is_any = false;
   };
 
-  Lane& lane(std::size_t model, std::size_t type) noexcept {
-    return lanes_[model * catalog_.type_count() + type];
+  Instant& blocked_until(std::size_t model, std::size_t type) noexcept {
+    return blocked_until_[model * catalog_.type_count() + type];
   }
-  const Lane& lane(std::size_t model, std::size_t type) const noexcept {
-    return lanes_[model * catalog_.type_count() + type];
+  const Instant& blocked_until(std::size_t model, std::size_t type) const noexcept {
+    return blocked_until_[model * catalog_.type_count() + type];
   }
-  Lane& lane_of(const LiveJob& job) noexcept { return lane(job.model, job.type); }
   Result<LiveJob*> running(JobId id);
 
   // --- From one state to the next.
@@ -147,7 +138,6 @@ class JobLife {
   void start_running(LiveJob& job, Grant grant, Work& work);
   void give_up(LiveJob& job, const Refusal& refusal, Work& work);
   void undo(LiveJob& job, Work& work);
-  void give_back_memory(LiveJob& job, Work& work);
   void stop_waiting_for_memory(LiveJob& job, Work& work);
   void refuse(LiveJob& job, JobRefused reason, Work& work);
   Overage leave_model(LiveJob& job, const std::optional<Used>& used, const Amounts& reported,
@@ -169,20 +159,17 @@ class JobLife {
   void expire(Work& work);
   void adjust(Work& work);
   void probe_memory(Work& work);
-  void apply_ratios(Work& work);
-  std::vector<double> ratios() const;
   void ask_granted(const std::vector<JobId>& granted, Work& work);
 
   Catalog catalog_;
   Outside& outside_;
   bool is_stopped_ = false;
   std::optional<std::string> start_error_{};
-  Allocation allocation_{};
   std::optional<bool> is_reachable_{};  // nothing: not known
-  TypeShares shares_;
-  std::optional<MemoryBudgets> memory_;
+  Room room_;
   std::vector<Model> models_;
-  std::vector<Lane> lanes_;
+  // Of each queue: the coordinator refused, and nothing changed since. See blocked_until().
+  std::vector<Instant> blocked_until_;
   WaitingJobs waiting_;
   Touched touched_;
   std::map<JobId, std::unique_ptr<LiveJob>> jobs_;

@@ -31,8 +31,8 @@ Result<std::unique_ptr<Pools>> Pools::create(Settings settings,
 }
 
 Pools::Pools(Settings settings, std::unique_ptr<Coordinator> coordinator,
-             std::vector<double> ratios)
-    : life_(std::move(settings), std::move(ratios), *this), coordinator_(std::move(coordinator)) {}
+             const std::vector<double>& ratios)
+    : life_(std::move(settings), ratios, *this), coordinator_(std::move(coordinator)) {}
 
 Pools::~Pools() { coordinator_.reset(); }
 

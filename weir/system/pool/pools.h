@@ -112,7 +112,8 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  Pools(Settings settings, std::unique_ptr<Coordinator> coordinator, std::vector<double> ratios);
+  Pools(Settings settings, std::unique_ptr<Coordinator> coordinator,
+        const std::vector<double>& ratios);
 
   // CoordinatorListener.
   void allocated(Instant now, const Allocation& allocation) override;
