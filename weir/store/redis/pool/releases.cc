@@ -25,9 +25,11 @@ PoolRelease* PoolReleases::find(std::uint64_t number) noexcept {
 }
 
 PoolRelease PoolReleases::take(std::uint64_t number) {
-  auto node = kept_.extract(number);
-  WEIR_ASSERT(!node.empty());
-  return std::move(node.mapped());
+  const auto found = kept_.find(number);
+  WEIR_ASSERT(found != kept_.end());
+  PoolRelease taken = std::move(found->second);
+  kept_.erase(found);
+  return taken;
 }
 
 std::vector<PoolRelease> PoolReleases::take_until(std::uint64_t number) {
