@@ -70,9 +70,7 @@ bool Engine::give_up(std::uint64_t ticket, Instant now) noexcept {
 }
 
 Result<Decision> Engine::decide(const Request& request, Instant now) noexcept {
-  Result<Decision> answer(std::in_place);
-  impl_->decider.decide(request, now, answer);
-  return answer;
+  return impl_->decider.decide(request, now);
 }
 
 Result<Decision> Engine::decide(const Ask& ask, Instant now) noexcept {
@@ -92,9 +90,7 @@ void Engine::decide(std::span<const Request> requests, Instant now,
 }
 
 Result<Decision> Engine::decide(Prepared& prepared, Instant now) noexcept {
-  Result<Decision> answer(std::in_place);
-  impl_->decider.decide(*prepared.impl_, now, answer);
-  return answer;
+  return impl_->decider.decide(*prepared.impl_, now);
 }
 
 Result<Prepared> Engine::prepare(const Request& request) noexcept {

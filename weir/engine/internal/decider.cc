@@ -220,17 +220,20 @@ bool Decider::decide_several(const Plan& plan, Instant now, Decision& decision) 
 
 // --- on the stack
 
-void Decider::decide(const Request& request, Instant now, Result<Decision>& answer) {
+Result<Decision> Decider::decide(const Request& request, Instant now) {
+  Result<Decision> answer(std::in_place);
   Local& mine = locals_.mine();
   const Active& rules = rules_.current(mine);
   PlanItem item;
   if (plan_one(mine, rules, request, item) && is_acceptable(now)) [[likely]] {
     if (decide_one(item, rules.generation, now, *answer)) [[likely]] {
       mine.tallies.add(item.limit->tally, static_cast<std::size_t>(answer->verdict));
-      return counting_.sample(mine, rules, {&item, 1}, request);
+      counting_.sample(mine, rules, {&item, 1}, request);
+      return answer;
     }
   }
   decide_planned(mine, rules, request, now, answer);
+  return answer;
 }
 
 // A request of more than one limit, or whose only limit is not decided the short way.
@@ -300,14 +303,16 @@ std::optional<Error> Decider::objection(const Ask& ask, Instant now) {
   } while (plan_again(ask.request, plan, answer));
 }
 
-void Decider::decide(Prepared::Impl& prepared, Instant now, Result<Decision>& answer) {
+Result<Decision> Decider::decide(Prepared::Impl& prepared, Instant now) {
+  Result<Decision> answer(std::in_place);
   if (decide_directly(prepared.plan, now, *answer)) [[likely]] {
     Local& mine = locals_.mine();
     Counting::count_direct(mine, prepared.plan, *answer);
-    return counting_.sample(mine, *prepared.active, prepared.plan.limits(),
-                            prepared.request.view());
+    counting_.sample(mine, *prepared.active, prepared.plan.limits(), prepared.request.view());
+    return answer;
   }
   decide_prepared_at_length(prepared, now, answer);
+  return answer;
 }
 
 void Decider::decide_prepared_at_length(Prepared::Impl& prepared, Instant now,
@@ -408,7 +413,9 @@ struct Decider::Asks {
 
 // Planned and prefetched together, decided one after the other.
 template <typename Batch>
-void Decider::run(Batch&& batch, Instant now) {
+[[gnu::always_inline]] inline void Decider::run(Batch& batch, Instant now) {
+  const bool is_now_acceptable = is_acceptable(now);
+  Table& table = table_;
   Local& mine = locals_.mine();
   const Active& rules = rules_.current(mine);
   // The plans of this batch point into the rules, also after one of its decisions
@@ -419,10 +426,10 @@ void Decider::run(Batch&& batch, Instant now) {
   std::array<Plan, kBatch> plans;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Request& request = batch.request(i);
-    if (batch.is_plain(i) && plan_one(mine, rules, request, ones[i]) && is_acceptable(now))
+    if (batch.is_plain(i) && plan_one(mine, rules, request, ones[i]) && is_now_acceptable)
         [[likely]] {
       is_one[i] = true;
-      table_.prefetch_both(ones[i].print);
+      table.prefetch_both(ones[i].print);
       continue;
     }
     if (mine.outlines.make_plan(rules, request) != nullptr) {
@@ -432,7 +439,7 @@ void Decider::run(Batch&& batch, Instant now) {
     plans[i] = mine.outlines.plan();
     counting_.sample(mine, rules, plans[i].limits(), request);
     for (const PlanItem& item : plans[i].limits()) {
-      if (!item.limit->seat) table_.prefetch_both(item.print);
+      if (!item.limit->seat) table.prefetch_both(item.print);
     }
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -464,14 +471,16 @@ void Decider::decide(std::span<const Request> requests, Instant now,
                      std::span<Result<Decision>> answers) {
   for (std::size_t first = 0; first < requests.size(); first += kBatch) {
     const std::size_t count = std::min(kBatch, requests.size() - first);
-    run(Requests{*this, requests.subspan(first, count), answers.subspan(first, count)}, now);
+    Requests batch{*this, requests.subspan(first, count), answers.subspan(first, count)};
+    run(batch, now);
   }
 }
 
 void Decider::ask(std::span<const Ask> asks, Instant now, Answers& answers) {
   for (std::size_t first = 0; first < asks.size(); first += kBatch) {
     const std::size_t count = std::min(kBatch, asks.size() - first);
-    run(Asks{*this, asks.subspan(first, count), first, now, answers}, now);
+    Asks batch{*this, asks.subspan(first, count), first, now, answers};
+    run(batch, now);
   }
 }
 

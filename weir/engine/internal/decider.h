@@ -60,9 +60,9 @@ class Decider {
   // Answered on the stack. Where an answer would come later, it is an error instead. `answer`
   // holds a decision when these are called, whose rows are written in place: to move one out
   // would cost more than to decide.
-  void decide(const Request& request, Instant now, Result<Decision>& answer);
+  Result<Decision> decide(const Request& request, Instant now);
   void decide(const Ask& ask, Instant now, Result<Decision>& answer);
-  void decide(Prepared::Impl& prepared, Instant now, Result<Decision>& answer);
+  Result<Decision> decide(Prepared::Impl& prepared, Instant now);
   void decide(std::span<const Request> requests, Instant now, std::span<Result<Decision>> answers);
 
   // A bucket without a limit in the rules (ad_hoc.h).
@@ -78,7 +78,7 @@ class Decider {
   struct Requests;
   struct Asks;
   template <typename Batch>
-  void run(Batch&& batch, Instant now);
+  void run(Batch& batch, Instant now);
 
   // One meter, in one step. False: nothing has been done, go the long way.
   [[gnu::always_inline]] inline bool decide_one(const PlanItem& item, std::uint64_t planned_under,
