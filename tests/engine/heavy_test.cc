@@ -1,4 +1,4 @@
-#include "weir/engine/internal/heavy.h"
+#include "weir/engine/internal/locals.h"
 
 #include <gtest/gtest.h>
 

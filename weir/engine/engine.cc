@@ -9,8 +9,8 @@
 #include "weir/engine/ad_hoc.h"
 #include "weir/engine/collect.h"
 #include "weir/engine/decision_sink.h"
-#include "weir/engine/internal/adopt.h"
 #include "weir/engine/internal/engine_impl.h"
+#include "weir/engine/internal/rules_in_force.h"
 
 namespace weir::engine {
 namespace {

@@ -18,7 +18,7 @@
 
 #include <algorithm>
 
-#include "weir/engine/internal/adopt.h"
+#include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/internal/wakeup.h"
 

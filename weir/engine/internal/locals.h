@@ -15,23 +15,137 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "weir/engine/internal/heavy.h"
+#include "weir/base/decision.h"
 #include "weir/engine/internal/outline.h"
 #include "weir/engine/internal/plan.h"
-#include "weir/engine/internal/tallies.h"
 #include "weir/engine/internal/wait_room.h"
 #include "weir/engine/options.h"
+#include "weir/engine/print.h"
 
 namespace weir::engine {
+
+// Tallies: how often each limit decided what, counted by one thread.
+//
+// Counting is one addition to a cell that no other thread writes. Each limit name has
+// a place, which it keeps when the rules change; the engine hands places out. A cell is
+// read while it is written, so a sum is of no one instant, but no count is ever lost.
+//
+// Thread safety: add() from one thread; add_to() from any.
+
+constexpr std::size_t kTalliedOutcomes = 5;
+// Verdict::kQueued is no outcome; its cell counts refusals that shadow did not enforce.
+constexpr auto kShadowDenied = static_cast<std::size_t>(Verdict::kQueued);
+
+// By place, then by outcome.
+using TallySums = std::vector<std::array<std::uint64_t, kTalliedOutcomes>>;
+
+class Tallies {
+ public:
+  // Counts one outcome. Only from the thread whose tallies these are.
+  void add(std::uint32_t place, std::size_t outcome) noexcept {
+    if (place >= size_) [[unlikely]]
+      grow(place);
+    std::atomic<std::uint64_t>& cell = rows_[place][outcome];
+    cell.store(cell.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  // Adds what was counted to `sums`, which becomes as long as needed.
+  void add_to(TallySums& sums) const {
+    const std::scoped_lock lock(lock_);
+    if (sums.size() < size_) sums.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      for (std::size_t j = 0; j < kTalliedOutcomes; ++j) {
+        sums[i][j] += rows_[i][j].load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+ private:
+  using Row = std::array<std::atomic<std::uint64_t>, kTalliedOutcomes>;
+
+  [[gnu::noinline]] void grow(std::uint32_t place) {
+    constexpr std::size_t kStep = 64;
+    const std::size_t size = (place / kStep + 1) * kStep;
+    auto rows = std::make_unique<Row[]>(size);
+    const std::scoped_lock lock(lock_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      for (std::size_t j = 0; j < kTalliedOutcomes; ++j) {
+        rows[i][j].store(rows_[i][j].load(std::memory_order_relaxed), std::memory_order_relaxed);
+      }
+    }
+    rows_ = std::move(rows);
+    size_ = size;
+  }
+
+  std::unique_ptr<Row[]> rows_;  // replaced only by the thread that counts, under the lock
+  std::size_t size_ = 0;
+  mutable std::mutex lock_;
+};
+
+// Heavy keys: the texts of the keys that ask most, in bounded memory.
+//
+// The table keeps prints, not keys. To show who is busy, each thread looks at one
+// decision in so many and counts its keys by the space-saving rule: when all
+// places are taken, the lightest key makes way and the newcomer inherits its
+// count. A key that asks for more than 1/places of everything is always there.
+//
+// Thread safety: none; each thread has its own under its own lock.
+
+class HeavyKeys {
+ public:
+  struct Entry {
+    Print print;
+    std::int64_t units = 0;
+    std::string text;
+  };
+
+  explicit HeavyKeys(std::size_t places) : places_(places) {}
+
+  // Counts a key. If that has given it a place: where its text goes, which still has that of
+  // the key before; else nullptr. Allocates nothing once all places are taken.
+  std::string* add(std::string_view limit, Print print, std::int64_t units);
+
+  // Adds what another one has counted.
+  void merge(const HeavyKeys& other);
+
+  // Heaviest first, at most `count`.
+  std::vector<Entry> heaviest(std::string_view limit, std::size_t count) const;
+
+ private:
+  // What is read for each sample lies close together, texts apart.
+  struct Count {
+    Print print;
+    std::int64_t units = 0;
+  };
+  struct Places {
+    std::vector<Count> counts;
+    std::vector<std::string> texts;  // one for each count
+  };
+
+  std::size_t places_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  std::unordered_map<std::string, Places, Hash, std::equal_to<>> by_limit_;
+};
 
 // What one thread keeps of one engine.
 struct Local {

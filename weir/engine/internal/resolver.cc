@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "weir/engine/internal/adopt.h"
 #include "weir/engine/internal/ending.h"
+#include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/internal/wakeup.h"
 
