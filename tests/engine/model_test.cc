@@ -468,6 +468,7 @@ class Stream {
     trace_("{} restart", describe(now_));
     prepared_.clear();
     engine_ = fresh_engine(without_cut_limits(drawn_rules_));
+    model_->restart();
     auto report = kept_.restore(*engine_, now_);
     if (!report) throw Failed{"not restored: " + report.error().message};
     // How a hold has ended is not remembered.

@@ -177,7 +177,7 @@ void Model::keep(std::vector<Item>& items) {
 }
 
 void Model::hold(const std::vector<Item>& items, const std::vector<Charge>& charges, Duration ttl,
-                 Instant start, Answer& answer) {
+                 Instant start, Instant now, Answer& answer) {
   std::optional<Duration> lasts;
   if (ttl > Duration{0}) lasts = ttl;
   // Reading: slots in shadow say how long it lasts only if there are no others.
@@ -192,11 +192,19 @@ void Model::hold(const std::vector<Item>& items, const std::vector<Charge>& char
   if (!lasts) return;
   answer.hold = next_hold_++;
   answer.hold_expires = start + *lasts;
+  for (const Charge& charge : charges) {
+    if (!charge.ebb) continue;
+    see_ebb(charge.key, now);
+    for (const Item& item : items) {
+      if (item.draw.key == charge.key) seen_[charge.key] = item.meter->copy();
+    }
+  }
   holds_[answer.hold] = {HoldState::kActive, answer.hold_expires, charges};
 }
 
 Answer Model::acquire(const Request& request, const Wants& options, Instant now) {
   std::vector<Item> asked = items(request, now);
+  for (const Item& item : asked) reshape_ebbs(item.draw.key, now);
   std::int64_t granted = 0;
   if (!options.up_to.empty()) {
     granted = grant_up_to(asked, options.up_to, *cost_in(request, options.up_to), now);
@@ -227,8 +235,11 @@ Answer Model::acquire(const Request& request, const Wants& options, Instant now)
       charges.push_back({item.draw.key, birth(item.draw.limit->name), item.draw.limit->unit,
                          item.draw.cost, item.draw.weight, charged_at,
                          kind_of(item.draw.limit->meter)});
+      if (item.draw.cost > 0 && item.meter->has_ebbs()) {
+        charges.back().ebb = item.meter->in_use(now);
+      }
     }
-    hold(asked, charges, options.hold, start, answer);
+    hold(asked, charges, options.hold, start, now, answer);
   }
   answer.rows = rows(asked, now);
   keep(asked);
@@ -239,6 +250,7 @@ Answer Model::peek(const Request& request, Instant now) {
   // Reading: it reports what there is, since nothing has been taken. It touches
   // what there is, but begins nothing.
   std::vector<Item> asked = items(request, now);
+  for (const Item& item : asked) reshape_ebbs(item.draw.key, now);
   Answer answer = judge(asked, now);
   answer.rows = rows(asked, now);
   std::erase_if(asked, [&](const Item& item) { return !meters_.contains(item.draw.key); });
@@ -246,13 +258,67 @@ Answer Model::peek(const Request& request, Instant now) {
   return answer;
 }
 
+template <typename Visit>
+void Model::for_each_ebb(const Key& key, Visit&& visit) {
+  for (auto& [id, hold] : holds_) {
+    if (hold.state != HoldState::kActive) continue;
+    for (Charge& charge : hold.charges) {
+      if (charge.key == key && survives(charge) && charge.ebb) visit(id, charge);
+    }
+  }
+}
+
+void Model::see_ebb(const Key& key, Instant now) {
+  const auto seen = seen_.find(key);
+  if (seen == seen_.end()) return;
+  const Exact low = seen->second->in_use(now);
+  for_each_ebb(key,
+               [&](std::uint64_t, Charge& charge) { charge.ebb = std::min(*charge.ebb, low); });
+}
+
+void Model::forget_ebbs(const Key& key) {
+  seen_.erase(key);
+  for_each_ebb(key, [](std::uint64_t, Charge& charge) { charge.ebb.reset(); });
+}
+
+void Model::reshape_ebbs(const Key& key, Instant now) {
+  const auto found = meters_.find(key);
+  if (found == meters_.end() || same_parameters(found->second.spec, parameters(key))) return;
+  if (kind_of(found->second.spec) != kind_of(parameters(key))) return forget_ebbs(key);
+  if (!seen_.contains(key)) return;
+  see_ebb(key, now);
+  std::unique_ptr<Meter> reshaped = view(key, now);
+  for_each_ebb(key, [&](std::uint64_t, Charge& charge) {
+    charge.ebb = reshaped->reshaped_use(*found->second.meter, *charge.ebb);
+  });
+  seen_[key] = std::move(reshaped);
+}
+
 // Reading: a window and a log count by instants, which what was carried over from another kind of
-// meter does not have.
-void Model::give_back(const Charge& charge, std::int64_t amount, Instant now) {
+// meter does not have. A bucket and a ticker get no more than was in use all the time since.
+void Model::give_back(std::uint64_t hold, Charge& charge, std::int64_t amount, Instant now) {
   Meter& meter = touch(charge.key, now);
   const Kind kind = kind_of(find(charge.key.first)->meter);
-  const bool by_instants = kind == Kind::kWindow || kind == Kind::kLog;
-  if (!by_instants || kind == charge.kind) meter.give_back(now, charge.charged_at, amount);
+  if (!meter.has_ebbs()) {
+    const bool by_instants = kind == Kind::kWindow || kind == Kind::kLog;
+    if (!by_instants || kind == charge.kind) meter.give_back(now, charge.charged_at, amount);
+    return;
+  }
+  see_ebb(charge.key, now);
+  const Exact ebb = charge.ebb ? *charge.ebb : meter.left_of(charge.amount, charge.charged_at, now);
+  const Exact given = std::min({meter.use_of(amount), ebb, meter.in_use(now)});
+  meter.free(now, given);
+  const bool is_known = charge.ebb.has_value();
+  const Exact left = ebb - given;
+  // Those charged later saw the level higher all their time, those before only since then.
+  for_each_ebb(charge.key, [&](std::uint64_t other, Charge& seen) {
+    if (is_known && other < hold) {
+      seen.ebb = std::min(*seen.ebb, left);
+    } else {
+      seen.ebb = std::max(Exact{0}, Exact{*seen.ebb - given});
+    }
+  });
+  if (seen_.contains(charge.key)) seen_[charge.key] = meter.copy();
 }
 
 HoldState Model::settle(std::uint64_t id, std::span<const Cost> actual, Instant now) {
@@ -260,19 +326,22 @@ HoldState Model::settle(std::uint64_t id, std::span<const Cost> actual, Instant 
   if (found == holds_.end() || found->second.expires <= now) return HoldState::kGone;
   Hold& hold = found->second;
   if (hold.state != HoldState::kActive) return hold.state;
-  hold.state = HoldState::kSettled;
-  for (const Charge& charge : hold.charges) {
+  for (Charge& charge : hold.charges) {
     if (!survives(charge)) continue;
     std::int64_t used = charge.amount;
     for (const Cost& cost : actual) {
       if (cost.unit == charge.unit) used = cost.amount * charge.weight;
     }
     if (naive::is_slots(find(charge.key.first)->meter)) used = 0;
-    if (used > charge.amount) touch(charge.key, now).charge(now, used - charge.amount);
-    if (used < charge.amount) {
-      give_back(charge, charge.amount - used, now);
+    if (used > charge.amount) {
+      Meter& meter = touch(charge.key, now);
+      see_ebb(charge.key, now);
+      meter.charge(now, used - charge.amount);
+      if (seen_.contains(charge.key)) seen_[charge.key] = meter.copy();
     }
+    if (used < charge.amount) give_back(id, charge, charge.amount - used, now);
   }
+  hold.state = HoldState::kSettled;
   return HoldState::kSettled;
 }
 
@@ -281,11 +350,11 @@ HoldState Model::cancel(std::uint64_t id, Instant now) {
   if (found == holds_.end() || found->second.expires <= now) return HoldState::kGone;
   Hold& hold = found->second;
   if (hold.state != HoldState::kActive) return hold.state;
-  hold.state = HoldState::kCancelled;
-  for (const Charge& charge : hold.charges) {
+  for (Charge& charge : hold.charges) {
     if (!survives(charge) || charge.amount == 0) continue;
-    give_back(charge, charge.amount, now);
+    give_back(id, charge, charge.amount, now);
   }
+  hold.state = HoldState::kCancelled;
   return HoldState::kCancelled;
 }
 
@@ -321,6 +390,13 @@ Instant Model::next_expiry() const {
   return next;
 }
 
+void Model::restart() {
+  seen_.clear();
+  for (auto& [id, hold] : holds_) {
+    for (Charge& charge : hold.charges) charge.ebb.reset();
+  }
+}
+
 void Model::swap(RuleSetSpec rules) {
   const RuleSetSpec old = std::exchange(rules_, std::move(rules));
   for (const LimitSpec& limit : old.limits) {
@@ -332,6 +408,7 @@ void Model::swap(RuleSetSpec rules) {
     const auto dropped = [&](const auto& entry) { return entry.first.first == limit.name; };
     std::erase_if(meters_, dropped);
     std::erase_if(overrides_, dropped);
+    std::erase_if(seen_, dropped);
   }
   // Reading: parameters of its own end with the kind of meter they are for.
   std::erase_if(overrides_, [&](const auto& entry) {
@@ -368,6 +445,7 @@ void Model::reset(const Key& key, Instant now) {
   }
   // Reading: a key that was asked before stays known, so an empty ticker begins anew
   // here, not when it is asked again.
+  seen_.erase(key);
   if (meters_.erase(key) > 0) touch(key, now);
 }
 
@@ -404,6 +482,7 @@ std::unique_ptr<Meter> Model::view(const Key& key, Instant now) const {
 }
 
 Meter& Model::touch(const Key& key, Instant now) {
+  reshape_ebbs(key, now);
   std::unique_ptr<Meter> meter = view(key, now);
   Entry& entry = meters_[key];
   entry = {parameters(key), std::move(meter)};

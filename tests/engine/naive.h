@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/engine/naive_meter.h"
+#include "tests/support/exact.h"
 #include "tests/support/on_stack.h"
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
@@ -86,6 +87,8 @@ class Model {
   std::size_t active_holds() const;
   Instant next_expiry() const;
 
+  // All that was kept is there again but what is known of ebbs.
+  void restart();
   void swap(RuleSetSpec rules);
   void set_override(const Key& key, const MeterSpec& spec, Instant now);
   // False: the key has none.
@@ -114,6 +117,8 @@ class Model {
     std::int64_t weight;
     Instant charged_at;
     Kind kind;  // of the meter
+    // Of a bucket or ticker: the least that was in use since; none: it is not known any more.
+    std::optional<Exact> ebb{};
   };
   struct Hold {
     HoldState state = HoldState::kActive;
@@ -127,7 +132,15 @@ class Model {
   };
 
   std::vector<Item> items(const Request& request, Instant now) const;
-  void give_back(const Charge& charge, std::int64_t amount, Instant now);
+  void give_back(std::uint64_t hold, Charge& charge, std::int64_t amount, Instant now);
+  // Every charge of the key that is outstanding and whose ebb is known, oldest first.
+  template <typename Visit>
+  void for_each_ebb(const Key& key, Visit&& visit);
+  // The meter was left alone since the last call that held or gave back, as far as that one knows.
+  void see_ebb(const Key& key, Instant now);
+  void forget_ebbs(const Key& key);
+  // The key's meter is about to get the parameters in force.
+  void reshape_ebbs(const Key& key, Instant now);
   std::int64_t grant_up_to(std::vector<Item>& items, const std::string& unit, std::int64_t want,
                            Instant now) const;
   static Answer judge(std::vector<Item>& items, Instant now);
@@ -136,7 +149,7 @@ class Model {
                                         Instant latest);
   void keep(std::vector<Item>& items);
   void hold(const std::vector<Item>& items, const std::vector<Charge>& charges, Duration ttl,
-            Instant start, Answer& answer);
+            Instant start, Instant now, Answer& answer);
 
   Meter& touch(const Key& key, Instant now);
   bool survives(const Charge& charge) const;
@@ -147,6 +160,7 @@ class Model {
   std::map<Key, MeterSpec> overrides_;
   std::map<std::string, std::uint64_t> deaths_;  // how often a limit lost all it kept
   std::map<std::uint64_t, Hold> holds_;
+  std::map<Key, std::unique_ptr<Meter>> seen_;  // as such calls have left them
   std::uint64_t next_hold_ = 1;
 };
 

@@ -40,9 +40,20 @@ class Bucket : public Meter {
     if (cost > 0) level_ = level_at(now) - Exact{cost} * period_, at_ = now;
     return now;
   }
-  void give_back(Instant now, Instant, std::int64_t amount) override {
-    level_ = std::min(full(), Exact{level_at(now) + Exact{amount} * period_}), at_ = now;
+  bool has_ebbs() const override { return true; }
+  Exact in_use(Instant now) const override { return full() - level_at(now); }
+  Exact use_of(std::int64_t units) const override { return Exact{units} * period_; }
+  Exact left_of(std::int64_t units, Instant then, Instant now) const override {
+    const Exact refilled = Exact{amount_} * std::max<std::int64_t>(0, now.ns - then.ns);
+    return std::max(Exact{0}, Exact{use_of(units) - refilled});
   }
+  // Reading: rounded down to what the rate in lowest terms can tell apart.
+  Exact reshaped_use(const Meter& from, const Exact& use) const override {
+    const std::int64_t common = std::gcd(amount_, period_);
+    const Exact parts = use * (period_ / common);
+    return exact_floor_div(parts, dynamic_cast<const Bucket&>(from).period_) * common;
+  }
+  void free(Instant now, const Exact& use) override { level_ = level_at(now) + use, at_ = now; }
   std::int64_t level(Instant now) const override {
     return nearest(exact_floor_div(level_at(now), period_));
   }
@@ -104,9 +115,25 @@ class Ticker : public Meter {
     tokens_ -= cost;
     return now;
   }
-  void give_back(Instant now, Instant, std::int64_t amount) override {
+  bool has_ebbs() const override { return true; }
+  Exact in_use(Instant now) const override {
+    return std::max(Exact{0}, Exact{Exact{spec_.burst} - level(now)});
+  }
+  Exact use_of(std::int64_t units) const override { return units; }
+  Exact left_of(std::int64_t units, Instant then, Instant now) const override {
+    if (now <= then) return units;
+    // Reading: one tick more than there are whole intervals may have come.
+    const Exact ticks = (now.ns - then.ns) / spec_.interval.count() + 1;
+    return std::max(Exact{0}, Exact{units - ticks * spec_.per_tick});
+  }
+  // Reading: a smaller burst drops what no longer fits.
+  Exact reshaped_use(const Meter& from, const Exact& use) const override {
+    const std::int64_t dropped = dynamic_cast<const Ticker&>(from).spec_.burst - spec_.burst;
+    return std::max(Exact{0}, Exact{use - std::max<std::int64_t>(0, dropped)});
+  }
+  void free(Instant now, const Exact& use) override {
     tick(now);
-    tokens_ = std::max(tokens_, std::min(tokens_ + amount, spec_.burst));
+    tokens_ += nearest(use);
   }
   std::int64_t level(Instant now) const override {
     Ticker then = *this;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/exact.h"
 #include "weir/base/time.h"
 #include "weir/engine/limit.h"
 #include "weir/meter/step.h"
@@ -20,7 +21,22 @@ class Meter {
   virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
   // Takes `cost`, fitting or not; returns what give_back() wants to know.
   virtual Instant charge(Instant now, std::int64_t cost) = 0;
-  virtual void give_back(Instant now, Instant charged_at, std::int64_t amount) = 0;
+  // Of a meter without ebbs.
+  virtual void give_back(Instant /*now*/, Instant /*charged_at*/, std::int64_t /*amount*/) {}
+
+  // Of buckets and tickers: how much comes back to them depends on what was in use since the
+  // charge. All of it in numbers that only meters of these parameters share.
+  virtual bool has_ebbs() const { return false; }
+  virtual Exact in_use(Instant /*now*/) const { return 0; }
+  virtual Exact use_of(std::int64_t /*units*/) const { return 0; }
+  // What a charge made `then` has in use at least, whatever else there was.
+  virtual Exact left_of(std::int64_t /*units*/, Instant /*then*/, Instant /*now*/) const {
+    return 0;
+  }
+  // What `use` of a meter of the same kind is here.
+  virtual Exact reshaped_use(const Meter& /*from*/, const Exact& use) const { return use; }
+  virtual void free(Instant /*now*/, const Exact& /*use*/) {}
+
   virtual std::int64_t level(Instant now) const = 0;  // negative in debt
   virtual std::int64_t capacity() const = 0;
   // Cannot be told from one that was never used.

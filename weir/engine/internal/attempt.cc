@@ -293,6 +293,8 @@ Slot* Attempt::slot_for(std::size_t i) {
   item.slot = table_.find(shard(i), planned(i).print);
   if (item.slot == nullptr) {
     item.slot = table_.insert(shard(i), planned(i).print, planned(i).limit->row, item.words, now_);
+    // The one before, if there was one, is gone with what was in use.
+    table_.ebbs(shard(i)).forget(planned(i).print);
   } else if (is_left_over(rows_, *planned(i).limit, *item.slot)) {
     adopt(rows_, *planned(i).limit, table_, shard(i), *item.slot, now_);
   }
@@ -396,6 +398,9 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
     item.words = item.taken;
   } else {
     item.charged_at = engine::charge(*item.shape, item.words, table_.logs, start_, item.cost);
+  }
+  if (held && has_ebbs(*item.shape)) {
+    item.receipt = table_.ebbs(shard(i)).charged(planned(i).print, *item.shape, item.words, now_);
   }
   item.slot->set_words(item.words);
   shard(i).mark_changed(*item.slot);

@@ -214,7 +214,7 @@ class Attempt {
     std::int64_t cost;
     meter::Check check;
     Instant charged_at;
-    std::uint64_t receipt;  // of a gate
+    std::uint64_t receipt;  // of a gate, or the mark of an ebb
   };
 
   using Items = std::bitset<kLimitsPerRequestMax>;

@@ -275,10 +275,16 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
       if (charge.amount < 0 || charge.amount > kTermMax || charge.weight < 0) {
         return unsound(limit->name);
       }
+      Instant charged_at = charge.charged_at;
+      // The instants of windows and logs have moved, so it names none of theirs.
+      if (is_moved) {
+        charged_at =
+            has_ebbs(limit->shape)
+                ? Instant{std::max<std::int64_t>(0, charged_at.ns - (stored.as_of - now).count())}
+                : Instant{0};
+      }
       charges.push_back({limit->name, names[charge.unit], charge.print, nullptr, charge.amount,
-                         charge.weight,
-                         // The instants of windows and logs have moved, so it names none of theirs.
-                         is_moved ? Instant{0} : charge.charged_at, 0,
+                         charge.weight, charged_at, 0,
                          // Of another kind before, a meter is converted at a later instant.
                          kind_of(limit->shape)});
       if (!charge.is_slots) continue;

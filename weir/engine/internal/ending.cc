@@ -5,8 +5,9 @@
 //  2. A charge goes to the meter that its limit has now: same name, same key, under the rules that
 //     are in force under the shard's lock. A limit that is gone, or came back in another era, gets
 //     nothing. Nor does a window or a log get what another kind of meter was charged.
-//  3. What comes back depends on how the hold ended. Cancelled: everything. Settled: the difference
-//     to the actual cost, which may be an overage. Expired: nothing. Slots always come back whole.
+//  3. What is to come back depends on how the hold ended. Cancelled: everything. Settled: the
+//     difference to the actual cost, which may be an overage. Expired: nothing. Slots always come
+//     back whole. Of that a bucket or ticker gets at most the ebb of the charge (ebbs.h).
 //  4. An overage is taken whatever is there, so a meter may go into debt. Only a log without room
 //     for another run loses it.
 //  5. Holds whose time has come are ended by expire(). They are over before it comes to them: every
@@ -91,41 +92,54 @@ std::optional<Error> EndingHolds::check_settlement(HoldId hold, std::span<const 
 }
 
 bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
+  Shard& shard = ground_.table.shard_of(charge.print);
   for (;;) {
     const std::shared_ptr<const Active> in_force = rules_.current();
     const ActiveLimit* limit = in_force->find(charge.limit);
-    if (limit == nullptr || limit->seat != nullptr) return false;
-    Shard& shard = ground_.table.shard_of(charge.print);
     const std::scoped_lock lock(shard);
     if (!rules_.is_in_force(in_force->generation)) continue;
     // A limit that went and came back gets nothing of what its former self charged.
-    if (ground_.rows.at(limit->row).era != charge.era) return false;
-    if (limit->is_slots) back = charge.amount;
-    const Instant at = shard.at_least(now);
-    Slot* slot = ground_.table.find(shard, charge.print);
-    // A forgotten meter was back in its initial state: only an overage is news.
-    if (slot == nullptr && back < 0) {
-      slot = ground_.table.insert(shard, charge.print, limit->row, initial_words(limit->shape, at),
-                                  at);
-    }
-    if (slot == nullptr || back == 0) return false;
-    const MeterShape& shape = adopt(ground_.rows, *limit, ground_.table, shard, *slot, at);
-    Words words = slot->words();
-    if (back > 0) {
-      // Windows and logs know charges by their instants, which other meters do not keep.
-      const MeterKind kind = kind_of(shape);
-      const bool keeps_instants = kind == MeterKind::kWindow || kind == MeterKind::kLog;
-      if (keeps_instants && kind != charge.kind) return false;
-      engine::give_back(shape, words, ground_.table.logs, at, charge.charged_at, back);
-    } else if (reserve(shape, words, ground_.table.logs, at)) {
-      // A log forgets what no longer counts, so no decision may be earlier.
-      engine::charge(shape, words, ground_.table.logs, at, -back);
-      shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-    }
-    slot->set_words(words);
-    shard.mark_changed(*slot);
-    return (slot->meta() & meta::kWaiters) != 0;
+    const bool is_here =
+        limit != nullptr && limit->seat == nullptr && ground_.rows.at(limit->row).era == charge.era;
+    const bool is_waited_for = is_here && give_back(*limit, shard, charge, back, now);
+    ground_.table.ebbs(shard).end(charge.print, charge.receipt);
+    return is_waited_for;
   }
+}
+
+bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCharge& charge,
+                            std::int64_t back, Instant now) {
+  if (limit.is_slots) back = charge.amount;
+  const Instant at = shard.at_least(now);
+  Table& table = ground_.table;
+  Slot* slot = table.find(shard, charge.print);
+  // A forgotten meter was back in its initial state: only an overage is news.
+  if (slot == nullptr && back < 0) {
+    slot = table.insert(shard, charge.print, limit.row, initial_words(limit.shape, at), at);
+  }
+  if (slot == nullptr || back == 0) return false;
+  const MeterShape& shape = adopt(ground_.rows, limit, table, shard, *slot, at);
+  Words words = slot->words();
+  if (back < 0) {
+    if (reserve(shape, words, table.logs, at)) {
+      // A log forgets what no longer counts, so no decision may be earlier.
+      engine::charge(shape, words, table.logs, at, -back);
+      shard.latest_ns.store(at.ns, std::memory_order_relaxed);
+      table.ebbs(shard).overdrawn(charge.print, shape, words, at);
+    }
+  } else if (has_ebbs(shape)) {
+    table.ebbs(shard).give_back(charge.print, {charge.receipt, charge.amount, charge.charged_at},
+                                back, shape, words, at);
+  } else {
+    // Windows and logs know charges by their instants, which other meters do not keep.
+    const MeterKind kind = kind_of(shape);
+    const bool keeps_instants = kind == MeterKind::kWindow || kind == MeterKind::kLog;
+    if (keeps_instants && kind != charge.kind) return false;
+    engine::give_back(shape, words, table.logs, at, charge.charged_at, back);
+  }
+  slot->set_words(words);
+  shard.mark_changed(*slot);
+  return (slot->meta() & meta::kWaiters) != 0;
 }
 
 EndingHolds::GivenBack EndingHolds::give_back(const HoldCharges& charges, HoldState as,
@@ -212,6 +226,7 @@ Status EndingHolds::reset(std::string_view limit, std::span<const std::string_vi
       Slot* slot = table.find(shard, changed);
       const Instant at = shard.at_least(now);
       holds_.forget_charges(changed);
+      table.ebbs(shard).forget(changed);
       if (slot == nullptr || is_left_over(ground_.rows, *keyed->limit, *slot)) return Done{};
       const MeterShape& shape = adopt(ground_.rows, *keyed->limit, table, shard, *slot, at);
       release(shape, slot->words(), table.logs);

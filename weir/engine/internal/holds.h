@@ -45,7 +45,7 @@ struct HoldCharge {
   Instant charged_at{};
   std::uint64_t era = 0;                // of the limit's meters
   MeterKind kind = MeterKind::kBucket;  // unless it is a gate's
-  std::uint64_t receipt = 0;            // of a gate, in this process
+  std::uint64_t receipt = 0;  // of a gate, or the mark of an ebb; 0: of an earlier process
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;

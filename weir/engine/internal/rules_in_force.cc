@@ -196,11 +196,14 @@ Status RulesInForce::change_row(const KeyedLimit& keyed, RowId row, bool overrid
   } else {
     const Row& from = ground_.rows.at(slot->row());
     if (from.carries_over_to(ground_.rows.at(row))) {
-      slot->set_words(reshape(from.shape, to, slot->words(), table.logs, now));
+      const Words words = reshape(from.shape, to, slot->words(), table.logs, now);
+      table.ebbs(shard).reshaped(keyed.print, from.shape, to, words, now);
+      slot->set_words(words);
       shard.latest_ns.store(now.ns, std::memory_order_relaxed);
     } else {
       release(from.shape, slot->words(), table.logs);
       slot->set_words(initial_words(to, now));
+      table.ebbs(shard).forget(keyed.print);
     }
   }
   const std::uint64_t kept = slot->meta() & meta::kWaiters;
@@ -301,9 +304,11 @@ const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table
   Words words;
   if (carries_over) {
     words = reshape(row.shape, limit.shape, slot.words(), table.logs, now);
+    table.ebbs(shard).reshaped(slot.print(), row.shape, limit.shape, words, now);
   } else {
     release(row.shape, slot.words(), table.logs);
     words = initial_words(limit.shape, now);
+    table.ebbs(shard).forget(slot.print());
   }
   slot.set_meta((slot.meta() & meta::kWaiters) | limit.row);
   slot.set_words(words);

@@ -85,7 +85,8 @@ Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, con
       rows_(rows),
       when_full_(when_full),
       durable_(durable),
-      forgotten_(durable == Durable::kYes ? shard_count() : 0) {
+      forgotten_(durable == Durable::kYes ? shard_count() : 0),
+      ebbs_(shard_count()) {
   // Prints spread keys over shards at random, so a shard may hold a little more
   // than its share.
   const std::size_t share = keys_max / shard_count();

@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "weir/base/time.h"
+#include "weir/engine/internal/ebbs.h"
 #include "weir/engine/internal/rows.h"
 #include "weir/engine/log_blocks.h"
 #include "weir/engine/meter.h"
@@ -81,6 +82,10 @@ struct alignas(32) Slot {
                std::memory_order_release);
   }
   RowId row() const noexcept { return static_cast<RowId>(meta() & meta::kRowMask); }
+  Print print() const noexcept {
+    return {low.load(std::memory_order_relaxed),
+            high.load(std::memory_order_relaxed) & kPrintHighMask};
+  }
 };
 static_assert(sizeof(Slot) == 32);
 constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
@@ -259,6 +264,11 @@ class Table {
     store_fails_.store(fails, std::memory_order_relaxed);
   }
 
+  // What comes back to the keys of a shard when their holds end. Needs the lock.
+  Ebbs& ebbs(const Shard& shard) noexcept {
+    return ebbs_[static_cast<std::size_t>(&shard - shards_.get())];
+  }
+
   std::size_t size() const noexcept;
   std::size_t bytes() const noexcept;  // of the parts in use
 
@@ -300,6 +310,7 @@ class Table {
   Durable durable_;
   std::atomic<bool> store_fails_{false};
   std::vector<std::vector<Print>> forgotten_;  // by shard; none unless durable
+  std::vector<Ebbs> ebbs_;                     // by shard
 
   // The mapping, handed out in stages: each has a part for every shard.
   std::mutex stages_lock_;
