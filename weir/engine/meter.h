@@ -123,7 +123,7 @@ inline void charge_log(const meter::LogShape& log, Words& words, LogBlocks& bloc
       meter::remember(state, blocks.ring(state.block), meter::stamp(log, now), cost));
 }
 
-// Makes sure that charge() will find room. False: the blocks are exhausted.
+// Makes room for charge(). True: it will find room. False: the blocks are exhausted.
 bool reserve_more(const meter::LogShape& log, Words& words, LogBlocks& blocks, Instant now);
 inline bool reserve(const meter::LogShape& log, Words& words, LogBlocks& blocks, Instant now) {
   const auto state = std::bit_cast<meter::LogState>(words);

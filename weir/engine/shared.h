@@ -96,9 +96,10 @@ class SharedStore {
   // started.
   virtual void decide(const SharedAsk& ask, SharedCallback callback) = 0;
 
-  // Charges every item at once, out of what was drawn ahead of them, all or none. Instants are
-  // those of this process. False: decide() must be asked; nothing has
-  // changed. Requires as many outcomes as items, all of limits with a lease.
+  // Charges every item at once, out of what was drawn ahead of them, all or none. True: every item
+  // has been charged, or the outcomes say which one is refused. False: nothing has changed, and
+  // decide() must be asked. Instants are those of this process. Requires as many outcomes as items,
+  // all of limits with a lease.
   virtual bool decide_leased(std::span<const LeasedItem> /*items*/, Instant /*now*/,
                              std::span<SharedOutcome> /*outcomes*/) {
     return false;

@@ -240,7 +240,7 @@ void HttpConnection::end_wait() {
   give_up_ = nullptr;
 }
 
-// False: its answer is on its way.
+// True: the wait has ended, and no answer comes. False: the answer is on its way.
 bool HttpConnection::give_up() {
   if (!give_up_ || !give_up_(clock_.now())) return false;
   end_wait();

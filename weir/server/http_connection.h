@@ -36,7 +36,7 @@ class Streams {
  public:
   explicit Streams(std::size_t most) noexcept : most_(most) {}
 
-  // False: there are as many as there may be.
+  // True: there is one more. False: there are as many as there may be.
   bool open() noexcept {
     if (open_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
     close();

@@ -195,8 +195,8 @@ class Attempt {
   // Requests that may wait at item `i`.
   std::size_t queue_max(std::size_t i) const noexcept;
 
-  // One more request waits at item `i`, whether or not its queue is full. False: there is no room
-  // for the key.
+  // One more request waits at item `i`, whether or not its queue is full. True: it is counted
+  // there. False: there is no room for the key.
   bool enqueue(std::size_t i);
 
   void report(Decision& decision) const noexcept;

@@ -36,7 +36,7 @@ MeterRecord record_of(const Slot& slot, std::uint32_t place, bool is_log, const 
   return record;
 }
 
-// Gives the runs a block, named by `words`. False: the blocks are exhausted.
+// Gives the runs a block. True: `words` name it. False: the blocks are exhausted.
 bool store_runs(std::span<const meter::LogRun> runs, LogBlocks& blocks, Words& words) {
   meter::LogState state;
   if (!blocks.reserve(state, static_cast<std::uint32_t>(runs.size()))) return false;

@@ -11,8 +11,7 @@
 //  5. Everything that can fail comes before everything that cannot. Only a log can lack room, and
 //     room is made in all logs before a unit is taken from any meter.
 //  6. A slot that takes the cost is marked as changed, and no later decision in its shard is
-//  earlier
-//     than this one.
+//     earlier than this one.
 //
 // decide_one() keeps 1 to 4 and 6 for one meter that is no log. It is written apart so that all of
 // a bucket stays in registers.

@@ -70,8 +70,8 @@ class Decider {
                                 Instant now);
 
  private:
-  // Writes the whole plan of a request that meets one limit without conditions. False: the request
-  // needs a longer plan.
+  // Plans a request that meets one limit without conditions. True: `item` is its whole plan. False:
+  // the request needs a longer plan.
   [[gnu::always_inline]] static inline bool plan_one(Local& mine, const Active& rules,
                                                      const Request& request, PlanItem& item);
   // A batch: requests answered in place, or asks whose answers are told.
@@ -80,14 +80,16 @@ class Decider {
   template <typename Batch>
   void run(Batch& batch, Instant now);
 
-  // One meter, in one step. False: nothing has been done, go the long way.
+  // One meter, in one step. True: `decision` is final. False: nothing has been done, go the long
+  // way.
   [[gnu::always_inline]] inline bool decide_one(const PlanItem& item, std::uint64_t planned_under,
                                                 Instant now, Decision& decision);
-  // A denial by a meter that is only read. False: it does not deny, or cannot be told without
-  // the lock.
+  // A denial by a meter that is only read. True: `decision` is final. False: the meter does not
+  // deny, or cannot be told without the lock.
   bool deny_unlocked(const Shard& shard, const PlanItem& item, std::uint64_t planned_under,
                      Instant now, Decision& decision);
-  // A whole plan by the short way. False: go the long way.
+  // A whole plan by the short way. True: `decision` is final. False: nothing has been charged, go
+  // the long way.
   bool decide_directly(const Plan& plan, Instant now, Decision& decision);
   bool decide_several(const Plan& plan, Instant now, Decision& decision);
 
@@ -98,7 +100,8 @@ class Decider {
   void decide_at_length(const Plan& plan, const Ask& ask, Instant now, Result<Decision>& answer);
   void ask_at_length(const Plan& plan, const Ask& ask, Instant now, std::size_t i,
                      Answers& answers);
-  // Plans anew. False: `answer` says what is wrong with the request.
+  // Plans anew. True: `plan` is of the rules in force. False: `answer` says what is wrong with the
+  // request.
   bool plan_again(const Request& request, Plan& plan, Result<Decision>& answer);
   static std::optional<Error> objection(const Ask& ask, Instant now);
   void answer_now(const Ask& ask, Instant now, std::size_t i, const Result<Decision>& answer,

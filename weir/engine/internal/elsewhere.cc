@@ -1,14 +1,13 @@
 // Elsewhere, inside. The header says what holds of an asking; this is what its steps rely on:
 //
 //  1. An asking goes go_on(), charge_local(), ask_store(), hear(), and from there to admit() or
-//  back.
-//     Each time its local charges have succeeded, hear() follows once: with the store's answer,
-//     with its error, or with an empty answer because no limit is shared any more.
+//     back. Each time its local charges have succeeded, hear() follows once: with the store's
+//     answer, with its error, or with an empty answer because no limit is shared any more.
 //  2. The hold that charge_local() made ends in hear() or admit(): cancelled, settled, or handed on
 //     in the answer. Only then is the asking answered, tried later, or asked again for less.
 //  3. An asking ends in tell(), which takes its ticket away and then answers it, or drops the
-//  answer
-//     if it was given up. One that is given up before it is decided again ends in leave() alone.
+//     answer if it was given up. One that is given up before it is decided again ends in leave()
+//     alone.
 //  4. No lock is held when limits are charged, the store is asked, or an answer is told. Under the
 //     lock there are two calls to the outside: Answers::later(), which must not call the engine,
 //     and SharedStore::later(), which must not call back on this stack.

@@ -106,7 +106,8 @@ class Elsewhere {
   SharedStore* store() const noexcept { return store_.load(std::memory_order_acquire); }
   std::size_t waiters() const noexcept { return waiters_.load(std::memory_order_relaxed); }
 
-  // Decides from what the store has drawn ahead, and counts that. False: it must be asked.
+  // Decides from what the store has drawn ahead. True: `decision` is final, and counted. False: the
+  // store must be asked.
   bool decide_leased(const Plan& plan, Instant now, Decision& decision);
   // An ask whose plan, of these rules, meets a shared limit.
   void ask(const Ask& ask, std::shared_ptr<const Active> active, const Plan& plan, Instant now,
@@ -130,8 +131,8 @@ class Elsewhere {
  private:
   // --- one asking
   void go_on(const std::shared_ptr<Asking>& asking, Instant now);
-  // Charges the limits of this engine, under a hold; `local` is what they said. False: newer rules
-  // are in force, plan again.
+  // Charges the limits of this engine, under a hold. True: `local` is what they said. False: newer
+  // rules are in force, plan again.
   bool charge_local(Asking& asking, const Request& request, Instant now);
   void ask_store(const std::shared_ptr<Asking>& asking, const Request& request, Instant now);
   void hear(const std::shared_ptr<Asking>& asking, Result<SharedAnswer> said, Instant now);

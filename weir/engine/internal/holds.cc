@@ -6,8 +6,7 @@
 //     stale: of a hold that was renewed since, or forgotten. They are dropped when they are met,
 //     and all together when they have become half of a long list.
 //  3. `ended_` has at most `holds_max_` numbers, the oldest forgotten first. `ended_order_` names
-//  all
-//     of them in order, and may name forgotten ones.
+//     all of them in order, and may name forgotten ones.
 //  4. In a durable book `changed_` names active holds only, and `ended_since_` only holds that a
 //     store may have seen active. In others both are empty.
 //  5. `next_expiry_ns_` is never later than the first entry of `dues_`.

@@ -71,7 +71,7 @@ class Holds {
   // Ends an active hold and returns its charges, or nothing and how it ended.
   std::pair<std::optional<HoldCharges>, HoldState> end(HoldId id, HoldState as, Instant now);
 
-  // Extends an active hold. False: it is not active.
+  // Extends an active hold. True: it lasts until `expires`. False: it is not active.
   bool renew(HoldId id, Instant expires, Instant now);
 
   HoldState state(HoldId id, Instant now);
@@ -99,8 +99,8 @@ class Holds {
   // last first.
   void uncollect(const HoldChanges& changes);
 
-  // A hold of an earlier process. False: there are holds_max already. Numbers given
-  // out from now on are higher.
+  // A hold of an earlier process. True: it is active, and numbers given out from now on are higher.
+  // False: there are holds_max already.
   bool restore(std::uint64_t number, Instant expires, HoldCharges charges);
   // Numbers given out from now on are not below `number`.
   void skip_to(std::uint64_t number);

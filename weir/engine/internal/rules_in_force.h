@@ -90,7 +90,8 @@ class RulesInForce {
   // --- for records of an earlier process (collecting.cc)
   // Retires the limits of records that mean nothing under the rules in force.
   Status retire_strangers(std::span<const RowRecord> records, Instant now);
-  // These two inside locked(). False: there are as many overrides as there may be.
+  // These two inside locked(). True: the override is counted. False: there are as many as there may
+  // be.
   bool note_override(Print print, std::string_view limit);
   void forget_override(Print print);
 

@@ -195,8 +195,9 @@ class Table {
 
   void erase(Shard& shard, Slot* slot) noexcept;
 
-  // A consistent copy of the state of `print`, without a lock. False: not found, of another row
-  // than `row`, overridden or waited for; or another thread was writing.
+  // Copies the state of `print`, without a lock. True: `words` are that state, at one moment.
+  // False: not found, of another row than `row`, overridden or waited for; or another thread was
+  // writing.
   static bool read_plain(const Shard& shard, Print print, RowId row, Words& words) noexcept {
     const std::uint64_t version = shard.version.load(std::memory_order_acquire);
     if ((version & 1) != 0) return false;

@@ -1,10 +1,9 @@
 // The compute system of a server: its ledger, and its worker with the gate in front of it.
 //
 // 1. Nothing of it changes without a restart: config::keep_until_restart() gives a reload what
-// runs.
+//    runs.
 // 2. The worker is made by the first check(), so that the engine has its gate. Ledger and feed
-// begin
-//    with start(), when the state is there.
+//    begin with start(), when the state is there.
 
 #include <algorithm>
 #include <filesystem>

@@ -157,7 +157,7 @@ void put(Writer& out, const MeterRecord& record, bool is_log) {
                                        is_log ? 0 : record.words[1]});
 }
 
-// False: its row or its runs do not exist.
+// True: `record` is whole. False: its row or its runs do not exist.
 bool get(Reader& in, const MeterChanges& changes, std::size_t run_count, std::size_t& runs,
          MeterRecord& record) {
   record.print.low = in.get(8);

@@ -1,14 +1,14 @@
 // Invariants, whenever the owner's lock is free:
 // 1. A job is in one state, which says where it stands: in a queue, at the memory of its type, at
 //    the coordinator, or running. One at the coordinator stays until the answer has come.
-// 2. What a job holds is given back once: its slot when it is removed; its room on a
-//    model when it leaves the model or its start is undone; its grant when it leaves the model.
+// 2. What a job holds is given back once: its slot when it is removed; its room on a model when it
+//    leaves the model or its start is undone; its grant when it leaves the model.
 // 3. No job overtakes an older one of the same model and type: it is tried at once only if none
 //    waits there, and queues are served oldest first.
 // 4. Nothing is touched: no job waits for what this instance has, but for those of a blocked queue,
 //    or of a model whose starts are spread.
 // 5. A callback is called once for each submission or delegation, or never if the job was
-// withdrawn.
+//    withdrawn.
 
 #include "weir/system/pool/job_life.h"
 

@@ -75,8 +75,8 @@ struct Exchange {
   }
   bool fail(const Error& error) { return fail(problem_of(error.code), error.message); }
 
-  // The one value of a parameter of the query; `value` stays as it is when there is none. False:
-  // the problem is written.
+  // Reads the one value of a parameter of the query. True: `value` is it, or as it was if there is
+  // none. False: the problem is written.
   bool read_query(std::string_view name, std::string_view& value);
   bool read_query(std::string_view name, std::int64_t& value);  // 0 or more
 

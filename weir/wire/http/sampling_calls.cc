@@ -41,7 +41,7 @@ void answer_end(Exchange& exchange, const Result<sampling::GivenBack>& back,
   exchange.answer.body = fmt::format(R"({{"state":"{}","given_back":{}}})", state, back->units);
 }
 
-// Of one key, if the query names one. False: the problem is written.
+// Reads the key, if the query names one. True: `key` is it, or none. False: the problem is written.
 bool read_key(Exchange& exchange, std::optional<sampling::Who>& key) {
   sampling::Who who;
   const struct {

@@ -94,7 +94,7 @@ struct LateReply {
 };
 // Brings such a reply to its place, from any thread.
 using Deliver = std::function<void(std::size_t place, LateReply late)>;
-// Gives up an answer that a reply is owed for. False: it is on its way.
+// Gives up an answer that a reply is owed for. True: it will not come. False: it is on its way.
 using GiveUp = std::function<bool(Instant now)>;
 
 class Session {

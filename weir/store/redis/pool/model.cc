@@ -7,8 +7,7 @@
 //    Redis tells that it is not booked. So a report to new books misses nothing.
 // 4. Each question is answered once, at its deadline at the latest, by the clock of the host.
 // 5. A release waits in `releases_` until it is in the books, though its callback may have been
-// told
-//    that Redis was not reached.
+//    told that Redis was not reached.
 
 #include "weir/store/redis/pool/model.h"
 

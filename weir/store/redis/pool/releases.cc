@@ -1,7 +1,6 @@
 // Invariants:
 // 1. Numbers ascend and none is given twice, so the one that Redis counted last says of each
-// whether
-//    it is in the books.
+//    whether it is in the books.
 // 2. A release leaves when it is known to be in the books, and not before.
 // 3. Its callback is called at most once: it is taken out to be called.
 

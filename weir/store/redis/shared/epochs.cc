@@ -3,8 +3,7 @@
 //    and is known by it: two states of the data are never the same object while one is in use.
 // 2. `fresh` is an id that no data has: it is drawn anew as soon as Redis has taken it.
 // 3. The time heard is from an answer under the epoch that is known now. The clock of Redis may
-// have
-//    been set back between one loss and the next, so a time from before says nothing.
+//    have been set back between one loss and the next, so a time from before says nothing.
 
 #include "weir/store/redis/shared/epochs.h"
 

@@ -6,8 +6,7 @@
 // 2. One message is under way at a time, and each has a number. So Redis hears of a key in order,
 //    and an answer to another number is of an entry that has left.
 // 3. Redis is told what is held: `told` is never less than what it thinks, and while it is more
-// than
-//    what is held for half of a length, a message is sent that says so.
+//    than what is held for half of a length, a message is sent that says so.
 // 4. No request takes units while an older one waits. Each that waits is answered once, by a draw
 //    that brought what it needs, that refused it, or that failed.
 // 5. What was drawn goes back only to the data it was drawn from, under the instant under which it
