@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/engine/patient_store.h"
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
 
@@ -58,6 +59,13 @@ struct Yes final : SharedStore {
     kept.push_back(std::move(work));
   }
 
+  // Runs what is to be run later, and what that brings about.
+  void run_all(Instant now) {
+    for (int i = 0; i < 10 && !kept.empty(); ++i) {
+      for (const auto& work : std::exchange(kept, {})) work(now);
+    }
+  }
+
   Instant until{};
   std::vector<std::function<void(Instant)>> kept;
 };
@@ -84,6 +92,15 @@ struct SharedTest : ::testing::Test {
     set_store(*engine, &store);
   }
 
+  // The ticket of one that waits for client acme's window.
+  std::uint64_t wait_as(std::string name) {
+    const Result<Begun> begun =
+        wait(*engine, client("acme"), {.deadline = kStart + 1h}, kStart, inbox.as(std::move(name)));
+    EXPECT_EQ(begun->decision.verdict, Verdict::kQueued);
+    return begun->ticket;
+  }
+
+  Inbox inbox;
   Yes store;
   std::unique_ptr<Engine> engine;
 };
@@ -125,6 +142,63 @@ TEST_F(SharedTest, CostOfNothingStandsBehindNobodyWhoWaits) {
   EXPECT_TRUE(asked(*engine, client("acme").costing(0))->allowed());
   store.until = kStart;
   EXPECT_FALSE(asked(*engine, client("acme"))->allowed());
+}
+
+// --- giving up
+
+TEST_F(SharedTest, WaitThatIsGivenUpIsNotAnswered) {
+  use(shared_window(10, SharedSpec{}));
+  store.until = kStart + 1min;
+  const std::uint64_t ticket = wait_as("first");
+  ASSERT_EQ(engine->usage().waiters, 1u);
+  EXPECT_TRUE(engine->give_up(ticket, kStart));
+  EXPECT_FALSE(engine->give_up(ticket, kStart)) << "it is gone";
+  EXPECT_EQ(engine->usage().waiters, 0u);
+  store.run_all(kStart + 1min);
+  EXPECT_EQ(inbox.texts(), Texts{});
+}
+
+TEST_F(SharedTest, WaitThatIsGivenUpLetsTheNextGoOn) {
+  use(shared_window(10, SharedSpec{}));
+  store.until = kStart + 1min;
+  const std::uint64_t ticket = wait_as("first");
+  wait_as("second");
+  store.until = kStart;
+  EXPECT_TRUE(engine->give_up(ticket, kStart));
+  store.run_all(kStart);
+  EXPECT_EQ(inbox.texts(), Texts{"second allowed"});
+  EXPECT_EQ(engine->usage().waiters, 0u);
+}
+
+struct PatientTest : SharedTest {
+  PatientTest() {
+    use(shared_window(10, SharedSpec{}));
+    set_store(*engine, &patient);
+  }
+
+  PatientStore patient;
+};
+
+TEST_F(PatientTest, HoldGrantedAfterItWasGivenUpIsCancelled) {
+  const Result<Begun> begun = wait(*engine, client("acme"), {.deadline = kStart + 1h, .hold = 1min},
+                                   kStart, inbox.as("first"));
+  ASSERT_EQ(patient.asked.size(), 1u);
+  EXPECT_TRUE(engine->give_up(begun->ticket, kStart));
+  EXPECT_FALSE(engine->give_up(begun->ticket, kStart)) << "once is enough";
+  patient.asked[0]();
+  EXPECT_EQ(inbox.texts(), Texts{});
+  ASSERT_EQ(patient.ended.size(), 1u);
+  EXPECT_EQ(patient.ended[0].second, HoldState::kCancelled);
+  EXPECT_EQ(engine->usage().waiters, 0u);
+  EXPECT_EQ(engine->usage().holds, 0u);
+}
+
+TEST_F(PatientTest, AskThatDoesNotWaitCanBeGivenUpWhileTheStoreIsAsked) {
+  const Result<Begun> begun = wait(*engine, client("acme"), {}, kStart, inbox.as("first"));
+  EXPECT_TRUE(engine->give_up(begun->ticket, kStart));
+  patient.asked[0]();
+  EXPECT_EQ(inbox.texts(), Texts{});
+  EXPECT_TRUE(patient.ended.empty()) << "without a hold the charge stays";
 }
 
 }  // namespace

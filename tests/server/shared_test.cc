@@ -143,6 +143,30 @@ limits:
   EXPECT_EQ(post_to(*server, "/v1/acquire", "{}").status, 200);
 }
 
+TEST_F(SharedServers, GiveUpTheWaitOfAClientThatHangsUp) {
+  start_two(R"(
+limits:
+  - { name: running, slots: { limit: 1, queue: 4, hold: 1h }, store: redis }
+)");
+  const std::string hold = hold_in(post_to(*first, "/v1/acquire", "{}").body);
+  const auto waiters = [&] { return server->engine().usage().waiters; };
+  Client over_resp(resp(*server));
+  HttpClient over_http(server->addresses()[1]);
+  over_resp.send("WEIR.ACQUIRE WAIT 1h\r\n");
+  ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+  over_http.send(post("/v1/acquire", R"({"wait":"1h"})"));
+  ASSERT_TRUE(eventually([&] { return waiters() == 2; }));
+  over_resp.leave();
+  EXPECT_TRUE(eventually([&] { return waiters() == 1; }));
+  over_http.leave();
+  EXPECT_TRUE(eventually([&] { return waiters() == 0; }));
+  EXPECT_THAT(Client(resp(*server)).ask_until("INFO clients\r\n", "blocked_clients:0"),
+              HasSubstr("blocked_clients:0"));
+  // Nobody who has left takes the slot.
+  ASSERT_EQ(post_to(*first, "/v1/cancel", R"({"hold":")" + hold + R"("})").status, 200);
+  EXPECT_EQ(post_to(*server, "/v1/acquire", "{}").status, 200);
+}
+
 TEST_F(SharedServers, SayWhenRedisIsOutOfReachAndGoOnWhenItIsBack) {
   start_two(R"(
 limits:

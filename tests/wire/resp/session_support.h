@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/engine/support.h"
+#include "weir/engine/shared.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::wire::resp {
@@ -73,6 +74,19 @@ struct SessionTest : ::testing::Test {
         late.emplace_back(place, std::move(reply));
       };
     });
+  }
+
+  // With one more limit, which this store keeps.
+  void use_store(engine::SharedStore& store) {
+    engine::RuleSetSpec spec = some_limits();
+    spec.limits.push_back({.name = "shared",
+                           .per = {"tenant"},
+                           .meter = engine::WindowSpec{5, std::chrono::hours{1}},
+                           .shared = engine::SharedSpec{}});
+    engine = engine::engine_of(spec);
+    set_store(*engine, &store);
+    service.engine = engine.get();
+    begin(Role::kAdmin);
   }
 
   // The replies to lines as people type them.

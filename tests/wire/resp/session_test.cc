@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/patient_store.h"
 #include "tests/wire/resp/session_support.h"
 #include "weir/wire/resp/command.h"
 
@@ -328,6 +329,69 @@ TEST_F(SessionTest, DoesNotWaitWithoutNeed) {
   EXPECT_FALSE(session->is_waiting());
   EXPECT_TRUE(say("WEIR.ACQUIRE client=a COST tokens=5 UPTO tokens WAIT 5s\r\n")
                   .starts_with("-BADARG WAIT"));
+}
+
+// --- limits that a store keeps
+
+struct SharedSession : SessionTest {
+  SharedSession() { use_store(store); }
+
+  // Takes the only slot of worker w; returns its hold.
+  HoldId take_slot() {
+    const engine::RequestOf request({{"worker", "w"}});
+    return engine->decide(request, kStart)->hold;
+  }
+  // Delivers what came last. Whether nothing is owed any more.
+  bool deliver_last(std::string& out) {
+    return session->deliver(late.back().first, late.back().second, kStart, out);
+  }
+
+  engine::PatientStore store;
+};
+
+TEST_F(SharedSession, AnswersAWaitThatEndsFirstBehindTheStoreItFollows) {
+  const HoldId slot = take_slot();
+  EXPECT_EQ(say("WEIR.ACQUIRE tenant=t\r\nWEIR.ACQUIRE worker=w WAIT 9s\r\nECHO z\r\n"), "");
+  ASSERT_EQ(store.asked.size(), 1u);
+  ASSERT_EQ(engine->usage().waiters, 1u);
+
+  std::string out;
+  EXPECT_EQ(engine::cancel(*engine, slot, kStart), engine::HoldState::kCancelled);
+  ASSERT_EQ(late.size(), 1u) << "the wait has ended";
+  EXPECT_FALSE(deliver_last(out));
+  EXPECT_EQ(out, "");
+  store.asked[0]();
+  ASSERT_EQ(late.size(), 2u);
+  EXPECT_TRUE(deliver_last(out));
+  const std::size_t shared = out.find("shared\r\n");
+  const std::size_t running = out.find("running\r\n");
+  ASSERT_NE(running, std::string::npos) << out;
+  EXPECT_LT(shared, running) << out;
+  EXPECT_EQ(say(""), "$1\r\nz\r\n");
+}
+
+TEST_F(SharedSession, GivesUpAWaitBehindTheStoreItFollows) {
+  take_slot();
+  say("WEIR.ACQUIRE tenant=t\r\nWEIR.ACQUIRE worker=w WAIT 9s\r\n");
+  std::string out;
+  store.asked[0]();
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_FALSE(session->give_up("UNAVAILABLE the server is stopping", kStart, out));
+  EXPECT_EQ(out, "") << "the store's answer is on its way";
+  EXPECT_TRUE(deliver_last(out));
+  EXPECT_TRUE(out.starts_with("*12\r\n$7\r\nverdict")) << out;
+  EXPECT_TRUE(out.ends_with("-UNAVAILABLE the server is stopping\r\n")) << out;
+}
+
+TEST_F(SharedSession, LetsTheStoreTakeBackWhatItGaveAClientThatLeft) {
+  say("WEIR.ACQUIRE tenant=t HOLD 1h WAIT 9s\r\n");
+  ASSERT_EQ(store.asked.size(), 1u);
+  session->leave(kStart);
+  store.asked[0]();
+  EXPECT_TRUE(late.empty());
+  ASSERT_EQ(store.ended.size(), 1u);
+  EXPECT_EQ(store.ended[0].second, engine::HoldState::kCancelled);
+  EXPECT_EQ(engine->usage().holds, 0u);
 }
 
 // --- the end

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/patient_store.h"
 #include "tests/wire/resp/session_support.h"
-#include "weir/engine/shared.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp {
@@ -21,26 +21,6 @@ using ::testing::StartsWith;
 constexpr std::string_view kAborted =
     "-EXECABORT Transaction discarded because of previous errors.\r\n";
 constexpr std::string_view kQueued = "+QUEUED\r\n";
-
-// A store that answers when the test says so, and then admits.
-struct PatientStore final : engine::SharedStore {
-  void decide(const engine::SharedAsk& ask, engine::SharedCallback callback) override {
-    engine::SharedAnswer answer{ask.now, {}, true};
-    for (std::size_t i = 0; i < ask.items.size(); ++i) answer.outcomes.push_back({{}, 5, 4});
-    asked.push_back(
-        [answer, callback = std::move(callback)] { callback(engine::SharedAnswer(answer)); });
-  }
-  void end(HoldId, engine::HoldState, std::span<const engine::Cost>,
-           std::shared_ptr<const engine::RuleSet>, Instant, engine::HoldStateCallback) override {}
-  void renew(HoldId, Duration, Instant, engine::HoldStateCallback) override {}
-  void inspect(const engine::SharedItem&, const std::shared_ptr<const engine::RuleSet>&, Instant,
-               engine::LevelCallback) override {}
-  void reset(const engine::SharedItem&, const std::shared_ptr<const engine::RuleSet>&, Instant,
-             engine::StatusCallback) override {}
-  void later(Duration, std::function<void(Instant)>) override {}
-
-  std::vector<std::function<void()>> asked;
-};
 
 struct TransactionTest : SessionTest {
   // What EXEC answers to these lines.
@@ -225,19 +205,9 @@ TEST_F(TransactionTest, RunsNoMoreOnceItsRepliesAreMany) {
 // --- limits that a store keeps
 
 struct SharedTransaction : TransactionTest {
-  SharedTransaction() {
-    engine::RuleSetSpec spec = some_limits();
-    spec.limits.push_back({.name = "shared",
-                           .per = {"tenant"},
-                           .meter = engine::WindowSpec{5, 1h},
-                           .shared = engine::SharedSpec{}});
-    engine = engine::engine_of(spec);
-    set_store(*engine, &store);
-    service.engine = engine.get();
-    begin(Role::kAdmin);
-  }
+  SharedTransaction() { use_store(store); }
 
-  PatientStore store;
+  engine::PatientStore store;
 };
 
 TEST_F(SharedTransaction, LeavesWholeWhenItsLastReplyHasCome) {
