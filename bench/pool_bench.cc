@@ -57,7 +57,7 @@ void pool_layer2(benchmark::State& state) {
 BENCHMARK(pool_layer2);
 
 void pool_job(benchmark::State& state) {
-  pool::Settings settings;
+  pool::PoolsSettings settings;
   settings.models = {{.name = "m", .limits = {.concurrent = 1'000}}};
   settings.types = {{.name = "a", .tokens = 1'000, .requests = 1}};
   auto pools = pool::Pools::create(

@@ -28,7 +28,7 @@ throttle::ThrottleSet four_buckets() {
   }
   const auto definitions = throttle::read_definitions(text + "]}", "bench");
   if (!definitions) std::abort();
-  return {*definitions, {.role = throttle::Role::kFrontEnd}};
+  return {*definitions, {.role = throttle::SetRole::kFrontEnd}};
 }
 
 void throttle_four_buckets(benchmark::State& state) {

@@ -33,7 +33,7 @@ std::string published_text(const pool::PublishedSlots& slots) {
   return fmt::format("{} at once", slots.slots);
 }
 
-Rows pools_of(const pool::Settings& settings, const std::vector<pool::Pool>& pools) {
+Rows pools_of(const pool::PoolsSettings& settings, const std::vector<pool::Pool>& pools) {
   Rows rows = {
       {"model", "slots", "tokens/minute", "requests/minute", "tokens/day", "requests/day"}};
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -45,7 +45,7 @@ Rows pools_of(const pool::Settings& settings, const std::vector<pool::Pool>& poo
   return rows;
 }
 
-Rows types_of(const pool::Settings& settings, const std::vector<pool::Pool>& pools,
+Rows types_of(const pool::PoolsSettings& settings, const std::vector<pool::Pool>& pools,
               const std::vector<double>& ratios) {
   Rows rows = {{"job type", "model", "ratio", "a minute", "a day", "at once", "published"}};
   for (std::size_t type = 0; type < settings.types.size(); ++type) {
@@ -77,7 +77,7 @@ int run_pool_slots(const PoolOptions& options) {
                options.path);
     return kExitFailed;
   }
-  const pool::Settings& settings = config->pools->settings;
+  const pool::PoolsSettings& settings = config->pools->settings;
   // The reader of the file has judged them.
   const std::vector<double> ratios = pool::initial_ratios(settings.types).value();
   std::vector<pool::Pool> pools;

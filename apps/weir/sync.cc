@@ -31,7 +31,7 @@ namespace {
 
 namespace contract = weir::system::contract;
 using contract::Fetch;
-using contract::Reply;
+using contract::Fetched;
 using fetch::Transferred;
 
 bool is_good(int status) { return status >= 200 && status < 300; }
@@ -101,19 +101,19 @@ std::string save(const std::string& path, const std::string& document) {
 }
 
 // The service's client, which passes on what comes.
-class PassingClient final : public contract::Client {
+class PassingFetcher final : public contract::Fetcher {
  public:
-  PassingClient(contract::ServiceOptions service, std::unique_ptr<Told> told, std::string save_to)
+  PassingFetcher(contract::ServiceOptions service, std::unique_ptr<Told> told, std::string save_to)
       : user_id_(service.user_id),
         service_(std::move(service)),
         told_(std::move(told)),
         save_to_(std::move(save_to)) {}
 
-  Reply fetch(Fetch what, const std::string& access_token) override {
+  Fetched fetch(Fetch what, const std::string& access_token) override {
     if (what == Fetch::kTokenCounts && told_ != nullptr) {
       if (std::string error = told_->look(); !error.empty()) return {0, std::move(error), {}};
     }
-    Reply reply = service_.fetch(what, access_token);
+    Fetched reply = service_.fetch(what, access_token);
     if (!is_good(reply.status) || what == Fetch::kToken) return reply;
     const bool is_counts = what == Fetch::kTokenCounts;
     const std::string document = is_counts ? reply.body : contract_in(what, reply.body);
@@ -258,8 +258,8 @@ int run_sync(const SyncOptions& options) {
   };
   const contract::Follower follower(
       *mirror, *settings.sync,
-      std::make_unique<PassingClient>(settings.sync->service, std::move(told), options.save), clock,
-      listener);
+      std::make_unique<PassingFetcher>(settings.sync->service, std::move(told), options.save),
+      clock, listener);
   if (options.once) return rounds.wait_for_first() ? kExitOk : kExitUnreachable;
   int signal = 0;
   ::sigwait(&signals, &signal);

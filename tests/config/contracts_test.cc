@@ -67,7 +67,7 @@ TEST(Contracts, TakeEverySettingOfAnAccount) {
       "retry_after: seconds, retry_after_default: 3s, policies: [ { type: PROCESSING_UNITS, "
       "capacity: 70000, period: P31D, refill: 38262857142ns } ]");
   const ContractSettings& settings = config.contracts[0];
-  EXPECT_EQ(settings.options.role, contract::Role::kService);
+  EXPECT_EQ(settings.options.role, contract::AccountRole::kService);
   EXPECT_EQ(settings.options.rule, contract::Rule::kPublished);
   EXPECT_EQ(settings.options.jitter, 0s);
   EXPECT_EQ(settings.options.hold, 1min);

@@ -65,7 +65,7 @@ pools:
            announce: full, outage: local }
 )");
   ASSERT_TRUE(config.pools.has_value());
-  const system::pool::Settings& settings = config.pools->settings;
+  const system::pool::PoolsSettings& settings = config.pools->settings;
   ASSERT_EQ(settings.models.size(), 2u);
   EXPECT_EQ(settings.models[0],
             (system::pool::ModelSpec{.name = "big",

@@ -136,7 +136,7 @@ TEST(Examples, WithContractsLoad) {
 TEST(Examples, WithAServiceAndItsGuardLoad) {
   const Config service = config_of(contents("examples/follow/service.yaml"), contents);
   ASSERT_EQ(service.contracts.size(), 1u);
-  EXPECT_EQ(service.contracts[0].options.role, system::contract::Role::kService);
+  EXPECT_EQ(service.contracts[0].options.role, system::contract::AccountRole::kService);
   EXPECT_EQ(service.auth.size(), 2u);
   const Config guard = config_of(contents("examples/follow/guard.yaml"), contents);
   ASSERT_EQ(guard.contracts.size(), 1u);

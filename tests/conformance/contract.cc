@@ -115,7 +115,7 @@ std::vector<Wide> levels_of(Account& account, Instant now) {
 std::int64_t refusals(const json::object& recorded, std::vector<std::pair<Instant, Costs>> starts) {
   std::stable_sort(starts.begin(), starts.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  const auto service = account_in(recorded, {.role = Role::kService});
+  const auto service = account_in(recorded, {.role = AccountRole::kService});
   std::int64_t count = 0;
   for (const auto& [start, costs] : starts) {
     count += service->consume(costs, start)->refusal ? 1 : 0;
@@ -144,7 +144,7 @@ Failure run_contract_apply_static(const json::object& recorded) {
   const json::array& events = recorded.at("events").as_array();
   for (std::size_t i = 0; i < events.size(); ++i) {
     const json::object& event = events[i].as_object();
-    const Asked asked = *published.ask(costs_in(event), Instant{0});
+    const Delay asked = *published.ask(costs_in(event), Instant{0});
     const double delay_s = static_cast<double>(asked.delay_ns) / 1e9;
     if (!is_near(delay_s, number(event.at("delay_s")))) {
       return fmt::format("event {}: delay {} s, expected {}", i, delay_s,
@@ -164,7 +164,7 @@ Failure run_contract_apply_timed(const json::object& recorded) {
   const json::array& events = recorded.at("events").as_array();
   for (std::size_t i = 0; i < events.size(); ++i) {
     const json::object& event = events[i].as_object();
-    const Asked asked = *published.ask(costs_in(event), Instant{whole(event.at("t_ns"))});
+    const Delay asked = *published.ask(costs_in(event), Instant{whole(event.at("t_ns"))});
     const std::int64_t binding = asked.binding ? static_cast<std::int64_t>(*asked.binding) : -1;
     const json::value& expected = event.at("binding");
     if (asked.delay_ns != whole(event.at("delay_ns")) ||
@@ -319,7 +319,7 @@ Failure run_contract_reserve(const json::object& recorded) {
 
 // All or nothing -> status, and on 429 code, policies, Retry-After; what is left.
 Failure run_contract_server(const json::object& recorded) {
-  const auto service = account_in(recorded, {.role = Role::kService});
+  const auto service = account_in(recorded, {.role = AccountRole::kService});
   const std::vector<Policy> policies = service->policies();
   const json::array& events = recorded.at("events").as_array();
   for (std::size_t i = 0; i < events.size(); ++i) {

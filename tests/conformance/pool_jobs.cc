@@ -68,8 +68,8 @@ class GrantingCoordinator final : public pool::Coordinator {
   std::uint64_t last_ = 0;
 };
 
-pool::Settings settings_of(const json::object& config, std::string_view variant) {
-  pool::Settings settings;
+pool::PoolsSettings settings_of(const json::object& config, std::string_view variant) {
+  pool::PoolsSettings settings;
   for (const auto& [name, model] : config.at("models").as_object()) {
     const json::object& row = model.as_object();
     settings.models.push_back({.name = std::string(name),

@@ -17,13 +17,13 @@
 namespace weir::conformance::throttle {
 namespace {
 
-Role role_of(std::string_view type) {
-  if (type == "FRONTEND") return Role::kFrontEnd;
-  return type == "BACKEND" ? Role::kConsensus : Role::kAlwaysAllow;
+SetRole role_of(std::string_view type) {
+  if (type == "FRONTEND") return SetRole::kFrontEnd;
+  return type == "BACKEND" ? SetRole::kConsensus : SetRole::kAlwaysAllow;
 }
 
-Settings settings_of(const object& config) {
-  Settings settings;
+NetworkSettings settings_of(const object& config) {
+  NetworkSettings settings;
   settings.exempt_payer_max = integer(config, "exemptMax", 100);
   settings.throttle_by_gas = flag(config, "throttleByGas", true);
   settings.front_end_gas_per_second = integer(config, "maxGasPerSec", 15'000'000);

@@ -171,7 +171,8 @@ TEST_F(ThrottleServer, KeepsItsDefinitionsWhenItIsSentNonsense) {
   acquire(kCall);
   const std::int64_t before = used();
   const auto levels = [&] {
-    return in_force<wire::http::ThrottlePart>(*server)->snapshot(system::throttle::Role::kFrontEnd);
+    return in_force<wire::http::ThrottlePart>(*server)->snapshot(
+        system::throttle::SetRole::kFrontEnd);
   };
   const std::string snapshot = levels();
   // As much as is read: not JSON, or no end of it.

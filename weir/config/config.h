@@ -193,7 +193,7 @@ struct PoolSettings;
 // ratios, bounds, holds and the version differ.
 bool can_change(const PoolSettings& running, const PoolSettings& next);
 struct PoolSettings {
-  system::pool::Settings settings{};
+  system::pool::PoolsSettings settings{};
   system::pool::HoldSettings hold{};
   std::optional<PoolRedisSettings> redis{};  // none: this process alone
 

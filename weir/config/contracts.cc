@@ -186,7 +186,7 @@ void span_at(const Entry& entry, Context& context, AccountDraft& account) {
 
 void read_account_sync(const Entry& entry, Context& context, AccountDraft& account) {
   read_sync(entry, context, account.read_file, account.settings.sync);
-  if (account.settings.options.role != contract::Role::kService) return;
+  if (account.settings.options.role != contract::AccountRole::kService) return;
   context.mistake(entry.place,
                   "its role is 'service', which counts itself, but sync follows another; write "
                   "'role: guard', or leave one of the two out");

@@ -106,7 +106,7 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
 }
 
 std::string throttles_line(const ThrottleSettings& throttles) {
-  const system::throttle::Settings& settings = throttles.spec.settings;
+  const system::throttle::NetworkSettings& settings = throttles.spec.settings;
   const std::string gas = settings.throttle_by_gas ? fmt::format("gas {} a second, {} at consensus",
                                                                  settings.front_end_gas_per_second,
                                                                  settings.consensus_gas_per_second)
@@ -122,7 +122,7 @@ std::string contract_line(const ContractSettings& contract) {
   for (const contracts::Policy& policy : contract.policies) policies.push_back(policy_id(policy));
   std::vector<std::string> parts = {
       policies.empty() ? "no policies" : joined(policies, ", "),
-      options.role == contracts::Role::kService
+      options.role == contracts::AccountRole::kService
           ? "service"
           : "guard, jitter " + engine::duration_text(options.jitter),
       options.rule == contracts::Rule::kPublished ? "published rule" : "joint reservation",
@@ -176,7 +176,7 @@ std::string sampling_lines(const SamplingSettings& sampling) {
 
 std::string pool_lines(const PoolSettings& pools) {
   namespace pool = system::pool;
-  const pool::Settings& settings = pools.settings;
+  const pool::PoolsSettings& settings = pools.settings;
   constexpr std::string_view kRules[] = {"strict", "published", "refund"};
   std::string text = fmt::format(
       "pools: {}, {} rule; held {}, at most {}\n",

@@ -17,7 +17,7 @@ Place place_of(const Entry* entry, Place otherwise) {
 }  // namespace
 
 void check_pools(Place place, Context& context, const PoolDraft& draft) {
-  const pool::Settings& settings = draft.pools.settings;
+  const pool::PoolsSettings& settings = draft.pools.settings;
   const std::size_t before = context.mistakes.count();
   const auto check = [&](Place at, const Status& status) {
     if (!status) context.mistake(at, status.error().message);
@@ -75,9 +75,9 @@ void check_pools(Place place, Context& context, const PoolDraft& draft) {
 }
 
 bool operator==(const PoolSettings& a, const PoolSettings& b) {
-  const pool::Settings& x = a.settings;
-  const pool::Settings& y = b.settings;
-  const auto memory_of = [](const pool::Settings& settings) {
+  const pool::PoolsSettings& x = a.settings;
+  const pool::PoolsSettings& y = b.settings;
+  const auto memory_of = [](const pool::PoolsSettings& settings) {
     const pool::MemorySettings memory = settings.memory.value_or(pool::MemorySettings{});
     return std::tuple(settings.memory.has_value(), memory.free_ratio, memory.max_kb,
                       memory.interval);
@@ -93,8 +93,8 @@ bool can_change(const PoolSettings& running, const PoolSettings& next) {
   // The next, with whatever may change as it is.
   PoolSettings same = next;
   same.hold = running.hold;
-  pool::Settings& settings = same.settings;
-  const pool::Settings& now = running.settings;
+  pool::PoolsSettings& settings = same.settings;
+  const pool::PoolsSettings& now = running.settings;
   if (settings.models.size() != now.models.size() || settings.types.size() != now.types.size()) {
     return false;
   }

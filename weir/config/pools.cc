@@ -153,27 +153,28 @@ constexpr Key<PoolDraft> kPoolKeys[] = {
      "Memory that jobs of a type may take together. Left out: not counted."},
     {"rule",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       choice_at<&pool::Settings::rule, kRules>(entry, context, draft.pools.settings);
+       choice_at<&pool::PoolsSettings::rule, kRules>(entry, context, draft.pools.settings);
      },
      "strict",
      "`strict`: every dimension counts all the time; `published`: as the source document has it; "
      "`refund`: as its newest code has it. Default `strict`."},
     {"delegations",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       count_at<&pool::Settings::delegations_max, 0, pool::kDelegationsMax>(entry, context,
-                                                                            draft.pools.settings);
+       count_at<&pool::PoolsSettings::delegations_max, 0, pool::kDelegationsMax>(
+           entry, context, draft.pools.settings);
      },
      "8", "How often one job may go on to another model. Default `8`."},
     {"pacing",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       zero_or_span_at<&pool::Settings::pacing>(entry, context, draft.pools.settings);
+       zero_or_span_at<&pool::PoolsSettings::pacing>(entry, context, draft.pools.settings);
      },
      "5s",
      "Over which those who waited for a window are spread when it turns, at most `1m`. Default "
      "`0s`: all at once."},
     {"jobs",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       count_at<&pool::Settings::jobs_max, 1, pool::kJobsMax>(entry, context, draft.pools.settings);
+       count_at<&pool::PoolsSettings::jobs_max, 1, pool::kJobsMax>(entry, context,
+                                                                   draft.pools.settings);
      },
      "100000", "Jobs that wait or run. Default `100000`."},
     {"hold", hold_at<&pool::HoldSettings::hold>, "10m",
@@ -182,7 +183,8 @@ constexpr Key<PoolDraft> kPoolKeys[] = {
      "The longest hold that a client may ask for. Default `1h`."},
     {"version",
      [](const Entry& entry, Context& context, PoolDraft& draft) {
-       count_at<&pool::Settings::version, 0, pool::kLimitMax>(entry, context, draft.pools.settings);
+       count_at<&pool::PoolsSettings::version, 0, pool::kLimitMax>(entry, context,
+                                                                   draft.pools.settings);
      },
      "0",
      "Of limits and estimates, for instances that share them: a higher one replaces those of the "

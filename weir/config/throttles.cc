@@ -16,7 +16,7 @@
 namespace weir::config {
 namespace {
 
-using system::throttle::Settings;
+using system::throttle::NetworkSettings;
 using system::throttle::ThrottlesSpec;
 
 constexpr std::int64_t kAmountMax = std::int64_t{1} << 62;
@@ -54,9 +54,9 @@ void gas_at(const Entry& entry, Context& context, ThrottlesDraft& draft) {
   read_count(entry, context, 0, kAmountMax, draft.spec().settings.*Limit);
 }
 constexpr auto kReadFrontEndGas =
-    gas_at<&Settings::front_end_gas_per_second, &ThrottlesDraft::front_end_gas>;
+    gas_at<&NetworkSettings::front_end_gas_per_second, &ThrottlesDraft::front_end_gas>;
 constexpr auto kReadConsensusGas =
-    gas_at<&Settings::consensus_gas_per_second, &ThrottlesDraft::consensus_gas>;
+    gas_at<&NetworkSettings::consensus_gas_per_second, &ThrottlesDraft::consensus_gas>;
 
 void read_by_gas(const Entry& entry, Context& context, ThrottlesDraft& draft) {
   draft.says_by_gas = true;
@@ -141,9 +141,9 @@ constexpr Key<ThrottlesDraft> kThrottleKeys[] = {
     {"by_duration", read_by_duration, "true",
      "Whether contracts wait at consensus until the work of those before has leaked. Default "
      "`true`."},
-    {"duration_capacity", duration_at<&Settings::duration_capacity>, "500000000",
+    {"duration_capacity", duration_at<&NetworkSettings::duration_capacity>, "500000000",
      "Units of that work before they wait. Default `500000000`."},
-    {"duration_per_second", duration_at<&Settings::duration_per_second>, "500000000",
+    {"duration_per_second", duration_at<&NetworkSettings::duration_per_second>, "500000000",
      "Units that leak in a second. Default `500000000`."},
     {"excess_bytes", read_excess_bytes, "133120",
      "Bytes per second that large transactions may have beyond 6,144 each. Default `133120`."},

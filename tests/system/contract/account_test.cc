@@ -292,7 +292,7 @@ TEST(Account, TakesOtherOptionsButNoOtherRoleOrRule) {
   EXPECT_EQ(account->reserve({.costs = units(5), .max_delay = 5s}, kStart)->verdict,
             Verdict::kAllowed);
   EXPECT_EQ(account->view(kStart).outstanding, 2u);
-  EXPECT_FALSE(account->change_options({.role = Role::kService}));
+  EXPECT_FALSE(account->change_options({.role = AccountRole::kService}));
   EXPECT_FALSE(account->change_options({.rule = Rule::kPublished}));
   EXPECT_FALSE(account->change_options({.max_delay = kTimeMax + Duration{1}}));
   EXPECT_EQ(account->options().max_delay, 1s);

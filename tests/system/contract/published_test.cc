@@ -8,7 +8,7 @@ namespace {
 TEST(Published, DebitsEveryPolicyAndWaitsForTheSlowest) {
   Published published({requests_per(2, 2s), units_per(10, 10s)}, kStart);
   EXPECT_EQ(published.ask(units(10), kStart)->delay_ns, 0);
-  const Asked asked = *published.ask(units(0.5), kStart);
+  const Delay asked = *published.ask(units(0.5), kStart);
   EXPECT_EQ(asked.delay_ns, 500'000'000);
   EXPECT_EQ(asked.binding, 1u);
   EXPECT_EQ(left_micro(published.policies()[0], published.levels_fs()[0]), 0);

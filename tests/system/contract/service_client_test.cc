@@ -25,7 +25,7 @@ struct ServiceClientTest : ::testing::Test {
             .client_secret = "a+b",
             .transfer = {.timeout = 60s}};
   }
-  Reply ask(Fetch what = Fetch::kContract, const std::string& token = "t") {
+  Fetched ask(Fetch what = Fetch::kContract, const std::string& token = "t") {
     return ServiceClient(options()).fetch(what, token);
   }
 
@@ -33,7 +33,7 @@ struct ServiceClientTest : ::testing::Test {
 };
 
 TEST_F(ServiceClientTest, AsksForATokenWithItsCredentialsInTheBody) {
-  const Reply reply = ask(Fetch::kToken, "");
+  const Fetched reply = ask(Fetch::kToken, "");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(read_access_token(reply.body)->token, "token-1");
   EXPECT_EQ(service.asked().at(0),
@@ -61,7 +61,7 @@ TEST_F(ServiceClientTest, HasATokenOfItsOwnWhereNoneIsGranted) {
 
 TEST_F(ServiceClientTest, SaysWhyThereIsNoAnswer) {
   service.stop();
-  const Reply reply = ask();
+  const Fetched reply = ask();
   EXPECT_EQ(reply.status, 0);
   EXPECT_THAT(reply.body, HasSubstr("Failed to connect"));
 }
@@ -71,7 +71,7 @@ TEST_F(ServiceClientTest, DoesNotWaitLongerThanTheTimeout) {
   hasty.transfer.timeout = 300ms;
   for (const char* mode : {"slow", "drip"}) {
     service.behave(mode);
-    const Reply reply = ServiceClient(hasty).fetch(Fetch::kContract, "t");
+    const Fetched reply = ServiceClient(hasty).fetch(Fetch::kContract, "t");
     EXPECT_EQ(reply.status, 0) << mode;
     EXPECT_THAT(reply.body, HasSubstr("timed out")) << mode;
   }
@@ -106,13 +106,13 @@ TEST_F(ServiceClientTest, FollowsNoRedirect) {
 
 TEST_F(ServiceClientTest, ReadsNoMoreThanADocumentMayHave) {
   service.behave("huge");
-  const Reply reply = ask();
+  const Fetched reply = ask();
   EXPECT_EQ(reply.status, 0);
   EXPECT_EQ(reply.body, "more than 8388608 bytes, as many as are read");
 }
 
 TEST_F(ServiceClientTest, SendsNoTokenThatAHeaderCannotCarry) {
-  const Reply reply = ask(Fetch::kContract, "a\r\nHost: elsewhere");
+  const Fetched reply = ask(Fetch::kContract, "a\r\nHost: elsewhere");
   EXPECT_EQ(reply.status, 0);
   EXPECT_EQ(reply.body, "the access token has control characters");
   EXPECT_THAT(service.asked(), IsEmpty());
@@ -123,7 +123,7 @@ TEST_F(ServiceClientTest, IsCancelledWhileItWaits) {
   ServiceOptions patient = options();
   patient.transfer.timeout = 1h;
   ServiceClient client(patient);
-  Reply reply{-1};
+  Fetched reply{-1};
   std::thread waiting([&] { reply = client.fetch(Fetch::kContract, "t"); });
   EXPECT_TRUE(eventually([&] { return !service.asked().empty(); }));
   client.cancel();
@@ -148,7 +148,7 @@ struct TlsTest : ::testing::Test {
     return path;
   }
   std::string authority() const { return (dir / "service.pem.crt").string(); }
-  static Reply ask(const RemoteService& service, fetch::TransferOptions transfer) {
+  static Fetched ask(const RemoteService& service, fetch::TransferOptions transfer) {
     transfer.timeout = 60s;
     return ServiceClient({.url = service.url(), .transfer = std::move(transfer)})
         .fetch(Fetch::kContract, "t");
@@ -159,7 +159,7 @@ struct TlsTest : ::testing::Test {
 
 TEST_F(TlsTest, VerifiesTheCertificateUnlessToldNotTo) {
   const RemoteService service(certificate("IP:127.0.0.1"));
-  const Reply refused = ask(service, {});
+  const Fetched refused = ask(service, {});
   EXPECT_EQ(refused.status, 0);
   EXPECT_THAT(refused.body, HasSubstr("certificate"));
   EXPECT_THAT(service.asked(), IsEmpty()) << "the token was not sent";
@@ -169,7 +169,7 @@ TEST_F(TlsTest, VerifiesTheCertificateUnlessToldNotTo) {
 
 TEST_F(TlsTest, VerifiesThatTheCertificateIsTheHosts) {
   const RemoteService service(certificate("DNS:elsewhere.example.org"));
-  const Reply refused = ask(service, {.ca_file = authority()});
+  const Fetched refused = ask(service, {.ca_file = authority()});
   EXPECT_EQ(refused.status, 0);
   EXPECT_THAT(refused.body, AnyOf(HasSubstr("subject name"), HasSubstr("certificate")));
   EXPECT_THAT(service.asked(), IsEmpty());

@@ -48,7 +48,7 @@ inline std::shared_ptr<Account> account_of(std::vector<Policy> policies,
 }
 
 inline std::shared_ptr<Account> service_of(std::vector<Policy> policies) {
-  return account_of(std::move(policies), {.role = Role::kService});
+  return account_of(std::move(policies), {.role = AccountRole::kService});
 }
 
 // Whether a service in the state of `book` would take `costs` at `now`.

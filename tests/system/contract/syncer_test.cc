@@ -22,16 +22,16 @@ std::string counts(double left) {
 }
 
 // A service that answers as it is told, and remembers what it was asked.
-struct FakeService final : Client {
-  Reply fetch(Fetch what, const std::string& access_token) override {
+struct FakeService final : Fetcher {
+  Fetched fetch(Fetch what, const std::string& access_token) override {
     asked.push_back(what);
     tokens.push_back(access_token);
     return replies[what];
   }
 
-  std::map<Fetch, Reply> replies = {{Fetch::kToken, {200, kToken, {}}},
-                                    {Fetch::kContract, {200, contract(100), {}}},
-                                    {Fetch::kTokenCounts, {200, counts(60), {}}}};
+  std::map<Fetch, Fetched> replies = {{Fetch::kToken, {200, kToken, {}}},
+                                      {Fetch::kContract, {200, contract(100), {}}},
+                                      {Fetch::kTokenCounts, {200, counts(60), {}}}};
   std::vector<Fetch> asked;
   std::vector<std::string> tokens;
 };
@@ -112,7 +112,7 @@ TEST_F(SyncerTest, AsksEverMoreSeldomWhileEveryTokenIsRefused) {
 }
 
 TEST_F(SyncerTest, FetchesCountsWhileTheContractCannotBeHad) {
-  for (const Reply& bad : {Reply{500, "", {}}, Reply{401, "", {}}, Reply{429, "", 1h}}) {
+  for (const Fetched& bad : {Fetched{500, "", {}}, Fetched{401, "", {}}, Fetched{429, "", 1h}}) {
     SCOPED_TRACE(bad.status);
     Syncer one(account, options, kStart);
     service.replies[Fetch::kContract] = bad;
@@ -163,7 +163,8 @@ TEST_F(SyncerTest, AsksForCountsAtOnceWhenPoliciesHaveChanged) {
 }
 
 TEST_F(SyncerTest, TakesOtherPoliciesWithoutCountsThatCannotBeHad) {
-  for (const Reply& bad : {Reply{404, "", {}}, Reply{500, "", {}}, Reply{200, "<html>", {}}}) {
+  for (const Fetched& bad :
+       {Fetched{404, "", {}}, Fetched{500, "", {}}, Fetched{200, "<html>", {}}}) {
     SCOPED_TRACE(bad.status);
     account = account_of({units_per(10, 10s)}, {.jitter = 0s});
     Syncer one(account, options, kStart);
@@ -270,10 +271,10 @@ TEST_F(SyncerTest, DebitsWhatBecameFinalWhileTheServiceWasAsked) {
 TEST_F(SyncerTest, KeepsTheLastGoodValuesAndSaysHowOldTheyAre) {
   ASSERT_TRUE(syncer.step(service, kStart));
   Instant now = kStart;
-  for (const Reply& bad :
-       {Reply{0, "connection refused", {}}, Reply{500, "", {}}, Reply{200, "<html>", {}},
-        Reply{200, R"({"data":[{}]})", {}}, Reply{200, contract(-5), {}},
-        Reply{200, std::string(10'000'000, 'x'), {}}}) {
+  for (const Fetched& bad :
+       {Fetched{0, "connection refused", {}}, Fetched{500, "", {}}, Fetched{200, "<html>", {}},
+        Fetched{200, R"({"data":[{}]})", {}}, Fetched{200, contract(-5), {}},
+        Fetched{200, std::string(10'000'000, 'x'), {}}}) {
     service.replies[Fetch::kContract] = bad;
     now = now + 10min;
     EXPECT_FALSE(syncer.step(service, now));

@@ -17,7 +17,7 @@ TEST(PoolsConcurrency, KeepsTheNumberInFlight) {
   constexpr int kRounds = 200;
   SystemClock clock;
   const auto fleet = std::make_shared<LocalFleet>();
-  Settings settings = places_of(kPlaces);
+  PoolsSettings settings = places_of(kPlaces);
   settings.types = {type_of("a", 100, 0.5), type_of("b", 100, 0.5)};
   for (JobType& type : settings.types) type.max_wait = {{"m", 1h}};
   std::vector<std::unique_ptr<Pools>> pools;

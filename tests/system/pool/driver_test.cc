@@ -9,7 +9,7 @@
 namespace weir::system::pool {
 namespace {
 
-std::unique_ptr<Pools> started(Settings settings, Clock& clock) {
+std::unique_ptr<Pools> started(PoolsSettings settings, Clock& clock) {
   auto pools = Pools::create(std::move(settings),
                              std::make_unique<LocalCoordinator>(std::make_shared<LocalFleet>()));
   EXPECT_TRUE(pools);
@@ -36,7 +36,7 @@ TEST(PoolDriver, HandsOutJobsAndTakesBackWhatIsDropped) {
 
 TEST(PoolDriver, WaitsForAnotherThreadsEnd) {
   SystemClock clock;
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.types[0].max_wait = {{"m", 1h}};
   const std::unique_ptr<Pools> pools = started(settings, clock);
   const std::unique_ptr<Driver> driver = *Driver::create(*pools, clock);
@@ -65,7 +65,7 @@ TEST(PoolDriver, CallsWhenPatienceEnds) {
 
 TEST(PoolDriver, DelegatesAHandle) {
   SystemClock clock;
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.models.push_back({.name = "n", .limits = {.concurrent = 1}});
   settings.escalation = {"m", "n"};
   const std::unique_ptr<Pools> pools = started(settings, clock);

@@ -202,7 +202,7 @@ TEST(LocalCoordinator, NeverExceedsALimitWhateverTheInstancesDo) {
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "m",
                       .limits = {.rates = {.tokens_per_minute = 30'000,
                                            .requests_per_minute = 40,

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using Script = ScriptedCoordinator::Script;
 
 struct Outage {
-  explicit Outage(OutagePolicy policy, Settings settings)
+  explicit Outage(OutagePolicy policy, PoolsSettings settings)
       : script(std::make_shared<Script>()),
         coordinator(new OutageCoordinator(std::make_unique<ScriptedCoordinator>(script), policy)),
         instance(std::move(settings), std::unique_ptr<Coordinator>(coordinator)) {}
@@ -122,7 +122,7 @@ TEST(Outage, FromTheStartIsLivedThroughOnlyIfAllowed) {
   for (const OutagePolicy policy : {OutagePolicy::kAllow, OutagePolicy::kLocal}) {
     const auto script = std::make_shared<Script>();
     script->start_status = Error{ErrorCode::kUnavailable, "no server there"};
-    Settings settings = places_of(4);
+    PoolsSettings settings = places_of(4);
     settings.types[0].max_wait = {{"m", 0s}};
     Instance instance(settings, std::make_unique<OutageCoordinator>(
                                     std::make_unique<ScriptedCoordinator>(script), policy));

@@ -13,8 +13,8 @@ using ::testing::StartsWith;
 
 // The source document's practical example: 500,000 tokens and 500 requests a minute, two
 // instances, "summary" with a ratio of 0.3 and 10,000 tokens.
-Settings documented() {
-  Settings settings;
+PoolsSettings documented() {
+  PoolsSettings settings;
   settings.models = {
       {.name = "openai/gpt-5.2",
        .limits = {.rates = {.tokens_per_minute = 500'000, .requests_per_minute = 500}}},
@@ -47,7 +47,7 @@ TEST(Pools, StartSevenJobsOnEachInstanceAndTheFifteenthAfterTheBoundary) {
 }
 
 TEST(Pools, MoveCapacityToTheTypeThatNeedsIt) {
-  Settings settings = places_of(10);
+  PoolsSettings settings = places_of(10);
   settings.types = {type_of("summary", 100, 0.6), type_of("chat", 100, 0.4)};
   Instance instance(settings);
   for (int i = 0; i < 7; ++i) instance.submit("summary", kStart);
@@ -62,14 +62,14 @@ TEST(Pools, MoveCapacityToTheTypeThatNeedsIt) {
 }
 
 TEST(Pools, GiveEveryTypeASlotWhereItsShareRoundsToNone) {
-  Settings settings = places_of(2);
+  PoolsSettings settings = places_of(2);
   settings.types = {type_of("a", 100, 0.3), type_of("b", 100, 0.7)};
   Instance instance(settings);
   EXPECT_EQ(instance.model_of(instance.submit("a", kStart)), "m");
 }
 
 TEST(Pools, ShareFiveSlotsAmongTwoTypesThatWantFourEach) {
-  Settings settings = places_of(5);
+  PoolsSettings settings = places_of(5);
   settings.types = {type_of("a", 100, 0.6), type_of("b", 100, 0.4)};
   Instance instance(settings);
   std::vector<JobId> jobs;
@@ -88,7 +88,7 @@ TEST(Pools, ShareFiveSlotsAmongTwoTypesThatWantFourEach) {
 }
 
 TEST(Pools, SettleWithWhatWasUsedAndSayWhatItCost) {
-  Settings settings = tokens_per_minute_of(10'000, 10'000);
+  PoolsSettings settings = tokens_per_minute_of(10'000, 10'000);
   settings.models[0].pricing = {.input = 2, .cached = 1, .output = 8};
   Instance instance(settings);
   const JobId job = instance.submit("a", kStart);
@@ -152,7 +152,7 @@ TEST(Pools, LeaveTheCountersAloneWhenTheUsageIsBad) {
 }
 
 TEST(Pools, RefuseAnUnknownTypeByName) {
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.types = {type_of("a", 1), type_of("b", 1)};
   Instance instance(settings);
   const Result<JobId> job = instance->submit({"c"}, kStart, instance.remember());
@@ -175,7 +175,7 @@ TEST(Pools, TakeNoJobsIfTheFleetHasOtherLimits) {
 }
 
 TEST(Pools, TakeSoManyJobsAndNoMore) {
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.jobs_max = 2;
   Instance instance(settings);
   instance.submit("a", kStart);
@@ -186,7 +186,7 @@ TEST(Pools, TakeSoManyJobsAndNoMore) {
 }
 
 TEST(Pools, EscalateInOrderAndSayWhenToComeBack) {
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "x", .limits = {.rates = {.requests_per_minute = 1}}},
                      {.name = "y", .limits = {.rates = {.requests_per_minute = 1}}}};
   settings.escalation = {"y", "x"};
@@ -204,7 +204,7 @@ TEST(Pools, EscalateInOrderAndSayWhenToComeBack) {
 }
 
 TEST(Pools, SayNeverWhereNoModelCouldEverTakeTheJob) {
-  Settings settings = tokens_per_minute_of(100, 101);
+  PoolsSettings settings = tokens_per_minute_of(100, 101);
   Instance instance(settings);
   const JobRefusal* refusal = instance.refusal_of(instance.submit("a", kStart));
   ASSERT_NE(refusal, nullptr) << "it does not wait for nothing";
@@ -212,7 +212,7 @@ TEST(Pools, SayNeverWhereNoModelCouldEverTakeTheJob) {
 }
 
 TEST(Pools, DelegateToTheNextModelSoManyTimes) {
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "x", .limits = {.concurrent = 5}, .pricing = {.input = 1}},
                      {.name = "y", .limits = {.concurrent = 5}, .pricing = {.input = 2}}};
   settings.escalation = {"x", "y"};
@@ -239,7 +239,7 @@ TEST(Pools, DelegateToTheNextModelSoManyTimes) {
 }
 
 TEST(Pools, AddUpTheCostOfAllAttempts) {
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "x", .limits = {.concurrent = 5}, .pricing = {.input = 1}},
                      {.name = "y", .limits = {.concurrent = 5}, .pricing = {.input = 2}}};
   settings.escalation = {"x", "y"};
@@ -258,7 +258,7 @@ TEST(Pools, AddUpTheCostOfAllAttempts) {
 
 TEST(Pools, NotToBeDelegatedIsSettledLikeAFinishUnlessPublished) {
   for (const CountRule rule : {CountRule::kStrict, CountRule::kSticky}) {
-    Settings settings = tokens_per_minute_of(10'000, 1'000);
+    PoolsSettings settings = tokens_per_minute_of(10'000, 1'000);
     settings.rule = rule;
     Instance instance(settings);
     const JobId job = instance.submit("a", kStart);
@@ -269,7 +269,7 @@ TEST(Pools, NotToBeDelegatedIsSettledLikeAFinishUnlessPublished) {
 }
 
 TEST(Pools, HoldMemoryForAJobAndWaitForIt) {
-  Settings settings = places_of(10);
+  PoolsSettings settings = places_of(10);
   settings.types[0].memory_kb = 400;
   std::int64_t free_kb = 1'000;
   settings.memory = {.interval = 1s, .probe = [&] { return free_kb; }};
@@ -288,7 +288,7 @@ TEST(Pools, HoldMemoryForAJobAndWaitForIt) {
 }
 
 TEST(Pools, SayThatAJobTakesMoreMemoryThanItsTypeHas) {
-  Settings settings = places_of(10);
+  PoolsSettings settings = places_of(10);
   settings.types[0].memory_kb = 4'000;
   settings.memory = {.max_kb = 1'000};
   Instance instance(settings);
@@ -299,14 +299,14 @@ TEST(Pools, SayThatAJobTakesMoreMemoryThanItsTypeHas) {
               HasSubstr("it takes more memory than its type has"));
 }
 
-TEST(Settings, AreRefusedByName) {
-  const auto error_of = [](Settings settings) {
+TEST(PoolsSettings, AreRefusedByName) {
+  const auto error_of = [](PoolsSettings settings) {
     auto made = Pools::create(std::move(settings),
                               std::make_unique<LocalCoordinator>(std::make_shared<LocalFleet>()));
     return made ? std::string("none") : made.error().message;
   };
   EXPECT_EQ(error_of(places_of(1)), "none");
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.models.push_back({.name = "n"});
   EXPECT_THAT(error_of(settings), HasSubstr("no escalation order"));
   settings.escalation = {"m", "x"};

@@ -45,14 +45,14 @@ TEST(Running, ThatEndedInTimeDoesNotExpire) {
   EXPECT_EQ(instance->reading(kStart + 1min).models[0].tally.expired, 0u);
 }
 
-Status change(Instance& instance, const Settings& settings, Instant now) {
+Status change(Instance& instance, const PoolsSettings& settings, Instant now) {
   Status result = Error{ErrorCode::kUnavailable, "no answer"};
   instance->change(settings, now, [&](Instant, Status status) { result = std::move(status); });
   return result;
 }
 
 TEST(Change, OfALimitWakesWhoWaits) {
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   Instance instance(settings);
   instance.submit("a", kStart);
   const JobId waiting = instance.submit("a", kStart);
@@ -74,7 +74,7 @@ TEST(Change, OfALimitWakesWhoWaits) {
 
 TEST(Change, OfEstimatesAsksTheCoordinatorAgain) {
   const auto script = std::make_shared<ScriptedCoordinator::Script>();
-  Settings settings = tokens_per_minute_of(1'000, 300);
+  PoolsSettings settings = tokens_per_minute_of(1'000, 300);
   settings.types.push_back(type_of("b", 100));
   Instance instance(settings, std::make_unique<ScriptedCoordinator>(script));
   script->allocate(kStart);
@@ -89,7 +89,7 @@ TEST(Change, OfEstimatesAsksTheCoordinatorAgain) {
 }
 
 TEST(Change, OfPricesNeedsNoVersionAndOfNamesIsRefused) {
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   Instance instance(settings);
   const JobId job = instance.submit("a", kStart);
   settings.models[0].pricing = {.input = 3};

@@ -27,14 +27,14 @@ inline JobType type_of(std::string name, std::int64_t tokens, std::optional<doub
 }
 
 // One model with so many places and one type that shares them.
-inline Settings places_of(std::int64_t places) {
-  Settings settings;
+inline PoolsSettings places_of(std::int64_t places) {
+  PoolsSettings settings;
   settings.models = {{.name = "m", .limits = {.concurrent = places}}};
   settings.types = {type_of("a", 100)};
   return settings;
 }
-inline Settings tokens_per_minute_of(std::int64_t tokens, std::int64_t estimate) {
-  Settings settings;
+inline PoolsSettings tokens_per_minute_of(std::int64_t tokens, std::int64_t estimate) {
+  PoolsSettings settings;
   settings.models = {{.name = "m", .limits = {.rates = {.tokens_per_minute = tokens}}}};
   settings.types = {type_of("a", estimate)};
   return settings;
@@ -42,14 +42,14 @@ inline Settings tokens_per_minute_of(std::int64_t tokens, std::int64_t estimate)
 
 class Instance {
  public:
-  Instance(Settings settings, std::unique_ptr<Coordinator> coordinator, Instant now = kStart) {
+  Instance(PoolsSettings settings, std::unique_ptr<Coordinator> coordinator, Instant now = kStart) {
     Result<std::unique_ptr<Pools>> made =
         Pools::create(std::move(settings), std::move(coordinator));
     EXPECT_TRUE(made) << made.error().message;
     pools_ = *std::move(made);
     pools_->start(now, [this](Instant, Status status) { started_ = std::move(status); });
   }
-  explicit Instance(Settings settings, std::shared_ptr<LocalFleet> fleet = nullptr)
+  explicit Instance(PoolsSettings settings, std::shared_ptr<LocalFleet> fleet = nullptr)
       : Instance(std::move(settings),
                  std::make_unique<LocalCoordinator>(fleet ? std::move(fleet)
                                                           : std::make_shared<LocalFleet>())) {}

@@ -10,8 +10,8 @@ namespace {
 using ::testing::ElementsAre;
 using Script = ScriptedCoordinator::Script;
 
-Settings two_types(std::int64_t places) {
-  Settings settings = places_of(places);
+PoolsSettings two_types(std::int64_t places) {
+  PoolsSettings settings = places_of(places);
   settings.types = {type_of("a", 100, 0.5), type_of("b", 100, 0.5)};
   settings.ratios.interval = Duration{0};
   settings.ratios.releases_per_adjustment = 0;
@@ -45,7 +45,7 @@ TEST(Waiting, EndsAtTheBoundaryThoughNothingEndsAnyMore) {
 }
 
 TEST(Waiting, EndsWhenTheDayTurns) {
-  Settings settings = places_of(5);
+  PoolsSettings settings = places_of(5);
   settings.models[0].limits = {.rates = {.requests_per_day = 1}};
   settings.types[0].max_wait = {{"m", 24h}};
   Instance instance(settings);
@@ -60,7 +60,7 @@ TEST(Waiting, EndsWhenTheDayTurns) {
 
 TEST(Waiting, EndsWhenAnAllocationGrows) {
   const auto fleet = std::make_shared<LocalFleet>();
-  Settings settings = two_types(4);
+  PoolsSettings settings = two_types(4);
   Instance first(settings, fleet);
   Instance second(settings, fleet);
   EXPECT_EQ(first.model_of(first.submit("a", kStart)), "m");
@@ -74,7 +74,7 @@ TEST(Waiting, EndsWhenAnAllocationGrows) {
 }
 
 TEST(Waiting, EndsWhenTheTypesShareGrowsInTheSlotQueueToo) {
-  Settings settings = places_of(10);
+  PoolsSettings settings = places_of(10);
   settings.types = {type_of("a", 100, 0.1), type_of("b", 100, 0.9)};
   Instance instance(settings);
   std::vector<JobId> jobs;
@@ -106,7 +106,7 @@ TEST(Waiting, OfAFullTypeHoldsUpNoOther) {
 }
 
 TEST(Waiting, TriesOnceMoreAtTheEndAndThenTheNextModel) {
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "x", .limits = {.concurrent = 1}},
                      {.name = "y", .limits = {.concurrent = 1}}};
   settings.escalation = {"x", "y"};
@@ -123,7 +123,7 @@ TEST(Waiting, TriesOnceMoreAtTheEndAndThenTheNextModel) {
 
 TEST(Waiting, ForEveryModelInTurnEndsInARefusal) {
   const auto script = std::make_shared<Script>();
-  Settings settings;
+  PoolsSettings settings;
   settings.models = {{.name = "x", .limits = {.concurrent = 9}},
                      {.name = "y", .limits = {.concurrent = 9}}};
   settings.escalation = {"x", "y"};
@@ -167,7 +167,7 @@ TEST(Waiting, IsNoLongerThanTheCallerSays) {
 }
 
 TEST(Waiting, ForASlotOfTheTypeEndsToo) {
-  Settings settings = places_of(1);
+  PoolsSettings settings = places_of(1);
   settings.types[0].max_wait = {{"m", 10s}};
   Instance instance(settings);
   instance.submit("a", kStart);
@@ -247,7 +247,7 @@ TEST(Waiting, EndsAtOnceWhenTheCoordinatorCannotBeAsked) {
 
 TEST(Waiting, OfThePublishedRuleDoesNotWaitForACoordinator) {
   const auto script = std::make_shared<Script>();
-  Settings settings = two_types(8);
+  PoolsSettings settings = two_types(8);
   settings.rule = CountRule::kSticky;
   Instance instance(settings, std::make_unique<ScriptedCoordinator>(script));
   script->allocate(kStart);
@@ -258,7 +258,7 @@ TEST(Waiting, OfThePublishedRuleDoesNotWaitForACoordinator) {
 }
 
 TEST(Waiting, IsSpreadAfterABoundaryIfPaced) {
-  Settings settings = tokens_per_minute_of(4'000, 1'000);
+  PoolsSettings settings = tokens_per_minute_of(4'000, 1'000);
   settings.pacing = 4s;
   settings.types[0].max_wait = {{"m", 2min}};
   settings.ratios.min_capacity = 4;
@@ -303,7 +303,7 @@ TEST(Waiting, IgnoresAnAllocationOfAnOlderEpoch) {
 }
 
 TEST(Waiting, TellsWhenItWantsToBeCalledEarlier) {
-  Settings settings = two_types(2);
+  PoolsSettings settings = two_types(2);
   settings.types[0].max_wait = {{"m", 30s}};
   Instance instance(settings);
   std::vector<Instant> told;

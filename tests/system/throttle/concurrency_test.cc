@@ -48,7 +48,7 @@ TEST(ThrottlesConcurrency, GrantExactlyWhatFitsByBothWays) {
     for (int i = 0; i < kRounds; ++i) {
       const bool allowed =
           t % 2 == 0 ? engine->decide({.attributes = operation, .costs = gas}, kStart)->allowed()
-                     : throttles->submit(Role::kFrontEnd, kCall, kStart)->admission.allowed;
+                     : throttles->submit(SetRole::kFrontEnd, kCall, kStart)->admission.allowed;
       granted += allowed ? 1 : 0;
     }
   });
@@ -64,7 +64,7 @@ TEST(ThrottlesConcurrency, EndEveryClaimOnce) {
   std::atomic<int> ended = 0;
   in_threads([&](int t) {
     for (int i = 0; i < kRounds; ++i) {
-      const Result<Submitted> said = throttles->submit(Role::kFrontEnd, kCall, kStart);
+      const Result<Submitted> said = throttles->submit(SetRole::kFrontEnd, kCall, kStart);
       ASSERT_TRUE(said.ok());
       ASSERT_TRUE(said->admission.allowed) << "never more than one claim a thread is open";
       if (i % 16 == t) (void)throttles->reading(kStart);
@@ -81,7 +81,7 @@ TEST(ThrottlesConcurrency, GiveNothingBackToBucketsThatAreGone) {
   const auto throttles = make();
   in_threads([&](int t) {
     for (int i = 0; i < kRounds; ++i) {
-      const Result<Submitted> said = throttles->submit(Role::kFrontEnd, kCall, kStart);
+      const Result<Submitted> said = throttles->submit(SetRole::kFrontEnd, kCall, kStart);
       ASSERT_TRUE(said.ok());
       if (i % 64 == t) {
         ASSERT_TRUE(throttles->set_definitions(kCalls, "again.json").ok());

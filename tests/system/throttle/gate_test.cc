@@ -10,7 +10,7 @@ namespace {
 using system::throttle::Definitions;
 using system::throttle::LiveBucket;
 using system::throttle::moment_of;
-using system::throttle::Role;
+using system::throttle::SetRole;
 using system::throttle::ThrottleGate;
 using system::throttle::Throttles;
 using system::throttle::ThrottleSet;

@@ -28,9 +28,9 @@ constexpr std::string_view kOperations[] = {
     "EthereumTransaction", "FileCreate",   "ContractCreate", "nobody"};
 
 struct Node {
-  explicit Node(Role role)
+  explicit Node(SetRole role)
       : set(definitions_of(kDefinitions), {.role = role,
-                                           .clamp_clock = role == Role::kFrontEnd,
+                                           .clamp_clock = role == SetRole::kFrontEnd,
                                            .settings = {.throttle_by_gas = true,
                                                         .front_end_gas_per_second = 1'000'000,
                                                         .consensus_gas_per_second = 1'000'000}}),
@@ -77,7 +77,7 @@ std::string play(Node& node, std::span<const Step> steps) {
   return said;
 }
 
-class Replay : public ::testing::TestWithParam<Role> {};
+class Replay : public ::testing::TestWithParam<SetRole> {};
 
 TEST_P(Replay, IsTheSameByteForByteFromASnapshotAtAnyPoint) {
   const std::uint64_t chosen = seed_of_test();
@@ -105,17 +105,17 @@ TEST_P(Replay, IsTheSameByteForByteFromASnapshotAtAnyPoint) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Roles, Replay, ::testing::Values(Role::kFrontEnd, Role::kConsensus));
+INSTANTIATE_TEST_SUITE_P(Roles, Replay, ::testing::Values(SetRole::kFrontEnd, SetRole::kConsensus));
 
 TEST(Replay, IsTheSameFromThePublishedFormAtConsensus) {
   const std::uint64_t chosen = seed_of_test();
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(chosen));
   std::mt19937_64 random(chosen);
-  Node whole(Role::kConsensus);
+  Node whole(SetRole::kConsensus);
   const std::vector<Step> steps = random_stream(random, whole.set);
   const std::size_t cut = random() % steps.size();
   std::string parts = play(whole, std::span(steps).first(cut));
-  Node other(Role::kConsensus);
+  Node other(SetRole::kConsensus);
   const auto snapshot =
       parse_positional_snapshot(to_json(positional_snapshot_of(whole.set, &whole.congestion)));
   ASSERT_TRUE(snapshot.ok()) << snapshot.error().message;

@@ -40,9 +40,9 @@ inline constexpr std::string_view kTwoBuckets = R"({"buckets": [
   {"name": "second", "burstPeriod": 1, "throttleGroups": [
     {"opsPerSec": 1, "operations": ["b", "c"]}]}]})";
 
-inline ThrottleSet consensus_of(std::string_view text, Settings settings = {}) {
+inline ThrottleSet consensus_of(std::string_view text, NetworkSettings settings = {}) {
   return ThrottleSet(definitions_of(text),
-                     {.role = Role::kConsensus, .clamp_clock = false, .settings = settings});
+                     {.role = SetRole::kConsensus, .clamp_clock = false, .settings = settings});
 }
 
 inline Transaction named(const ThrottleSet& set, std::string_view operation) {

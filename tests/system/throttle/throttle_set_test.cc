@@ -68,13 +68,13 @@ TEST(ThrottleSet, LeavesExemptPayersUntouched) {
 }
 
 TEST(ThrottleSet, SplitsTheFrontEndsRatesByTheNodes) {
-  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kFrontEnd, .nodes = 5});
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = SetRole::kFrontEnd, .nodes = 5});
   EXPECT_EQ(admitted(set, "a", after(0s), 10), 5);  // 2 a second, and the burst lengthened for `b`
   EXPECT_EQ(set.buckets()[0].burst_ms, 2'500);
 }
 
 TEST(ThrottleSet, TakesAnEarlierInstantForNoTimePassedAtTheFrontEnd) {
-  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kFrontEnd});
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = SetRole::kFrontEnd});
   EXPECT_EQ(admitted(set, "a", after(1s), 10), 10);
   EXPECT_FALSE(decide(set, "a", after(0s)));
   EXPECT_EQ(set.buckets()[0].bucket.decided(), after(1s));
@@ -87,7 +87,7 @@ TEST(ThrottleSet, IsToldThatConsensusTimeWentBack) {
 }
 
 TEST(ThrottleSet, AlwaysAllowsInThatRole) {
-  ThrottleSet set(definitions_of(kTwoBuckets), {.role = Role::kAlwaysAllow});
+  ThrottleSet set(definitions_of(kTwoBuckets), {.role = SetRole::kAlwaysAllow});
   EXPECT_EQ(admitted(set, "nobody", after(0s), 100), 100);
   EXPECT_EQ(set.free_duration(after(0s)), kMax);
 }
@@ -117,8 +117,8 @@ TEST(ThrottleSet, RefusesByGasBeforeAnyBucketIsAsked) {
   ASSERT_TRUE(set.decide(call, after(0s))->allowed);
   const auto said = set.decide(call, after(0s));
   EXPECT_TRUE(said->by_gas());
-  EXPECT_EQ(status_of(Role::kConsensus, *said), "CONSENSUS_GAS_EXHAUSTED");
-  EXPECT_EQ(status_of(Role::kFrontEnd, *said), "BUSY");
+  EXPECT_EQ(status_of(SetRole::kConsensus, *said), "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(status_of(SetRole::kFrontEnd, *said), "BUSY");
   EXPECT_EQ(said->fits_at, kStart + 200ms);
   EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
   EXPECT_EQ(set.return_gas(200, std::nullopt), Fault::kNone);
@@ -131,7 +131,7 @@ constexpr std::string_view kEthereum = R"({"buckets": [
   {"name": "E", "burstPeriod": 1, "throttleGroups": [
     {"opsPerSec": 2, "operations": ["EthereumTransaction"]}]}]})";
 
-ThrottleSet front_end_of(Settings settings) {
+ThrottleSet front_end_of(NetworkSettings settings) {
   return ThrottleSet(definitions_of(kEthereum), {.settings = std::move(settings)});
 }
 

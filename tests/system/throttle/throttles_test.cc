@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 struct ThrottlesTest : ::testing::Test {
-  std::shared_ptr<Throttles> make(Settings settings = {}) {
+  std::shared_ptr<Throttles> make(NetworkSettings settings = {}) {
     auto made = Throttles::create({.definitions = definitions_of(R"({"buckets": [
         {"name": "calls", "burstPeriod": 1, "throttleGroups": [
           {"opsPerSec": 2, "operations": ["ContractCall"]}]}]})"),
@@ -26,20 +26,21 @@ struct ThrottlesTest : ::testing::Test {
 
 TEST_F(ThrottlesTest, SayTheNetworksOwnWords) {
   const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
-  EXPECT_EQ(throttles->submit(Role::kConsensus, call(60), kStart)->status, "OK");
-  EXPECT_EQ(throttles->submit(Role::kConsensus, call(60), kStart)->status,
+  EXPECT_EQ(throttles->submit(SetRole::kConsensus, call(60), kStart)->status, "OK");
+  EXPECT_EQ(throttles->submit(SetRole::kConsensus, call(60), kStart)->status,
             "CONSENSUS_GAS_EXHAUSTED");
-  EXPECT_EQ(throttles->submit(Role::kConsensus, call(40), kStart)->status, "OK");
-  const auto denied = throttles->submit(Role::kConsensus, call(0), kStart);
+  EXPECT_EQ(throttles->submit(SetRole::kConsensus, call(40), kStart)->status, "OK");
+  const auto denied = throttles->submit(SetRole::kConsensus, call(0), kStart);
   EXPECT_EQ(denied->status, "THROTTLED_AT_CONSENSUS");
   EXPECT_EQ(denied->bucket, "calls");
   EXPECT_EQ(denied->admission.fits_at, kStart + 500ms);
-  EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "Nothing"}, kStart)->status, "BUSY");
+  EXPECT_EQ(throttles->submit(SetRole::kFrontEnd, {.operation = "Nothing"}, kStart)->status,
+            "BUSY");
 }
 
 TEST_F(ThrottlesTest, GiveBackUnusedGasOnceWhenSettled) {
   const auto throttles = make({.throttle_by_gas = true, .consensus_gas_per_second = 100});
-  const auto said = throttles->submit(Role::kConsensus, call(90), kStart);
+  const auto said = throttles->submit(SetRole::kConsensus, call(90), kStart);
   EXPECT_EQ(*throttles->settle(said->claim, {.gas = 30}), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->reading(kStart).consensus.gas.used, 30);
   EXPECT_EQ(*throttles->settle(said->claim, {}), ClaimEnd::kUnknown);
@@ -50,13 +51,13 @@ TEST_F(ThrottlesTest, GiveBackUnusedGasOnceWhenSettled) {
 
 TEST_F(ThrottlesTest, LetNoContractStartUntilTheWorkOfThoseBeforeHasLeaked) {
   const auto throttles = make({.duration_capacity = 1'000, .duration_per_second = 100});
-  const auto first = throttles->submit(Role::kConsensus, call(0), kStart);
+  const auto first = throttles->submit(SetRole::kConsensus, call(0), kStart);
   EXPECT_EQ(*throttles->settle(first->claim, {.duration = 1'200}), ClaimEnd::kSame);
   const Reading full = throttles->reading(kStart);
   EXPECT_EQ(full.consensus.duration.used, 1'200);
   EXPECT_EQ(full.consensus.duration.percent_used, 120.0);
 
-  const auto refused = throttles->submit(Role::kConsensus, call(0), kStart + 2s);
+  const auto refused = throttles->submit(SetRole::kConsensus, call(0), kStart + 2s);
   EXPECT_EQ(refused->status, "CONSENSUS_GAS_EXHAUSTED");
   EXPECT_EQ(refused->bucket, "duration");
   EXPECT_EQ(refused->claim, 0u);
@@ -66,14 +67,15 @@ TEST_F(ThrottlesTest, LetNoContractStartUntilTheWorkOfThoseBeforeHasLeaked) {
   EXPECT_EQ(then.consensus.buckets[0].used, 0) << "what it claimed is given back";
   EXPECT_EQ(then.consensus.duration.used, 1'000);
   EXPECT_EQ(then.consensus.duration.refusals, 1u);
-  EXPECT_EQ(throttles->peek(Role::kConsensus, call(0), kStart + 2s + 10ms - 1ns)->bucket,
+  EXPECT_EQ(throttles->peek(SetRole::kConsensus, call(0), kStart + 2s + 10ms - 1ns)->bucket,
             "duration");
-  EXPECT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart + 2s + 10ms)->admission.allowed);
+  EXPECT_TRUE(
+      throttles->submit(SetRole::kConsensus, call(0), kStart + 2s + 10ms)->admission.allowed);
 }
 
 TEST_F(ThrottlesTest, CountDurationAtConsensusAndForThoseWhoAreNotExempt) {
   const auto throttles = make({.duration_capacity = 1'000});
-  const auto front = throttles->submit(Role::kFrontEnd, call(0), kStart);
+  const auto front = throttles->submit(SetRole::kFrontEnd, call(0), kStart);
   const auto wrong = throttles->settle(front->claim, {.duration = 5});
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("duration is 5, but the claim is the front end's"));
@@ -81,20 +83,20 @@ TEST_F(ThrottlesTest, CountDurationAtConsensusAndForThoseWhoAreNotExempt) {
 
   Submission exempt = call(0);
   exempt.transaction.payer = 2;
-  const auto free = throttles->submit(Role::kConsensus, exempt, kStart);
+  const auto free = throttles->submit(SetRole::kConsensus, exempt, kStart);
   EXPECT_TRUE(throttles->settle(free->claim, {.duration = 5'000}));
   EXPECT_EQ(throttles->reading(kStart).consensus.duration.used, 0);
-  const auto other = throttles->submit(Role::kConsensus, call(0), kStart);
+  const auto other = throttles->submit(SetRole::kConsensus, call(0), kStart);
   EXPECT_TRUE(throttles->settle(other->claim, {.duration = 5'000}));
-  EXPECT_TRUE(throttles->submit(Role::kConsensus, exempt, kStart)->admission.allowed);
-  EXPECT_FALSE(throttles->submit(Role::kConsensus, call(0), kStart)->admission.allowed);
+  EXPECT_TRUE(throttles->submit(SetRole::kConsensus, exempt, kStart)->admission.allowed);
+  EXPECT_FALSE(throttles->submit(SetRole::kConsensus, call(0), kStart)->admission.allowed);
 }
 
 // Two transactions at once: the later one may be settled first.
 TEST_F(ThrottlesTest, ChargeDurationNoEarlierThanWasChargedBefore) {
   const auto throttles = make({.duration_capacity = 1'000, .duration_per_second = 100});
-  const auto first = throttles->submit(Role::kConsensus, call(0), kStart);
-  const auto second = throttles->submit(Role::kConsensus, call(0), kStart + 1s);
+  const auto first = throttles->submit(SetRole::kConsensus, call(0), kStart);
+  const auto second = throttles->submit(SetRole::kConsensus, call(0), kStart + 1s);
   EXPECT_TRUE(throttles->settle(second->claim, {.duration = 50}));
   EXPECT_TRUE(throttles->settle(first->claim, {.duration = 500}));
   EXPECT_EQ(throttles->reading(kStart + 1s).consensus.duration.used, 550);
@@ -102,17 +104,17 @@ TEST_F(ThrottlesTest, ChargeDurationNoEarlierThanWasChargedBefore) {
 
 TEST_F(ThrottlesTest, LetEveryContractStartIfDurationIsOff) {
   const auto throttles = make({.throttle_by_duration = false, .duration_capacity = 1});
-  const auto said = throttles->submit(Role::kConsensus, call(0), kStart);
+  const auto said = throttles->submit(SetRole::kConsensus, call(0), kStart);
   EXPECT_TRUE(throttles->settle(said->claim, {.duration = kMax}));
-  EXPECT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart)->admission.allowed);
+  EXPECT_TRUE(throttles->submit(SetRole::kConsensus, call(0), kStart)->admission.allowed);
 }
 
 TEST_F(ThrottlesTest, NeverLetAContractStartWithoutAnyCapacityForDuration) {
   const auto throttles = make({.duration_capacity = 0});
-  const auto said = throttles->submit(Role::kConsensus, call(0), kStart);
+  const auto said = throttles->submit(SetRole::kConsensus, call(0), kStart);
   EXPECT_TRUE(said->admission.never);
   EXPECT_EQ(said->admission.fits_at, kForever);
-  Settings negative{.duration_capacity = -1};
+  NetworkSettings negative{.duration_capacity = -1};
   EXPECT_FALSE(Throttles::create({.settings = negative}));
   negative = {.duration_per_second = -1};
   EXPECT_FALSE(Throttles::create({.settings = negative}));
@@ -120,7 +122,7 @@ TEST_F(ThrottlesTest, NeverLetAContractStartWithoutAnyCapacityForDuration) {
 
 TEST_F(ThrottlesTest, GiveBackEverythingWhenCancelled) {
   const auto throttles = make({.throttle_by_gas = true});
-  const auto said = throttles->submit(Role::kFrontEnd, call(90), kStart);
+  const auto said = throttles->submit(SetRole::kFrontEnd, call(90), kStart);
   EXPECT_EQ(throttles->cancel(said->claim), ClaimEnd::kRoom);
   const Reading reading = throttles->reading(kStart);
   EXPECT_EQ(reading.front_end.gas.used, 0);
@@ -131,11 +133,11 @@ TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
   const auto throttles = make({.exempt_payer_max = 100});
   Submission free = call(0);
   free.transaction.payer = 1;
-  const std::uint64_t first = throttles->submit(Role::kFrontEnd, free, kStart)->claim;
+  const std::uint64_t first = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
   for (std::size_t i = 1; i < kClaimsKeptMax; ++i) {
-    ASSERT_NE(throttles->submit(Role::kFrontEnd, free, kStart)->claim, 0u);
+    ASSERT_NE(throttles->submit(SetRole::kFrontEnd, free, kStart)->claim, 0u);
   }
-  const std::uint64_t last = throttles->submit(Role::kFrontEnd, free, kStart)->claim;
+  const std::uint64_t last = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
   EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown);
   EXPECT_EQ(throttles->cancel(first + 1), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->cancel(last), ClaimEnd::kRoom);
@@ -143,7 +145,7 @@ TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
 
 TEST_F(ThrottlesTest, KeepTheOldDefinitionsWhenNewOnesAreWrong) {
   const auto throttles = make();
-  ASSERT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "OK");
+  ASSERT_EQ(throttles->submit(SetRole::kFrontEnd, call(0), kStart)->status, "OK");
   const std::string nonsense(10 * 1024 * 1024, '{');
   const std::string_view wrong[] = {
       "{",
@@ -169,18 +171,18 @@ TEST_F(ThrottlesTest, KeepTheOldDefinitionsWhenNewOnesAreWrong) {
 
 TEST_F(ThrottlesTest, TakeNewDefinitionsWhole) {
   const auto throttles = make();
-  ASSERT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "OK");
+  ASSERT_EQ(throttles->submit(SetRole::kFrontEnd, call(0), kStart)->status, "OK");
   ASSERT_TRUE(throttles->set_definitions(kTwoBuckets, "new.json").ok());
-  EXPECT_EQ(throttles->submit(Role::kFrontEnd, call(0), kStart)->status, "BUSY");
-  EXPECT_EQ(throttles->submit(Role::kFrontEnd, {.operation = "a"}, kStart)->status, "OK");
+  EXPECT_EQ(throttles->submit(SetRole::kFrontEnd, call(0), kStart)->status, "BUSY");
+  EXPECT_EQ(throttles->submit(SetRole::kFrontEnd, {.operation = "a"}, kStart)->status, "OK");
 }
 
 TEST_F(ThrottlesTest, CountWhatEachBucketRefused) {
   const auto throttles = make({.throttle_by_gas = true, .front_end_gas_per_second = 100});
-  for (int i = 0; i < 5; ++i) (void)throttles->submit(Role::kFrontEnd, call(0), kStart);
-  (void)throttles->submit(Role::kFrontEnd, call(101), kStart);
-  (void)throttles->submit(Role::kFrontEnd, {.operation = "Nothing"}, kStart);
-  (void)throttles->peek(Role::kFrontEnd, call(0), kStart);
+  for (int i = 0; i < 5; ++i) (void)throttles->submit(SetRole::kFrontEnd, call(0), kStart);
+  (void)throttles->submit(SetRole::kFrontEnd, call(101), kStart);
+  (void)throttles->submit(SetRole::kFrontEnd, {.operation = "Nothing"}, kStart);
+  (void)throttles->peek(SetRole::kFrontEnd, call(0), kStart);
   const Reading reading = throttles->reading(kStart);
   EXPECT_EQ(reading.front_end.buckets[0].refusals, 3u);
   EXPECT_EQ(reading.front_end.gas.refusals, 1u);
@@ -202,9 +204,9 @@ struct ChangeTest : ::testing::Test {
 
   void SetUp() override {
     const Submission call{.operation = "ContractCall", .transaction = {.gas = 50}};
-    said = *throttles->submit(Role::kFrontEnd, call, kStart);
+    said = *throttles->submit(SetRole::kFrontEnd, call, kStart);
     ASSERT_EQ(said.status, "OK");
-    ASSERT_EQ(throttles->submit(Role::kConsensus, call, kStart)->status, "OK");
+    ASSERT_EQ(throttles->submit(SetRole::kConsensus, call, kStart)->status, "OK");
   }
   Submitted said;
 
@@ -212,9 +214,9 @@ struct ChangeTest : ::testing::Test {
 };
 
 TEST_F(ChangeTest, LeavesEverythingAsItIsWhenNothingDiffers) {
-  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
   throttles->change(before, after);
-  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+  EXPECT_EQ(throttles->snapshot(SetRole::kFrontEnd), snapshot);
 }
 
 TEST_F(ChangeTest, SplitsAmongTheNewNumberOfNodes) {
@@ -235,7 +237,7 @@ TEST_F(ChangeTest, TakesANewGasLimitAndLeavesTheOperations) {
   EXPECT_EQ(front_end().gas.capacity, 40);
   EXPECT_EQ(front_end().gas.used, 0);
   const Submission other{.operation = "ContractCall", .transaction = {.gas = 30}};
-  ASSERT_EQ(throttles->submit(Role::kFrontEnd, other, kStart)->status, "OK");
+  ASSERT_EQ(throttles->submit(SetRole::kFrontEnd, other, kStart)->status, "OK");
   EXPECT_EQ(*throttles->settle(said.claim, {}), ClaimEnd::kSame) << "it was claimed of the old one";
   EXPECT_EQ(front_end().gas.used, 30);
   EXPECT_GT(front_end().buckets[0].used, 0);
@@ -246,52 +248,53 @@ TEST_F(ChangeTest, TakesNewTiers) {
   after.congestion_period_s = 0;
   throttles->change(before, after);
   const Submission call{.operation = "ContractCall", .transaction = {.gas = 1'000'000}};
-  (void)throttles->submit(Role::kConsensus, call, kStart);
-  EXPECT_EQ(throttles->submit(Role::kConsensus, call, kStart + 1ms)->multiplier, 7);
+  (void)throttles->submit(SetRole::kConsensus, call, kStart);
+  EXPECT_EQ(throttles->submit(SetRole::kConsensus, call, kStart + 1ms)->multiplier, 7);
 }
 
 TEST_F(ChangeTest, RefusesWhatCreateRefuses) {
-  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
+  const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
   after.nodes = 0;
   after.settings.throttle_by_gas = false;
   EXPECT_FALSE(check(after).ok());
-  EXPECT_EQ(throttles->snapshot(Role::kFrontEnd), snapshot);
+  EXPECT_EQ(throttles->snapshot(SetRole::kFrontEnd), snapshot);
 }
 
 TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
   const auto throttles = make();
-  ASSERT_EQ(throttles->submit(Role::kConsensus, call(0), kStart)->status, "OK");
+  ASSERT_EQ(throttles->submit(SetRole::kConsensus, call(0), kStart)->status, "OK");
   const auto other = make();
-  ASSERT_TRUE(other->restore(Role::kConsensus, throttles->snapshot(Role::kConsensus), kStart).ok());
-  EXPECT_EQ(other->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
+  ASSERT_TRUE(
+      other->restore(SetRole::kConsensus, throttles->snapshot(SetRole::kConsensus), kStart).ok());
+  EXPECT_EQ(other->snapshot(SetRole::kConsensus), throttles->snapshot(SetRole::kConsensus));
   const auto third = make();
   ASSERT_TRUE(third->restore_positional(throttles->positional_snapshot()).ok());
-  EXPECT_EQ(third->snapshot(Role::kConsensus), throttles->snapshot(Role::kConsensus));
+  EXPECT_EQ(third->snapshot(SetRole::kConsensus), throttles->snapshot(SetRole::kConsensus));
   EXPECT_THAT(third->restore_positional(R"({"tps": []})").error().message,
               HasSubstr("it has 0 buckets, and there are 1"));
 }
 
 TEST_F(ThrottlesTest, GiveNothingBackOfWhatWasClaimedBeforeARestore) {
   const auto throttles = make({.throttle_by_gas = true});
-  const std::uint64_t claim = throttles->submit(Role::kFrontEnd, call(90), kStart)->claim;
-  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
-  ASSERT_TRUE(throttles->restore(Role::kFrontEnd, snapshot, kStart).ok());
+  const std::uint64_t claim = throttles->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
+  const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
+  ASSERT_TRUE(throttles->restore(SetRole::kFrontEnd, snapshot, kStart).ok());
   EXPECT_EQ(throttles->cancel(claim), ClaimEnd::kUnknown);
   EXPECT_EQ(throttles->reading(kStart).front_end.gas.used, 90);
 }
 
 TEST_F(ThrottlesTest, TakeNoFrontEndClockThatIsAhead) {
   const auto throttles = make();
-  ASSERT_TRUE(throttles->submit(Role::kFrontEnd, call(0), kStart + 5s).ok());
-  const std::string snapshot = throttles->snapshot(Role::kFrontEnd);
-  EXPECT_THAT(make()->restore(Role::kFrontEnd, snapshot, kStart + 4s).error().message,
+  ASSERT_TRUE(throttles->submit(SetRole::kFrontEnd, call(0), kStart + 5s).ok());
+  const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
+  EXPECT_THAT(make()->restore(SetRole::kFrontEnd, snapshot, kStart + 4s).error().message,
               HasSubstr("its clock is at second 1800000005, but now is second 1800000004"));
-  EXPECT_TRUE(make()->restore(Role::kFrontEnd, snapshot, kStart + 5s).ok());
+  EXPECT_TRUE(make()->restore(SetRole::kFrontEnd, snapshot, kStart + 5s).ok());
 }
 
 TEST_F(ThrottlesTest, NumberTheirClaimsAfreshEachTime) {
-  const std::uint64_t first = make()->submit(Role::kFrontEnd, call(0), kStart)->claim;
-  const std::uint64_t second = make()->submit(Role::kFrontEnd, call(0), kStart)->claim;
+  const std::uint64_t first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  const std::uint64_t second = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
   EXPECT_NE(first, second);
   EXPECT_LT(std::max(first, second), std::uint64_t{1} << 53);
 }
@@ -309,7 +312,7 @@ struct QueriesTest : ::testing::Test {
 
   bool ask(std::string_view operation, Transaction transaction) {
     const Submission asked{.operation = operation, .transaction = transaction};
-    return throttles->submit(Role::kFrontEnd, asked, kStart)->admission.allowed;
+    return throttles->submit(SetRole::kFrontEnd, asked, kStart)->admission.allowed;
   }
 };
 
@@ -330,8 +333,8 @@ TEST_F(ThrottlesTest, NeverPassSeveralThatImplyOthers) {
       {"name": "mints", "burstPeriod": 1, "throttleGroups": [
         {"opsPerSec": 100, "operations": ["TokenMint"]}]}]})")});
   const auto mint = [&](Transaction transaction) {
-    return *throttles->peek(Role::kFrontEnd, {.operation = "TokenMint", .transaction = transaction},
-                            kStart);
+    return *throttles->peek(SetRole::kFrontEnd,
+                            {.operation = "TokenMint", .transaction = transaction}, kStart);
   };
   EXPECT_TRUE(mint({.count = 2}).admission.allowed);
   EXPECT_TRUE(mint({.nfts = 3}).admission.allowed);
@@ -345,10 +348,10 @@ TEST_F(ThrottlesTest, AreNotMadeOfNegativeLimits) {
 
 TEST_F(ThrottlesTest, CallConsensusTimeThatWentBackAnError) {
   const auto throttles = make();
-  ASSERT_TRUE(throttles->submit(Role::kConsensus, call(0), kStart + 1s).ok());
-  EXPECT_THAT(throttles->submit(Role::kConsensus, call(0), kStart).error().message,
+  ASSERT_TRUE(throttles->submit(SetRole::kConsensus, call(0), kStart + 1s).ok());
+  EXPECT_THAT(throttles->submit(SetRole::kConsensus, call(0), kStart).error().message,
               HasSubstr("time-went-backwards"));
-  EXPECT_TRUE(throttles->submit(Role::kFrontEnd, call(0), kStart).ok());
+  EXPECT_TRUE(throttles->submit(SetRole::kFrontEnd, call(0), kStart).ok());
 }
 
 }  // namespace

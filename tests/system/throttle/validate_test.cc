@@ -96,7 +96,7 @@ TEST(Build, LengthensTheBurstWhenTheSplitIsThin) {
 TEST(Build, LeavesOutOneBucketAndKeepsTheOthers) {
   ThrottleSet set(
       definitions_of(file(bucket("A", kZero) + "," + bucket("B", kGood)), Reader::kStrict),
-      {.role = Role::kConsensus, .clamp_clock = false});
+      {.role = SetRole::kConsensus, .clamp_clock = false});
   ASSERT_EQ(set.dropped().size(), 1u);
   EXPECT_EQ(set.dropped()[0].finding, Finding::kZeroRate);
   EXPECT_FALSE(decide(set, "z", after(0s)));  // only in the one left out: always refused
@@ -109,7 +109,7 @@ TEST(Build, SurvivesARequirementThatIsCutToNothing) {
       R"({"buckets": [{"name": "A", "throttleGroups": [
           {"milliOpsPerSec": 4294967296, "operations": ["a"]},
           {"milliOpsPerSec": 1, "operations": ["b"]}]}]})");
-  ThrottleSet set(definitions, {.role = Role::kConsensus, .clamp_clock = false});
+  ThrottleSet set(definitions, {.role = SetRole::kConsensus, .clamp_clock = false});
   ASSERT_EQ(set.buckets().size(), 1u);
   EXPECT_TRUE(decide(set, "b", after(0s)));
   EXPECT_EQ(set.room_for(named(set, "b"), after(0s)), kTermMax);

@@ -18,8 +18,8 @@ namespace pool = system::pool;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-pool::Settings two_models() {
-  pool::Settings settings;
+pool::PoolsSettings two_models() {
+  pool::PoolsSettings settings;
   settings.models = {{.name = "big",
                       .limits = {{.tokens_per_minute = 2'500, .requests_per_minute = 100}, 8},
                       .pricing = {1, 0.5, 10}},
@@ -30,7 +30,7 @@ pool::Settings two_models() {
 }
 
 struct PoolDesk : Desk {
-  explicit PoolDesk(pool::Settings settings = two_models()) : Desk(three_per_second()) {
+  explicit PoolDesk(pool::PoolsSettings settings = two_models()) : Desk(three_per_second()) {
     auto pools = pool::Pools::create(
         std::move(settings),
         std::make_unique<pool::LocalCoordinator>(std::make_shared<pool::LocalFleet>()));
@@ -246,7 +246,7 @@ TEST(PoolRoutes, RefuseWhatMakesNoSenseAndChangeNothing) {
 }
 
 TEST(PoolRoutes, SayNeverToAnEstimateThatNoModelHolds) {
-  pool::Settings settings = two_models();
+  pool::PoolsSettings settings = two_models();
   settings.types[0].tokens = 5'000;
   PoolDesk desk(settings);
   const Answer never = desk.ask_for();

@@ -90,7 +90,7 @@ class TestHost final : public Host {
 // The whole thing, as an administrator speaks to it.
 class Desk {
  public:
-  explicit Desk(const engine::RuleSetSpec& spec, Settings settings = {},
+  explicit Desk(const engine::RuleSetSpec& spec, HttpSettings settings = {},
                 engine::EngineOptions options = {})
       : engine(engine_for(spec, std::move(options))),
         api(*engine, host, settings,

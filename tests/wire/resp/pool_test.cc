@@ -30,7 +30,7 @@ struct OpenHost final : Host {
 
 struct PoolCommands : ::testing::Test {
   PoolCommands() {
-    pool::Settings settings;
+    pool::PoolsSettings settings;
     settings.models = {
         {.name = "big", .limits = {{.tokens_per_minute = 1'000}}, .pricing = {1, 1, 1}},
         {.name = "small", .limits = {{}, 1}}};

@@ -228,8 +228,8 @@ class PoolSystem final : public System {
 
   // Jobs go on. An error (the fleet has other limits, the version is too low) changes nothing.
   Status change_pools(const config::PoolSettings& settings) {
-    pool::Settings next = settings.settings;
-    const pool::Settings now = jobs_->pools().settings();
+    pool::PoolsSettings next = settings.settings;
+    const pool::PoolsSettings now = jobs_->pools().settings();
     if (address_.empty()) {
       // Alone there is no fleet to agree with on a version.
       next.version = now.version;

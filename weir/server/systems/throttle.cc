@@ -31,10 +31,10 @@ using throttle::Throttles;
 
 struct KeptRole {
   std::string_view part;
-  throttle::Role role;
+  throttle::SetRole role;
 };
-constexpr KeptRole kKeptRoles[] = {{"throttle/front_end", throttle::Role::kFrontEnd},
-                                   {"throttle/consensus", throttle::Role::kConsensus}};
+constexpr KeptRole kKeptRoles[] = {{"throttle/front_end", throttle::SetRole::kFrontEnd},
+                                   {"throttle/consensus", throttle::SetRole::kConsensus}};
 
 using system::throttle::BucketReading;
 using system::throttle::SetReading;

@@ -75,7 +75,7 @@ std::optional<Error> check_options(std::string_view account, const AccountOption
 
 // A service counts what starts, however late.
 Duration jitter_of(const AccountOptions& options) {
-  return options.role == Role::kService ? Duration{0} : options.jitter;
+  return options.role == AccountRole::kService ? Duration{0} : options.jitter;
 }
 
 std::uint64_t fresh_owner() {
@@ -184,13 +184,13 @@ Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
         "debits every ask, however long it must wait, and so knows no deadline and no max_delay; "
         "leave them out, or");
   }
-  const Result<Asked> asked = published_.ask(ask.costs, now);
-  if (!asked) return asked.error();
+  const Result<Delay> delay = published_.ask(ask.costs, now);
+  if (!delay) return delay.error();
   Reserved reserved;
-  reserved.delay_ns = asked->delay_ns;
-  reserved.start = Instant{saturate(now.ns + asked->delay_ns)};
+  reserved.delay_ns = delay->delay_ns;
+  reserved.start = Instant{saturate(now.ns + delay->delay_ns)};
   reserved.debited = ask.costs;
-  if (asked->binding) reserved.binding = published_.policies()[*asked->binding];
+  if (delay->binding) reserved.binding = published_.policies()[*delay->binding];
   ++granted_;
   return reserved;
 }

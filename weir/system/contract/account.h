@@ -40,7 +40,7 @@
 
 namespace weir::system::contract {
 
-enum class Role : std::uint8_t {
+enum class AccountRole : std::uint8_t {
   kGuard,    // keeps `jitter` in hand
   kService,  // is the one who counts: full capacity
 };
@@ -54,7 +54,7 @@ enum class Rule : std::uint8_t {
 constexpr Duration kTimeMax = std::chrono::hours{24 * 366};  // of every option
 
 struct AccountOptions {
-  Role role = Role::kGuard;
+  AccountRole role = AccountRole::kGuard;
   Rule rule = Rule::kReservation;
   Duration jitter = std::chrono::milliseconds{100};  // how late a worker may start
   Duration hold = std::chrono::minutes{10};  // so long after its start a reservation is final

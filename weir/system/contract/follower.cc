@@ -31,12 +31,12 @@ Follower::Follower(std::shared_ptr<Account> account, const FollowerOptions& opti
                std::move(listener)) {}
 
 Follower::Follower(std::shared_ptr<Account> account, FollowerOptions options,
-                   std::unique_ptr<Client> client, Clock& clock, Listener listener)
+                   std::unique_ptr<Fetcher> fetcher, Clock& clock, Listener listener)
     : account_(std::move(account)),
       options_(std::move(options)),
       clock_(clock),
       listener_(std::move(listener)),
-      client_(std::move(client)),
+      fetcher_(std::move(fetcher)),
       syncer_(account_, syncer_options(options_), clock.now()) {
   note();  // before the first caller asks the account
   thread_ = std::thread([this] { run(); });
@@ -47,7 +47,7 @@ Follower::~Follower() {
     const std::scoped_lock lock(lock_);
     is_ending_ = true;
   }
-  client_->cancel();
+  fetcher_->cancel();
   wake_.notify_all();
   thread_.join();
 }
@@ -82,11 +82,11 @@ void Follower::fetch_what_is_due() {
     syncer_.begin(*what, now);
     const std::string token = syncer_.access_token();
     lock.unlock();
-    const Reply reply = client_->fetch(*what, token);
+    const Fetched fetched = fetcher_->fetch(*what, token);
     lock.lock();
     if (is_ending_) return;  // cancelled: no failure of the service
     // Told by its status.
-    static_cast<void>(syncer_.finish(*what, reply, clock_.now()).ok());
+    static_cast<void>(syncer_.finish(*what, fetched, clock_.now()).ok());
   }
   note();
   lock.unlock();

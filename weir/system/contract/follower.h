@@ -62,7 +62,7 @@ class Follower {
            Listener listener);
   // With another client than one over HTTP.
   Follower(std::shared_ptr<Account> account, FollowerOptions options,
-           std::unique_ptr<Client> client, Clock& clock, Listener listener);
+           std::unique_ptr<Fetcher> fetcher, Clock& clock, Listener listener);
   ~Follower();
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
@@ -82,7 +82,7 @@ class Follower {
   const FollowerOptions options_;
   Clock& clock_;
   const Listener listener_;
-  const std::unique_ptr<Client> client_;
+  const std::unique_ptr<Fetcher> fetcher_;
 
   mutable std::mutex lock_;  // for what follows; not held during a fetch
   std::condition_variable wake_;

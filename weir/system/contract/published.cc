@@ -51,7 +51,7 @@ void Published::advance(Instant now) {
   at_ = now;
 }
 
-Result<Asked> Published::ask(const Costs& costs, Instant now) {
+Result<Delay> Published::ask(const Costs& costs, Instant now) {
   if (auto error = check_costs(costs)) return std::move(*error);
   advance(now);
   for (std::size_t i = 0; i < policies_.size(); ++i) {
@@ -59,15 +59,15 @@ Result<Asked> Published::ask(const Costs& costs, Instant now) {
     if (levels_fs_[i] < kLevelMin + worth) return debt_too_large(policies_[i]);
   }
   ++changes_;
-  Asked asked;
+  Delay delay;
   for (std::size_t i = 0; i < policies_.size(); ++i) {
     levels_fs_[i] -= worth_fs(policies_[i], costs.of(policies_[i].resource));
     // Compared before rounding: of two policies the one that is really longer binds.
-    const bool longest = !asked.binding || levels_fs_[i] < levels_fs_[*asked.binding];
-    if (levels_fs_[i] < 0 && longest) asked.binding = i;
+    const bool longest = !delay.binding || levels_fs_[i] < levels_fs_[*delay.binding];
+    if (levels_fs_[i] < 0 && longest) delay.binding = i;
   }
-  if (asked.binding) asked.delay_ns = wait_ns(-levels_fs_[*asked.binding]);
-  return asked;
+  if (delay.binding) delay.delay_ns = wait_ns(-levels_fs_[*delay.binding]);
+  return delay;
 }
 
 }  // namespace weir::system::contract

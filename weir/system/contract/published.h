@@ -20,7 +20,7 @@
 
 namespace weir::system::contract {
 
-struct Asked {
+struct Delay {
   Wide delay_ns = 0;                     // may be longer than 63 bits: fixed quotas
   std::optional<std::size_t> binding{};  // the first policy with the longest delay
 };
@@ -40,7 +40,7 @@ class Published {
 
   // A `now` earlier than the last one counts as that one. An error, with nothing
   // debited, for costs that are absurd or a debt beyond 2^126 fs.
-  Result<Asked> ask(const Costs& costs, Instant now);
+  Result<Delay> ask(const Costs& costs, Instant now);
 
   const std::vector<Policy>& policies() const noexcept { return policies_; }
   // As of the last call.

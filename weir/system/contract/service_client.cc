@@ -59,12 +59,12 @@ fetch::TransferRequest ServiceClient::request(Fetch what, const std::string& acc
   return {};
 }
 
-Reply ServiceClient::fetch(Fetch what, const std::string& access_token) {
+Fetched ServiceClient::fetch(Fetch what, const std::string& access_token) {
   fetch::Transferred got = transfer_.run(request(what, access_token));
-  Reply reply{got.status, std::move(got.body), got.retry_in};
-  if (!reply.retry_after)
-    reply.retry_after = parse_retry_after(got.retry_after, options_.retry_after);
-  return reply;
+  Fetched fetched{got.status, std::move(got.body), got.retry_in};
+  if (!fetched.retry_after)
+    fetched.retry_after = parse_retry_after(got.retry_after, options_.retry_after);
+  return fetched;
 }
 
 }  // namespace weir::system::contract

@@ -34,11 +34,11 @@ struct ServiceOptions {
   friend bool operator==(const ServiceOptions&, const ServiceOptions&) = default;
 };
 
-class ServiceClient final : public Client {
+class ServiceClient final : public Fetcher {
  public:
   explicit ServiceClient(ServiceOptions options);
 
-  Reply fetch(Fetch what, const std::string& access_token) override;
+  Fetched fetch(Fetch what, const std::string& access_token) override;
   void cancel() noexcept override { transfer_.cancel(); }
 
  private:

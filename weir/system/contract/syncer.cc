@@ -163,36 +163,36 @@ void Syncer::begin(Fetch what, Instant now) {
   finals_before_->at = later_of(finals_before_->at, now);
 }
 
-Status Syncer::finish(Fetch what, const Reply& reply, Instant now) {
+Status Syncer::finish(Fetch what, const Fetched& fetched, Instant now) {
   ++fetches_;
   std::string message;
-  if (reply.status >= 200 && reply.status < 300) {
-    const Status taken = take(what, reply.body, now);
+  if (fetched.status >= 200 && fetched.status < 300) {
+    const Status taken = take(what, fetched.body, now);
     if (taken) {
       Task& done = task(what);
       done = {.due = done.due};
       return Done{};
     }
     message = taken.error().message;
-  } else if (reply.status == 0) {
-    message = fmt::format("no answer ({})", in_quotes(reply.body));
-  } else if (reply.status >= 300 && reply.status < 400) {
+  } else if (fetched.status == 0) {
+    message = fmt::format("no answer ({})", in_quotes(fetched.body));
+  } else if (fetched.status >= 300 && fetched.status < 400) {
     message = fmt::format("status {}, but redirects are not followed; write where it leads to",
-                          reply.status);
+                          fetched.status);
   } else {
-    message = fmt::format("status {}", reply.status);
+    message = fmt::format("status {}", fetched.status);
   }
   task(what).trouble = fmt::format("account {}: {}: {}; the last good values stay in force",
                                    in_quotes(account_->name()), to_string(what), message);
-  failed(what, reply, now);
+  failed(what, fetched, now);
   return Error{ErrorCode::kUnavailable, task(what).trouble};
 }
 
-void Syncer::failed(Fetch what, const Reply& reply, Instant now) {
+void Syncer::failed(Fetch what, const Fetched& fetched, Instant now) {
   ++failures_;
   if (what == Fetch::kTokenCounts) adopt_without_counts(now);
   Task& failed = task(what);
-  if (what != Fetch::kToken && (reply.status == 404 || reply.status == 410)) {
+  if (what != Fetch::kToken && (fetched.status == 404 || fetched.status == 410)) {
     // Withdrawn: asked for again as seldom as values that are there.
     failed.missing = true;
     failed.due = now + options_.refresh;
@@ -201,25 +201,25 @@ void Syncer::failed(Fetch what, const Reply& reply, Instant now) {
   const auto doubled = std::min<std::uint64_t>(failed.failures_in_a_row++, 16);
   Duration wait = std::min(options_.retry * (std::int64_t{1} << doubled), options_.refresh);
   wait = std::max(wait, options_.retry);
-  if (reply.retry_after) wait = within(*reply.retry_after, options_.retry);
+  if (fetched.retry_after) wait = within(*fetched.retry_after, options_.retry);
   failed.due = now + wait + random_up_to(wait / 4);
   if (what == Fetch::kToken) {
     // The one there is will do meanwhile.
     if (token_ends_ <= now) token_.clear();
     if (!token_.empty()) failed.due = earlier_of(failed.due, token_ends_);
-  } else if (reply.status == 401 && options_.authenticates) {
+  } else if (fetched.status == 401 && options_.authenticates) {
     // A new token before the next try. Others may be answered with this one meanwhile.
     task(Fetch::kToken).due = earlier_of(task(Fetch::kToken).due, failed.due);
   }
 }
 
-Status Syncer::step(Client& client, Instant now) {
+Status Syncer::step(Fetcher& fetcher, Instant now) {
   Status last = Done{};
   for (std::size_t i = 0; i < kFetches; ++i) {
     const std::optional<Fetch> what = next(now);
     if (!what) break;
     begin(*what, now);
-    const Status status = finish(*what, client.fetch(*what, token_), now);
+    const Status status = finish(*what, fetcher.fetch(*what, token_), now);
     if (!status) last = status;
   }
   return last;

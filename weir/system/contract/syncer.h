@@ -72,17 +72,17 @@ constexpr std::string_view to_string(Fetch fetch) noexcept {
 }
 
 // What came of a fetch.
-struct Reply {
+struct Fetched {
   int status = 0;      // of HTTP; 0: no answer
   std::string body{};  // or why there is no answer
   std::optional<Duration> retry_after{};
 };
 
 // Does the fetching; a call may take long, and must end.
-class Client {
+class Fetcher {
  public:
-  virtual ~Client() = default;
-  virtual Reply fetch(Fetch what, const std::string& access_token) = 0;
+  virtual ~Fetcher() = default;
+  virtual Fetched fetch(Fetch what, const std::string& access_token) = 0;
   // Ends the fetch that runs, and every later one at once. From any thread.
   virtual void cancel() noexcept {}
 };
@@ -112,11 +112,11 @@ class Syncer {
   void begin(Fetch what, Instant now);
   // The answer to the fetch that next() named. An error says what was wrong with it;
   // the account is as before.
-  Status finish(Fetch what, const Reply& reply, Instant now);
+  Status finish(Fetch what, const Fetched& fetched, Instant now);
 
   // Fetches all that is due at `now`, at most once each. Returns the last error, if
   // there was one.
-  Status step(Client& client, Instant now);
+  Status step(Fetcher& fetcher, Instant now);
 
   SyncerStatus status(Instant now) const;
 
@@ -137,7 +137,7 @@ class Syncer {
   Status take_counts(const std::string& body, Instant now);
   Status adopt(std::vector<Policy> policies, Instant now);
   void adopt_without_counts(Instant now);
-  void failed(Fetch what, const Reply& reply, Instant now);
+  void failed(Fetch what, const Fetched& fetched, Instant now);
   Task& task(Fetch what) { return tasks_[static_cast<std::size_t>(what)]; }
   Duration random_up_to(Duration most);
 

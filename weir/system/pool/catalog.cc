@@ -10,7 +10,7 @@
 
 namespace weir::system::pool {
 
-Catalog::Catalog(Settings settings) : settings_(std::move(settings)) {
+Catalog::Catalog(PoolsSettings settings) : settings_(std::move(settings)) {
   for (std::size_t i = 0; i < settings_.models.size(); ++i) models_[settings_.models[i].name] = i;
   for (std::size_t i = 0; i < settings_.types.size(); ++i) types_[settings_.types[i].name] = i;
   for (const std::string& name : settings_.escalation) {
@@ -37,8 +37,8 @@ Duration Catalog::max_wait(std::size_t type, std::size_t model, Instant now) con
   return found == waits.end() ? default_wait(now) : found->second;
 }
 
-Status Catalog::allows(const Settings& to) const {
-  const Settings& from = settings_;
+Status Catalog::allows(const PoolsSettings& to) const {
+  const PoolsSettings& from = settings_;
   const auto same = [](const auto& a, const auto& b, auto name) {
     return std::ranges::equal(a, b, {}, name, name);
   };
@@ -61,7 +61,7 @@ Status Catalog::allows(const Settings& to) const {
 }
 
 // Field by field: names are read without the lock.
-void Catalog::change(const Settings& next) {
+void Catalog::change(const PoolsSettings& next) {
   for (std::size_t i = 0; i < settings_.models.size(); ++i) {
     ModelSpec& model = settings_.models[i];
     model.limits = next.models[i].limits;

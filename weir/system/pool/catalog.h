@@ -23,9 +23,9 @@ namespace weir::system::pool {
 class Catalog {
  public:
   // Requires valid settings.
-  explicit Catalog(Settings settings);
+  explicit Catalog(PoolsSettings settings);
 
-  const Settings& settings() const noexcept { return settings_; }
+  const PoolsSettings& settings() const noexcept { return settings_; }
   bool is_strict() const noexcept { return settings_.rule == CountRule::kStrict; }
   std::size_t model_count() const noexcept { return settings_.models.size(); }
   std::size_t type_count() const noexcept { return settings_.types.size(); }
@@ -41,12 +41,12 @@ class Catalog {
 
   // Whether jobs that run may go on under these settings: the names and their order are the same,
   // and so is what running jobs hold. Requires valid ones with an escalation order.
-  Status allows(const Settings& next) const;
+  Status allows(const PoolsSettings& next) const;
   // Requires allows().
-  void change(const Settings& next);
+  void change(const PoolsSettings& next);
 
  private:
-  Settings settings_;
+  PoolsSettings settings_;
   std::vector<std::size_t> escalation_;
   std::map<std::string, std::size_t, std::less<>> models_;
   std::map<std::string, std::size_t, std::less<>> types_;

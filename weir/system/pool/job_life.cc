@@ -33,7 +33,7 @@ void JobLife::Touched::all() {
   is_any = true;
 }
 
-JobLife::JobLife(Settings settings, const std::vector<double>& ratios, Outside& outside)
+JobLife::JobLife(PoolsSettings settings, const std::vector<double>& ratios, Outside& outside)
     : catalog_(std::move(settings)),
       outside_(outside),
       room_(catalog_, ratios),
@@ -44,7 +44,7 @@ JobLife::JobLife(Settings settings, const std::vector<double>& ratios, Outside& 
                std::vector<bool>(catalog_.type_count(), false)} {}
 
 void JobLife::start(Instant now) {
-  const Settings& settings = catalog_.settings();
+  const PoolsSettings& settings = catalog_.settings();
   next_minute_ = window_begin(Dimension::kTokensPerMinute, now) + kMinute;
   if (settings.ratios.interval > Duration{0}) next_adjustment_ = now + settings.ratios.interval;
   if (room_.has_probe()) next_probe_ = now + settings.memory->interval;
@@ -227,7 +227,7 @@ bool JobLife::allocate(const Allocation& allocation, Work& work) {
   return true;
 }
 
-void JobLife::change(const Settings& settings, Work& work) {
+void JobLife::change(const PoolsSettings& settings, Work& work) {
   catalog_.change(settings);
   const Duration interval = catalog_.settings().ratios.interval;
   next_adjustment_ = interval > Duration{0} ? work.now + interval : kForever;

@@ -62,7 +62,7 @@ class JobLife {
   enum class Ending : std::uint8_t { kFinished, kFailed, kExpired };
 
   // Requires valid settings, and a ratio for each type.
-  JobLife(Settings settings, const std::vector<double>& ratios, Outside& outside);
+  JobLife(PoolsSettings settings, const std::vector<double>& ratios, Outside& outside);
   JobLife(const JobLife&) = delete;
   JobLife& operator=(const JobLife&) = delete;
 
@@ -92,7 +92,7 @@ class JobLife {
   bool allocate(const Allocation& allocation, Work& work);
 
   // Requires catalog().allows(settings).
-  void change(const Settings& settings, Work& work);
+  void change(const PoolsSettings& settings, Work& work);
   void advance(Work& work);
   // When to advance() next.
   Instant earliest() const;

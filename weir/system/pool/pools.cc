@@ -19,7 +19,7 @@ Status validate_hold(Duration hold) {
 
 }  // namespace
 
-Result<std::unique_ptr<Pools>> Pools::create(Settings settings,
+Result<std::unique_ptr<Pools>> Pools::create(PoolsSettings settings,
                                              std::unique_ptr<Coordinator> coordinator) {
   WEIR_ASSERT(coordinator != nullptr);
   if (Status valid = validate_settings(settings); !valid) return std::move(valid).error();
@@ -30,7 +30,7 @@ Result<std::unique_ptr<Pools>> Pools::create(Settings settings,
       new Pools(std::move(settings), std::move(coordinator), *std::move(ratios)));
 }
 
-Pools::Pools(Settings settings, std::unique_ptr<Coordinator> coordinator,
+Pools::Pools(PoolsSettings settings, std::unique_ptr<Coordinator> coordinator,
              const std::vector<double>& ratios)
     : life_(std::move(settings), ratios, *this), coordinator_(std::move(coordinator)) {}
 
@@ -141,7 +141,7 @@ Result<Instant> Pools::renew(JobId job, Duration hold, Instant now) {
 
 // --- Settings.
 
-void Pools::change(Settings settings, Instant now, StatusCallback changed) {
+void Pools::change(PoolsSettings settings, Instant now, StatusCallback changed) {
   Status valid = validate_settings(settings);
   if (!valid) return changed(now, std::move(valid));
   if (settings.escalation.empty()) settings.escalation.push_back(settings.models.front().name);
@@ -165,7 +165,7 @@ void Pools::change(Settings settings, Instant now, StatusCallback changed) {
                        });
 }
 
-void Pools::apply(const Settings& settings, Instant now) {
+void Pools::apply(const PoolsSettings& settings, Instant now) {
   call(now, [&](Work& work) {
     life_.change(settings, work);
     return Done{};
@@ -201,7 +201,7 @@ void Pools::on_overage(std::function<void(Instant, std::string_view, const Overa
   overage_told_ = std::move(told);
 }
 
-Settings Pools::settings() const {
+PoolsSettings Pools::settings() const {
   const Lock lock(lock_);
   return life_.catalog().settings();
 }

@@ -49,7 +49,7 @@ namespace weir::system::pool {
 class Pools final : private CoordinatorListener, private JobLife::Outside {
  public:
   // Refused, with a message, if the settings are not valid.
-  static Result<std::unique_ptr<Pools>> create(Settings settings,
+  static Result<std::unique_ptr<Pools>> create(PoolsSettings settings,
                                                std::unique_ptr<Coordinator> coordinator);
   ~Pools() override;
   Pools(const Pools&) = delete;
@@ -88,7 +88,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
   // New limits, prices, estimates, waits and ratios for the same models and job types; jobs go on.
   // A change of limits or estimates needs a higher version, and the coordinator's consent. An
   // error changes nothing.
-  void change(Settings settings, Instant now, StatusCallback changed);
+  void change(PoolsSettings settings, Instant now, StatusCallback changed);
 
   // --- Time.
   void advance(Instant now);
@@ -101,7 +101,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
   void on_allocation(std::function<void(Instant, const Allocation&)> told);
   void on_overage(std::function<void(Instant, std::string_view model, const Overage&)> told);
 
-  Settings settings() const;
+  PoolsSettings settings() const;
   bool is_reachable() const;  // whether the coordinator can be asked
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
@@ -112,7 +112,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  Pools(Settings settings, std::unique_ptr<Coordinator> coordinator,
+  Pools(PoolsSettings settings, std::unique_ptr<Coordinator> coordinator,
         const std::vector<double>& ratios);
 
   // CoordinatorListener.
@@ -131,7 +131,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
   void conclude(Lock& lock, Work& work);
   Result<Settlement> end(JobId job, JobLife::Ending ending, const std::optional<Used>& used,
                          const std::optional<Used>& counted, Instant now);
-  void apply(const Settings& settings, Instant now);
+  void apply(const PoolsSettings& settings, Instant now);
 
   std::function<void(Instant, const Allocation&)> allocation_told_;
   std::function<void(Instant, std::string_view, const Overage&)> overage_told_;

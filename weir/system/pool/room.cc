@@ -16,7 +16,7 @@ Room::Room(const Catalog& catalog, const std::vector<double>& ratios)
     : catalog_(catalog),
       shares_(catalog.settings().types, ratios, catalog.settings().ratios),
       lanes_(catalog.model_count() * catalog.type_count(), TypeMeter(catalog.settings().rule)) {
-  const Settings& all = catalog_.settings();
+  const PoolsSettings& all = catalog_.settings();
   const LimiterRule rule = catalog_.is_strict() ? LimiterRule::kStrict : LimiterRule::kPublished;
   for (const ModelSpec& model : all.models) models_.push_back({ModelLimiter(model.limits, rule)});
   shares_.set_capacity(capacity_before_allocation(all));
@@ -135,7 +135,7 @@ bool Room::allocate(const Allocation& allocation, Granted& granted) {
 }
 
 void Room::follow_catalog(Granted& granted) {
-  const Settings& settings = catalog_.settings();
+  const PoolsSettings& settings = catalog_.settings();
   const Result<std::vector<double>> first = initial_ratios(settings.types);
   WEIR_ASSERT(first.ok());
   // The published local limits come with the next allocation.

@@ -11,7 +11,7 @@
 namespace weir::system::pool {
 namespace {
 
-Status validate_models(const Settings& settings) {
+Status validate_models(const PoolsSettings& settings) {
   if (settings.models.empty() || settings.models.size() > kModelsMax) {
     return bad_argument(fmt::format("there are {} models, but there must be 1 to {}",
                                     settings.models.size(), kModelsMax));
@@ -54,7 +54,7 @@ Status validate_models(const Settings& settings) {
   return Done{};
 }
 
-Status validate_types(const Settings& settings) {
+Status validate_types(const PoolsSettings& settings) {
   if (settings.types.size() > kJobTypesMax) {
     return bad_argument(fmt::format("there are {} job types, but at most {} are possible",
                                     settings.types.size(), kJobTypesMax));
@@ -80,7 +80,7 @@ Status validate_types(const Settings& settings) {
 
 }  // namespace
 
-Status validate_settings(const Settings& settings) {
+Status validate_settings(const PoolsSettings& settings) {
   if (Status valid = validate_models(settings); !valid) return valid;
   if (Status valid = validate_types(settings); !valid) return valid;
   if (Status valid = validate_ratio_settings(settings.ratios); !valid) return valid;
@@ -101,14 +101,14 @@ Status validate_settings(const Settings& settings) {
   return Done{};
 }
 
-Registration registration_of(const Settings& settings) {
+Registration registration_of(const PoolsSettings& settings) {
   Registration registration{.average = average_estimate(settings.types),
                             .version = settings.version};
   for (const ModelSpec& model : settings.models) registration.limits[model.name] = model.limits;
   return registration;
 }
 
-std::int64_t capacity_before_allocation(const Settings& settings) {
+std::int64_t capacity_before_allocation(const PoolsSettings& settings) {
   double tokens = 0;
   for (const JobType& type : settings.types) tokens += static_cast<double>(type.tokens.value_or(0));
   tokens /= static_cast<double>(std::max<std::size_t>(1, settings.types.size()));

@@ -1,4 +1,4 @@
-// Settings: the models, the job types and how jobs wait.
+// Pools settings: the models, the job types and how jobs wait.
 
 #pragma once
 
@@ -32,7 +32,7 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-struct Settings {
+struct PoolsSettings {
   std::vector<ModelSpec> models{};
   // Which model to try first, second, ...; may be left out if there is only one. Models that
   // are not named here are never chosen.
@@ -51,12 +51,12 @@ struct Settings {
 };
 
 // Refused, with a message that says what to write.
-Status validate_settings(const Settings& settings);
+Status validate_settings(const PoolsSettings& settings);
 
 // What the coordinator is told.
-Registration registration_of(const Settings& settings);
+Registration registration_of(const PoolsSettings& settings);
 
 // The capacity to divide among the types before an allocation is known.
-std::int64_t capacity_before_allocation(const Settings& settings);
+std::int64_t capacity_before_allocation(const PoolsSettings& settings);
 
 }  // namespace weir::system::pool

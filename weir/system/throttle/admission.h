@@ -39,9 +39,9 @@ struct Admission {
 
 // The network's own word for a decision: `OK`, `BUSY`, `THROTTLED_AT_CONSENSUS`,
 // `CONSENSUS_GAS_EXHAUSTED`.
-constexpr std::string_view status_of(Role role, const Admission& admission) noexcept {
+constexpr std::string_view status_of(SetRole role, const Admission& admission) noexcept {
   if (admission.allowed) return "OK";
-  if (role != Role::kConsensus) return "BUSY";
+  if (role != SetRole::kConsensus) return "BUSY";
   return admission.by_contracts() ? "CONSENSUS_GAS_EXHAUSTED" : "THROTTLED_AT_CONSENSUS";
 }
 

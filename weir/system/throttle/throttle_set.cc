@@ -29,8 +29,8 @@ ScalarBucket scalar_of(std::int64_t per_second) {
 }
 
 std::int64_t gas_per_second(const ThrottleOptions& options) {
-  return options.role == Role::kConsensus ? options.settings.consensus_gas_per_second
-                                          : options.settings.front_end_gas_per_second;
+  return options.role == SetRole::kConsensus ? options.settings.consensus_gas_per_second
+                                             : options.settings.front_end_gas_per_second;
 }
 
 Instant after(Moment now, std::optional<std::int64_t> ns) noexcept {
@@ -49,15 +49,15 @@ ThrottleSet::ThrottleSet(const Definitions& definitions, ThrottleOptions options
 }
 
 void ThrottleSet::make_scalars() {
-  const Settings& settings = options_.settings;
+  const NetworkSettings& settings = options_.settings;
   gas_ = scalar_of(gas_per_second(options_));
   bytes_.reset();
-  if (options_.role != Role::kConsensus) bytes_ = scalar_of(settings.jumbo_bytes_per_second);
+  if (options_.role != SetRole::kConsensus) bytes_ = scalar_of(settings.jumbo_bytes_per_second);
   duration_ = DurationBucket(settings.duration_capacity, settings.duration_per_second);
   scalar_generation_ += 1;
 }
 
-void ThrottleSet::configure(Settings settings) {
+void ThrottleSet::configure(NetworkSettings settings) {
   options_.settings = std::move(settings);
   make_scalars();
 }
@@ -123,7 +123,7 @@ Claim ThrottleSet::claim_for(const Transaction& transaction) const {
 
 Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment now,
                                         Claims* claims) {
-  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  if (options_.role == SetRole::kAlwaysAllow) return Admission{};
   last_by_gas_ = false;
   now = clamped(now);
   if (claims == nullptr && is_plain(transaction, options_.settings) && !is_query(transaction)) {
@@ -138,12 +138,12 @@ Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment n
 }
 
 Answered<Admission> ThrottleSet::decide(const Query& query, Moment now) {
-  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  if (options_.role == SetRole::kAlwaysAllow) return Admission{};
   return run(claim_of(query, options_.settings, listing_), clamped(now), nullptr);
 }
 
 Answered<Admission> ThrottleSet::decide(OperationId operation, std::int32_t count, Moment now) {
-  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  if (options_.role == SetRole::kAlwaysAllow) return Admission{};
   return run(claim_of(operation, count, listing_), now, nullptr);
 }
 
@@ -350,7 +350,7 @@ Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
 }
 
 Answered<Admission> ThrottleSet::peek(const Transaction& transaction, Moment now) const {
-  if (options_.role == Role::kAlwaysAllow) return Admission{};
+  if (options_.role == SetRole::kAlwaysAllow) return Admission{};
   const Moment at = options_.clamp_clock ? std::max(latest_, now) : now;
   return look(claim_for(transaction), at);
 }
@@ -369,7 +369,7 @@ Instant ThrottleSet::fits_from(const Transaction& transaction, Instant from) con
 template <typename OfBucket, typename OfGas>
 std::int64_t ThrottleSet::least(const Transaction& transaction, OfBucket&& of_bucket,
                                 OfGas&& of_gas) const {
-  if (options_.role == Role::kAlwaysAllow) return kTermMax;
+  if (options_.role == SetRole::kAlwaysAllow) return kTermMax;
   Transaction one = transaction;
   one.count = 1;
   const Claim claim = claim_for(one);
@@ -405,7 +405,7 @@ std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
 // --- giving back
 
 Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
-  if (options_.role == Role::kAlwaysAllow) return Fault::kNone;
+  if (options_.role == SetRole::kAlwaysAllow) return Fault::kNone;
   const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
   if (requirements.empty()) return Fault::kUnknownOperation;
   for (const Requirement& requirement : requirements) {
@@ -456,7 +456,7 @@ void ThrottleSet::refund(const Claims& claims) {
 }
 
 Fault ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> payer) {
-  if (options_.role == Role::kAlwaysAllow || is_exempt(options_.settings, payer)) {
+  if (options_.role == SetRole::kAlwaysAllow || is_exempt(options_.settings, payer)) {
     return Fault::kNone;
   }
   return gas_.give_back(gas);
@@ -465,15 +465,15 @@ Fault ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> paye
 // --- duration of operations
 
 std::int64_t ThrottleSet::free_duration(Moment at) const noexcept {
-  return options_.role == Role::kAlwaysAllow ? kMax : duration_.free_at(at);
+  return options_.role == SetRole::kAlwaysAllow ? kMax : duration_.free_at(at);
 }
 
 Fault ThrottleSet::use_duration(std::int64_t units, Moment now) noexcept {
-  return options_.role == Role::kAlwaysAllow ? Fault::kNone : duration_.use(units, now);
+  return options_.role == SetRole::kAlwaysAllow ? Fault::kNone : duration_.use(units, now);
 }
 
 bool ThrottleSet::lacks_duration(const Transaction& transaction, Moment at) const noexcept {
-  const Settings& settings = options_.settings;
+  const NetworkSettings& settings = options_.settings;
   return settings.throttle_by_duration && takes_gas(transaction.operation) &&
          !is_exempt(settings, transaction.payer) && free_duration(at) == 0;
 }

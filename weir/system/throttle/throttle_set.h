@@ -6,7 +6,7 @@
 // refused. Decisions are those of the published network, unit for unit.
 //
 //   auto definitions = load_definitions(text, "throttles.json", /*nodes=*/31);
-//   ThrottleSet set(*definitions, {.role = Role::kFrontEnd, .nodes = 31});
+//   ThrottleSet set(*definitions, {.role = SetRole::kFrontEnd, .nodes = 31});
 //   Transaction transaction{.operation = set.operations().find("CryptoTransfer")};
 //   Answered<Admission> said = set.decide(transaction, moment_of(clock.now()));
 //   if (said.ok() && !said->allowed) ... said->refuser, said->fits_at
@@ -83,12 +83,12 @@ struct DroppedBucket {
 };
 
 struct ThrottleOptions {
-  Role role = Role::kFrontEnd;
+  SetRole role = SetRole::kFrontEnd;
   std::int32_t nodes = 1;  // into how many parts capacity is split; consensus: 1
   bool clamp_clock = true;
   bool explain = true;         // a refusal says when it would fit
   bool knows_queries = false;  // a transaction with the operation of a query is one
-  Settings settings{};
+  NetworkSettings settings{};
 };
 
 class ThrottleSet {
@@ -143,11 +143,11 @@ class ThrottleSet {
   void rebuild(const Definitions& definitions);
   void rebuild(const Definitions& definitions, std::int32_t nodes);
   // Gas, bytes and duration are made anew, and empty.
-  void configure(Settings settings);
+  void configure(NetworkSettings settings);
 
   // --- readings
   const ThrottleOptions& options() const noexcept { return options_; }
-  const Settings& settings() const noexcept { return options_.settings; }
+  const NetworkSettings& settings() const noexcept { return options_.settings; }
   const Operations& operations() const noexcept { return operations_; }
   const Listing& listing() const noexcept { return listing_; }
   // Normal ones in the order of the file, then high-volume ones.

@@ -24,12 +24,12 @@
 namespace weir::system::throttle {
 namespace {
 
-ThrottleOptions options_of(const ThrottlesSpec& spec, Role role) {
+ThrottleOptions options_of(const ThrottlesSpec& spec, SetRole role) {
   return {.role = role,
-          .nodes = role == Role::kConsensus ? 1 : spec.nodes,
-          .clamp_clock = role != Role::kConsensus,
+          .nodes = role == SetRole::kConsensus ? 1 : spec.nodes,
+          .clamp_clock = role != SetRole::kConsensus,
           .explain = true,
-          .knows_queries = role != Role::kConsensus,
+          .knows_queries = role != SetRole::kConsensus,
           .settings = spec.settings};
 }
 
@@ -87,7 +87,7 @@ Status check(const ThrottlesSpec& spec) {
         fmt::format("throttles: nodes is {}, but there must be 1 or more; write the network's size",
                     spec.nodes));
   }
-  const Settings& settings = spec.settings;
+  const NetworkSettings& settings = spec.settings;
   if (settings.front_end_gas_per_second < 0) {
     return negative("the front end's gas limit", settings.front_end_gas_per_second);
   }
@@ -108,8 +108,8 @@ Status check(const ThrottlesSpec& spec) {
 
 // cppcheck-suppress passedByValue  ; its members are moved
 Throttles::Throttles(ThrottlesSpec spec)
-    : Guarded(std::in_place, ThrottleSet(spec.definitions, options_of(spec, Role::kFrontEnd)),
-              ThrottleSet(spec.definitions, options_of(spec, Role::kConsensus))),
+    : Guarded(std::in_place, ThrottleSet(spec.definitions, options_of(spec, SetRole::kFrontEnd)),
+              ThrottleSet(spec.definitions, options_of(spec, SetRole::kConsensus))),
       nodes_(spec.nodes),
       congestion_(std::move(spec.tiers), spec.congestion_period_s),
       last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
@@ -119,7 +119,7 @@ Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
   return std::shared_ptr<Throttles>(new Throttles(std::move(spec)));
 }
 
-Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& said) const {
+Result<Submitted> Throttles::submitted(SetRole role, const Answered<Admission>& said) const {
   if (!said.ok()) {
     return bad_argument(fmt::format(
         "throttles: {}: {}", to_string(said.fault()),
@@ -151,21 +151,21 @@ Result<Submitted> Throttles::submitted(Role role, const Answered<Admission>& sai
     case Refuser::kMalformed:
       break;
   }
-  if (role == Role::kConsensus) {
+  if (role == SetRole::kConsensus) {
     result.multiplier =
         std::max(congestion_.generic().multiplier(), congestion_.gas().multiplier());
   }
   return result;
 }
 
-Result<Submitted> Throttles::submit(Role role, const Submission& submission, Instant now) {
+Result<Submitted> Throttles::submit(SetRole role, const Submission& submission, Instant now) {
   const std::scoped_lock lock(*this);
   ThrottleSet& set = locked().of(role);
   const Transaction transaction = named(set, submission);
   const Moment at = moment_of(now);
   Claims claims;
   Answered<Admission> said = set.decide(transaction, at, &claims);
-  if (said.ok() && role == Role::kConsensus) {
+  if (said.ok() && role == SetRole::kConsensus) {
     congestion_.refresh(locked().consensus, at);
     if (said->allowed && set.lacks_duration(transaction, at)) {
       said = set.refuse_without_duration(claims, at);
@@ -178,26 +178,26 @@ Result<Submitted> Throttles::submit(Role role, const Submission& submission, Ins
   return result;
 }
 
-Result<Submitted> Throttles::peek(Role role, const Submission& submission, Instant now) const {
+Result<Submitted> Throttles::peek(SetRole role, const Submission& submission, Instant now) const {
   const std::scoped_lock lock(*this);
   const ThrottleSet& set = locked().of(role);
   const Transaction transaction = named(set, submission);
   const Moment at = moment_of(now);
   Answered<Admission> said = set.peek(transaction, at);
-  if (role == Role::kConsensus && said.ok() && said->allowed &&
+  if (role == SetRole::kConsensus && said.ok() && said->allowed &&
       set.lacks_duration(transaction, at)) {
     said = set.without_duration(at);
   }
   return submitted(role, said);
 }
 
-std::uint64_t Throttles::keep(Role role, Claims claims, Moment at) {
+std::uint64_t Throttles::keep(SetRole role, Claims claims, Moment at) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
   kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
   return last_claim_;
 }
 
-void Throttles::forget_claims(Role role) {
+void Throttles::forget_claims(SetRole role) {
   std::erase_if(kept_, [&](const auto& each) { return each.second.role == role; });
   locked().of(role).forget_claims();
 }
@@ -208,7 +208,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   const Kept& kept = found->second;
   ThrottleSet& set = locked().of(kept.role);
-  if (used.duration && kept.role != Role::kConsensus) {
+  if (used.duration && kept.role != SetRole::kConsensus) {
     return bad_argument(fmt::format(
         "claim {}: duration is {}, but the claim is the front end's, and work is counted at "
         "consensus; leave it out",
@@ -288,9 +288,10 @@ Reading Throttles::reading(Instant now) const {
           congestion_.generic().multiplier(), congestion_.gas().multiplier()};
 }
 
-std::string Throttles::snapshot(Role role) const {
+std::string Throttles::snapshot(SetRole role) const {
   const std::scoped_lock lock(*this);
-  return to_json(snapshot_of(locked().of(role), role == Role::kConsensus ? &congestion_ : nullptr));
+  return to_json(
+      snapshot_of(locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr));
 }
 
 std::string Throttles::positional_snapshot() const {
@@ -298,10 +299,10 @@ std::string Throttles::positional_snapshot() const {
   return to_json(positional_snapshot_of(locked().consensus, &congestion_));
 }
 
-Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Instant now) {
+Result<RestoreReport> Throttles::restore(SetRole role, std::string_view text, Instant now) {
   const Result<Snapshot> snapshot = parse_snapshot(text);
   if (!snapshot) return snapshot.error();
-  if (role != Role::kConsensus && snapshot->clock > moment_of(now)) {
+  if (role != SetRole::kConsensus && snapshot->clock > moment_of(now)) {
     return bad_argument(fmt::format(
         "snapshot: its clock is at second {}, but now is second {}; correct the clock of one of "
         "the two machines, or wait",
@@ -309,7 +310,7 @@ Result<RestoreReport> Throttles::restore(Role role, std::string_view text, Insta
   }
   const std::scoped_lock lock(*this);
   Result<RestoreReport> report = throttle::restore(
-      *snapshot, locked().of(role), role == Role::kConsensus ? &congestion_ : nullptr);
+      *snapshot, locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr);
   if (report) forget_claims(role);
   return report;
 }
@@ -331,7 +332,7 @@ Status Throttles::restore_positional(std::string_view text) {
   }
   locked().consensus = std::move(set);
   congestion_ = std::move(congestion);
-  forget_claims(Role::kConsensus);
+  forget_claims(SetRole::kConsensus);
   return Done{};
 }
 

@@ -6,7 +6,7 @@
 //
 //   auto throttles = Throttles::create({.definitions = *definitions, .nodes = 31});
 //   Result<Submitted> said = throttles->submit(
-//       Role::kFrontEnd, {.operation = "ContractCall", .transaction = {.gas = 50'000}}, now);
+//       SetRole::kFrontEnd, {.operation = "ContractCall", .transaction = {.gas = 50'000}}, now);
 //   said->status;                         // `OK`, or `BUSY`
 //   throttles->settle(said->claim, {.gas = 21'000});
 //
@@ -41,7 +41,7 @@ constexpr std::size_t kClaimsKeptMax = 65'536;  // beyond it the oldest is final
 struct ThrottlesSpec {
   Definitions definitions{};
   std::int32_t nodes = 1;
-  Settings settings{};
+  NetworkSettings settings{};
   std::vector<Tier> tiers{{90, 10}, {95, 25}, {99, 100}};
   std::int64_t congestion_period_s = 60;
   std::optional<std::uint64_t> first_claim{};  // number of the first claim; none: a fresh one
@@ -115,9 +115,11 @@ struct ThrottleSets {
   ThrottleSets(ThrottleSet at_front, ThrottleSet at_consensus)
       : front_end(std::move(at_front)), consensus(std::move(at_consensus)) {}
 
-  ThrottleSet& of(Role role) noexcept { return role == Role::kConsensus ? consensus : front_end; }
-  const ThrottleSet& of(Role role) const noexcept {
-    return role == Role::kConsensus ? consensus : front_end;
+  ThrottleSet& of(SetRole role) noexcept {
+    return role == SetRole::kConsensus ? consensus : front_end;
+  }
+  const ThrottleSet& of(SetRole role) const noexcept {
+    return role == SetRole::kConsensus ? consensus : front_end;
   }
 };
 
@@ -127,9 +129,9 @@ class Throttles : public Guarded<ThrottleSets> {
   // Fails as check() does.
   static Result<std::shared_ptr<Throttles>> create(ThrottlesSpec spec);
 
-  Result<Submitted> submit(Role role, const Submission& submission, Instant now);
+  Result<Submitted> submit(SetRole role, const Submission& submission, Instant now);
   // What submit() would say. Changes nothing.
-  Result<Submitted> peek(Role role, const Submission& submission, Instant now) const;
+  Result<Submitted> peek(SetRole role, const Submission& submission, Instant now) const;
 
   // The work is done: gas that was claimed and not used is given back, and its duration is
   // charged, at the transaction's instant or when some was charged last, whichever is later.
@@ -148,22 +150,22 @@ class Throttles : public Guarded<ThrottleSets> {
 
   Reading reading(Instant now) const;
 
-  std::string snapshot(Role role) const;
+  std::string snapshot(SetRole role) const;
   std::string positional_snapshot() const;  // of consensus, which alone is saved
   // Claims of that role that were made before can no longer be given back. The front end's
   // clock must not be ahead of `now`, because nothing would leak until then.
-  Result<RestoreReport> restore(Role role, std::string_view text, Instant now);
+  Result<RestoreReport> restore(SetRole role, std::string_view text, Instant now);
   Status restore_positional(std::string_view text);
 
  private:
   explicit Throttles(ThrottlesSpec spec);
 
-  Result<Submitted> submitted(Role role, const Answered<Admission>& said) const;
-  std::uint64_t keep(Role role, Claims claims, Moment at);
-  void forget_claims(Role role);
+  Result<Submitted> submitted(SetRole role, const Answered<Admission>& said) const;
+  std::uint64_t keep(SetRole role, Claims claims, Moment at);
+  void forget_claims(SetRole role);
 
   struct Kept {
-    Role role;
+    SetRole role;
     Claims claims;
     Moment at;
   };

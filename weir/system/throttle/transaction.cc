@@ -18,7 +18,7 @@ void claim_instead(Claim& claim, std::span<const Requirement> requirements, std:
   if (requirements.empty()) claim.objection = Objection::kUnlisted;
 }
 
-Family family_of(const Transaction& transaction, const Settings& settings) noexcept {
+Family family_of(const Transaction& transaction, const NetworkSettings& settings) noexcept {
   const bool wanted =
       transaction.high_volume && settings.high_volume && may_be_high_volume(transaction.operation);
   // A transfer profits only if it creates accounts.
@@ -27,15 +27,15 @@ Family family_of(const Transaction& transaction, const Settings& settings) noexc
   return wanted && profits ? Family::kHighVolume : Family::kNormal;
 }
 
-void claim_scheduled(Claim& claim, const Transaction& transaction, const Settings& settings,
-                     Role role, std::span<const Requirement> creation) {
+void claim_scheduled(Claim& claim, const Transaction& transaction, const NetworkSettings& settings,
+                     SetRole role, std::span<const Requirement> creation) {
   if (!transaction.scheduled) {
     claim.objection = Objection::kMalformed;
     return;
   }
   if (settings.long_term_schedules) {
-    claim.schedule_is_full =
-        role == Role::kFrontEnd && transaction.scheduled_then >= settings.schedules_per_second_max;
+    claim.schedule_is_full = role == SetRole::kFrontEnd &&
+                             transaction.scheduled_then >= settings.schedules_per_second_max;
     return;
   }
   const ScheduledTransaction& inner = *transaction.scheduled;
@@ -44,7 +44,7 @@ void claim_scheduled(Claim& claim, const Transaction& transaction, const Setting
   }
 }
 
-bool is_jumbo(const Settings& settings, OperationId operation) noexcept {
+bool is_jumbo(const NetworkSettings& settings, OperationId operation) noexcept {
   return settings.jumbo &&
          std::find(settings.jumbo_operations.begin(), settings.jumbo_operations.end(), operation) !=
              settings.jumbo_operations.end();
@@ -52,10 +52,10 @@ bool is_jumbo(const Settings& settings, OperationId operation) noexcept {
 
 }  // namespace
 
-Claim claim_of(const Transaction& transaction, const Settings& settings, Role role,
+Claim claim_of(const Transaction& transaction, const NetworkSettings& settings, SetRole role,
                const Listing& listing) noexcept {
   Claim claim;
-  if (role == Role::kAlwaysAllow || is_exempt(settings, transaction.payer)) {
+  if (role == SetRole::kAlwaysAllow || is_exempt(settings, transaction.payer)) {
     claim.touches_nothing = true;
     return claim;
   }
@@ -63,7 +63,7 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
     claim.gas_use = takes_gas(transaction.operation) ? GasUse::kClaim : GasUse::kLeak;
     claim.gas = transaction.gas < 0 ? kMax : transaction.gas;
   }
-  if (role != Role::kConsensus && is_jumbo(settings, transaction.operation)) {
+  if (role != SetRole::kConsensus && is_jumbo(settings, transaction.operation)) {
     claim.claims_bytes = true;
     claim.bytes = std::max<std::int64_t>(0, transaction.bytes - settings.transaction_bytes_max);
   }
@@ -112,7 +112,8 @@ Claim claim_of(const Transaction& transaction, const Settings& settings, Role ro
   return claim;
 }
 
-Claim claim_of(const Query& query, const Settings& settings, const Listing& listing) noexcept {
+Claim claim_of(const Query& query, const NetworkSettings& settings,
+               const Listing& listing) noexcept {
   Claim claim;
   if (is_exempt(settings, query.payer)) {
     claim.touches_nothing = true;

@@ -22,14 +22,14 @@
 
 namespace weir::system::throttle {
 
-enum class Role : std::uint8_t {
+enum class SetRole : std::uint8_t {
   kFrontEnd,     // each node's admission control; rates divided by the number of nodes
   kConsensus,    // one for the network, in consensus time, undivided
   kAlwaysAllow,  // nothing is ever refused or counted
 };
 
 // Properties of the network, with their published defaults.
-struct Settings {
+struct NetworkSettings {
   std::int64_t exempt_payer_max = 100;  // accounts from 1 to this one are never throttled
   bool throttle_by_gas = false;
   std::int64_t front_end_gas_per_second = 15'000'000;
@@ -50,7 +50,7 @@ struct Settings {
   bool balance_by_weight = true;
   std::int32_t balance_weight_max = 1'000;
 
-  friend bool operator==(const Settings&, const Settings&) = default;
+  friend bool operator==(const NetworkSettings&, const NetworkSettings&) = default;
 };
 
 // The transaction inside a ScheduleCreate.
@@ -84,7 +84,7 @@ struct Query {
 };
 
 // The second in which a scheduled transaction expires.
-constexpr std::int64_t expiry_second(const Settings& settings, bool waits_for_expiry,
+constexpr std::int64_t expiry_second(const NetworkSettings& settings, bool waits_for_expiry,
                                      std::int64_t stated_s, std::int64_t valid_start_s) noexcept {
   return waits_for_expiry ? stated_s : valid_start_s + settings.schedule_lifetime_s;
 }
@@ -122,13 +122,13 @@ constexpr Answered<std::int32_t> logical_of(const Claim& claim,
   return scaled(claim.scale, wrapping_product32(claim.count, requirement.logical));
 }
 
-inline bool is_exempt(const Settings& settings, std::optional<std::int64_t> payer) noexcept {
+inline bool is_exempt(const NetworkSettings& settings, std::optional<std::int64_t> payer) noexcept {
   return payer && *payer >= 1 && *payer <= settings.exempt_payer_max;
 }
 
 // Whether no rule but the buckets of its own operation can concern it: what claim_of()
 // would then say is one plain operation.
-inline bool is_plain(const Transaction& transaction, const Settings& settings) noexcept {
+inline bool is_plain(const Transaction& transaction, const NetworkSettings& settings) noexcept {
   const OperationId asked = transaction.operation;
   if (settings.throttle_by_gas || transaction.always_by_gas || transaction.high_volume ||
       transaction.count != 1 || asked == operation::kTokenMint ||
@@ -145,9 +145,10 @@ inline bool is_plain(const Transaction& transaction, const Settings& settings) n
   return !is_exempt(settings, transaction.payer);
 }
 
-Claim claim_of(const Transaction& transaction, const Settings& settings, Role role,
+Claim claim_of(const Transaction& transaction, const NetworkSettings& settings, SetRole role,
                const Listing& listing) noexcept;
-Claim claim_of(const Query& query, const Settings& settings, const Listing& listing) noexcept;
+Claim claim_of(const Query& query, const NetworkSettings& settings,
+               const Listing& listing) noexcept;
 
 // `count` operations at once, unscaled, by the normal buckets alone.
 Claim claim_of(OperationId operation, std::int32_t count, const Listing& listing) noexcept;

@@ -144,7 +144,7 @@ std::vector<const Route*> rows_of(const std::vector<const RouteTable*>& tables) 
 
 }  // namespace
 
-Api::Api(engine::Engine& engine, Host& host, Settings settings,
+Api::Api(engine::Engine& engine, Host& host, HttpSettings settings,
          std::vector<const RouteTable*> systems)
     : engine_(engine),
       host_(host),

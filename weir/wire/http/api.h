@@ -78,7 +78,7 @@ struct Answer {
 
 using Later = std::function<void(Answer)>;
 
-struct Settings {
+struct HttpSettings {
   HeaderStyle headers = HeaderStyle::kIetf;
   std::size_t batch_max = 1000;  // requests in one POST /v1/batch
 };
@@ -103,7 +103,7 @@ class Host {
 class Api {
  public:
   // `systems`: their tables, besides engine_routes().
-  Api(engine::Engine& engine, Host& host, Settings settings,
+  Api(engine::Engine& engine, Host& host, HttpSettings settings,
       std::vector<const RouteTable*> systems = {});
 
   // Answers now, or returns false: the request waits. The strings of `answer` are
@@ -120,7 +120,7 @@ class Api {
 
   engine::Engine& engine() noexcept { return engine_; }
   Host& host() noexcept { return host_; }
-  const Settings& settings() const noexcept { return settings_; }
+  const HttpSettings& settings() const noexcept { return settings_; }
   const std::vector<const RouteTable*>& tables() const noexcept { return tables_; }
   // Of all tables, in their order.
   const std::vector<const Route*>& routes() const noexcept { return routes_; }
@@ -131,7 +131,7 @@ class Api {
 
   engine::Engine& engine_;
   Host& host_;
-  const Settings settings_;
+  const HttpSettings settings_;
   const std::vector<const RouteTable*> tables_;
   const std::vector<const Route*> routes_;
   std::once_flag describes_;

@@ -312,7 +312,7 @@ void append_account(std::string& out, const contract::Account& account, std::str
   out += R"(,"user_id":)";
   append_quoted(out, user_id);
   fmt::format_to(std::back_inserter(out), R"(,"role":"{}","rule":"{}","jitter":)",
-                 options.role == contract::Role::kGuard ? "guard" : "service",
+                 options.role == contract::AccountRole::kGuard ? "guard" : "service",
                  options.rule == contract::Rule::kReservation ? "reservation" : "published");
   append_duration(out, options.jitter);
   out += R"(,"policies":[)";

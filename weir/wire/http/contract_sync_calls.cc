@@ -48,7 +48,8 @@ Result<contract::Totals> read_mark(std::string_view text) {
 
 std::shared_ptr<Account> named_guard(Exchange& exchange) {
   std::shared_ptr<Account> account = named_account(exchange);
-  if (account == nullptr || account->options().role == contract::Role::kGuard) return account;
+  if (account == nullptr || account->options().role == contract::AccountRole::kGuard)
+    return account;
   exchange.fail(Problem::kConflict,
                 fmt::format("account {}: its role is 'service', which counts itself; write 'role: "
                             "guard' for it",

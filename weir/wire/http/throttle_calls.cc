@@ -55,7 +55,7 @@ Result<std::string_view> chosen(const Exchange& exchange, std::string_view name,
 }
 
 struct SnapshotChoice {
-  throttle::Role role = throttle::Role::kConsensus;
+  throttle::SetRole role = throttle::SetRole::kConsensus;
   bool is_positional = false;
 };
 
@@ -63,7 +63,7 @@ Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
   SnapshotChoice choice;
   const Result<std::string_view> role = chosen(exchange, "role", "consensus");
   if (!role) return role.error();
-  const std::optional<throttle::Role> known = throttle_role_of(*role);
+  const std::optional<throttle::SetRole> known = throttle_role_of(*role);
   if (!known) {
     return bad_argument(
         fmt::format("query: role is '{}', but it must be 'front_end' or 'consensus'; write one of "
@@ -80,7 +80,7 @@ Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
                     "two",
                     form->substr(0, 64)));
   }
-  if (choice.is_positional && choice.role != throttle::Role::kConsensus) {
+  if (choice.is_positional && choice.role != throttle::SetRole::kConsensus) {
     return bad_argument(
         "query: the network saves consensus only, so form=positional does not go with "
         "role=front_end; write form=named");

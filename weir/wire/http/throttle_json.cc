@@ -27,7 +27,7 @@ bool read_natural(Reader& in, const What& what, std::int32_t& value, std::int64_
 bool read_role(Reader& in, SubmissionBody& into) {
   std::string_view word;
   if (!in.text("role", word)) return false;
-  const std::optional<throttle::Role> role = throttle_role_of(word);
+  const std::optional<throttle::SetRole> role = throttle_role_of(word);
   if (!role) {
     return in.wrong("role", fmt::format("'{}'", word.substr(0, 64)), "'front_end' or 'consensus'",
                     "one of the two");
@@ -210,9 +210,9 @@ void append_set(std::string& out, const throttle::SetReading& set) {
 
 }  // namespace
 
-std::optional<throttle::Role> throttle_role_of(std::string_view word) noexcept {
-  if (word == "front_end") return throttle::Role::kFrontEnd;
-  if (word == "consensus") return throttle::Role::kConsensus;
+std::optional<throttle::SetRole> throttle_role_of(std::string_view word) noexcept {
+  if (word == "front_end") return throttle::SetRole::kFrontEnd;
+  if (word == "consensus") return throttle::SetRole::kConsensus;
   return std::nullopt;
 }
 
@@ -227,7 +227,7 @@ Result<SubmissionBody> read_submission(std::string_view body, Texts& texts) {
     return bad_argument(
         "body: the member 'operation' is missing or empty; write \"operation\":\"ContractCall\"");
   }
-  const bool is_consensus = into.role == throttle::Role::kConsensus;
+  const bool is_consensus = into.role == throttle::SetRole::kConsensus;
   if (is_consensus && !into.at_ns) {
     return bad_argument(
         "body: the member 'at_ns' is missing; write the consensus instant in nanoseconds since "

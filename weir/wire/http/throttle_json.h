@@ -19,7 +19,7 @@ namespace weir::wire::http {
 
 // The body of POST /v1/throttle/submit. Views into the body.
 struct SubmissionBody {
-  system::throttle::Role role = system::throttle::Role::kFrontEnd;
+  system::throttle::SetRole role = system::throttle::SetRole::kFrontEnd;
   std::optional<std::int64_t> at_ns{};  // of consensus, always; else never
   system::throttle::Submission submission{};
   bool dry_run = false;
@@ -35,7 +35,7 @@ Result<ClaimBody> read_claim_settlement(std::string_view body, Texts& texts);
 Result<ClaimBody> read_claim_cancellation(std::string_view body, Texts& texts);
 
 // `front_end` or `consensus`; nothing for another word.
-std::optional<system::throttle::Role> throttle_role_of(std::string_view word) noexcept;
+std::optional<system::throttle::SetRole> throttle_role_of(std::string_view word) noexcept;
 
 Verdict verdict_of(const system::throttle::Submitted& said) noexcept;
 // When the transaction fits that was decided at `at`; kForever: unknown, or never.

@@ -48,7 +48,7 @@ TEST_F(FourBuckets, AdmitHalfOfEach) {
 TEST(FirstBucket, AdmitsThirteenAtOnceThenSixAfterHalfASecond) {
   Definitions definitions = definitions_of(example());
   definitions.buckets.resize(1);
-  ThrottleSet set(definitions, {.role = Role::kConsensus, .clamp_clock = false});
+  ThrottleSet set(definitions, {.role = SetRole::kConsensus, .clamp_clock = false});
   EXPECT_EQ(admitted(set, "ContractCreate", after(0s), 14), 13);
   EXPECT_EQ(admitted(set, "ContractCreate", after(500ms), 14), 6);
 }
@@ -56,7 +56,7 @@ TEST(FirstBucket, AdmitsThirteenAtOnceThenSixAfterHalfASecond) {
 TEST(FirstBucket, AdmitsTheNextAfterAThirteenthOfASecond) {
   Definitions definitions = definitions_of(example());
   definitions.buckets.resize(1);
-  ThrottleSet set(definitions, {.role = Role::kConsensus, .clamp_clock = false});
+  ThrottleSet set(definitions, {.role = SetRole::kConsensus, .clamp_clock = false});
   EXPECT_EQ(admitted(set, "ContractCall", after(0s), 13), 13);
   EXPECT_FALSE(decide(set, "ContractCall", after(76'923'076ns)));
   EXPECT_TRUE(decide(set, "ContractCall", after(76'923'077ns)));
@@ -65,7 +65,7 @@ TEST(FirstBucket, AdmitsTheNextAfterAThirteenthOfASecond) {
 TEST(FirstBucket, IsEmptyAfterASecond) {
   Definitions definitions = definitions_of(example());
   definitions.buckets.resize(1);
-  ThrottleSet set(definitions, {.role = Role::kConsensus, .clamp_clock = false});
+  ThrottleSet set(definitions, {.role = SetRole::kConsensus, .clamp_clock = false});
   EXPECT_EQ(admitted(set, "ContractCall", after(0s), 13), 13);
   EXPECT_EQ(admitted(set, "ContractCall", after(1s), 14), 13);
 }

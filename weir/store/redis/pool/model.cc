@@ -74,7 +74,7 @@ void PoolModel::take_totals(const PoolTotals& totals) {
 // --- Asking.
 
 void PoolModel::acquire(const Amounts& estimate, AcquireCallback answered) {
-  auto asked = std::make_shared<Asked>();
+  auto asked = std::make_shared<Acquire>();
   asked->estimate = estimate;
   asked->answered = std::move(answered);
   asked->deadline = host_.now() + host_.options().timeout;
@@ -91,7 +91,7 @@ void PoolModel::acquire(const Amounts& estimate, AcquireCallback answered) {
 }
 
 void PoolModel::adopt(const Amounts& estimate, Instant since, AcquireCallback answered) {
-  auto asked = std::make_shared<Asked>();
+  auto asked = std::make_shared<Acquire>();
   asked->estimate = estimate;
   asked->answered = std::move(answered);
   asked->deadline = host_.now() + host_.options().timeout;
@@ -99,7 +99,7 @@ void PoolModel::adopt(const Amounts& estimate, Instant since, AcquireCallback an
   ask(std::move(asked));
 }
 
-PoolModel::Windows PoolModel::windows_of(const Asked& asked, const PoolTotals& totals) {
+PoolModel::Windows PoolModel::windows_of(const Acquire& asked, const PoolTotals& totals) {
   return asked.began.value_or(Windows{totals.minute_us, totals.day_us});
 }
 
@@ -109,7 +109,7 @@ PoolModel::Windows PoolModel::windows_at(Instant at) const {
           at_us - at_us % us_of(host_.options().day)};
 }
 
-void PoolModel::ask(AskedRef asked) {
+void PoolModel::ask(AcquireRef asked) {
   switch (phase_) {
     case Phase::kClosed:
       return refuse(*asked, Refused::kStopped, "stopped: the coordinator is not running");
@@ -225,13 +225,13 @@ void PoolModel::on_batch(const Batch& batch, const Answer& answer, bool is_late)
   }
 }
 
-void PoolModel::on_gone(const AskedRef& asked) {
+void PoolModel::on_gone(const AcquireRef& asked) {
   if (asked->tries < kTriesMax) return ask(asked);
   refuse(*asked, Refused::kNotRegistered,
          "not_registered: the instance was taken for dead and registers again", host_.now());
 }
 
-void PoolModel::on_acquired(const AskedRef& asked, const PoolReply& reply,
+void PoolModel::on_acquired(const AcquireRef& asked, const PoolReply& reply,
                             const PoolTotals& totals) {
   const std::int64_t code = reply.code;
   if (is(code, PoolCode::kMismatch)) {
@@ -261,7 +261,7 @@ void PoolModel::on_acquired(const AskedRef& asked, const PoolReply& reply,
   asked->answered(host_.now(), refusal_of(*asked, code, reply.more, totals));
 }
 
-void PoolModel::on_granted(const AskedRef& asked, const PoolTotals& totals) {
+void PoolModel::on_granted(const AcquireRef& asked, const PoolTotals& totals) {
   const Windows windows = windows_of(*asked, totals);
   own_.add(windows.minute_us == totals.minute_us ? asked->estimate : Amounts{},
            windows.day_us == totals.day_us ? asked->estimate : Amounts{});
@@ -278,7 +278,7 @@ void PoolModel::on_granted(const AskedRef& asked, const PoolTotals& totals) {
   asked->answered(host_.now(), std::move(grant));
 }
 
-Refusal PoolModel::refusal_of(const Asked& asked, std::int64_t code, std::int64_t bound,
+Refusal PoolModel::refusal_of(const Acquire& asked, std::int64_t code, std::int64_t bound,
                               const PoolTotals& totals) const {
   const auto dimension = static_cast<Dimension>(bound);
   const bool is_day =
@@ -301,7 +301,7 @@ Refusal PoolModel::refusal_of(const Asked& asked, std::int64_t code, std::int64_
                       asked.estimate.of(dimension))};
 }
 
-void PoolModel::on_unreachable(const AskedRef& asked, const Failure& failure) {
+void PoolModel::on_unreachable(const AcquireRef& asked, const Failure& failure) {
   if (phase_ == Phase::kClosed) {
     return refuse(*asked, Refused::kStopped, "stopped: the coordinator is not running");
   }
@@ -315,7 +315,7 @@ void PoolModel::on_unreachable(const AskedRef& asked, const Failure& failure) {
 }
 
 // Of what timed out and was counted as if it had been granted.
-void PoolModel::on_late(const Asked& asked, const PoolReply& reply, const PoolTotals& totals) {
+void PoolModel::on_late(const Acquire& asked, const PoolReply& reply, const PoolTotals& totals) {
   const Amounts& estimate = asked.estimate;
   if (!is(reply.code, PoolCode::kDone)) {
     if (!asked.counted) return;
@@ -333,7 +333,7 @@ void PoolModel::on_late(const Asked& asked, const PoolReply& reply, const PoolTo
                     .day = instant_of_us(windows.day_us)}});
 }
 
-void PoolModel::refuse(Asked& asked, Refused reason, std::string message, Instant retry_at) {
+void PoolModel::refuse(Acquire& asked, Refused reason, std::string message, Instant retry_at) {
   asked.answered(host_.now(),
                  Refusal{reason, Dimension::kConcurrency, retry_at, std::move(message)});
 }
@@ -525,7 +525,7 @@ void PoolModel::on_enrolled(const Answer& answer) {
   }
   host_.on_enrolled(*this, Done{});
   send_unsent();
-  for (AskedRef& asked : std::exchange(waiting_, {})) ask(std::move(asked));
+  for (AcquireRef& asked : std::exchange(waiting_, {})) ask(std::move(asked));
 }
 
 void PoolModel::take_registration(const PoolReply& reply, const PoolTotals& totals) {
@@ -602,7 +602,7 @@ void PoolModel::come_back() {
 }
 
 void PoolModel::fail_waiting(Refused reason, const std::string& message) {
-  for (const AskedRef& asked : std::exchange(waiting_, {})) {
+  for (const AcquireRef& asked : std::exchange(waiting_, {})) {
     refuse(*asked, reason, message, reason == Refused::kUnreachable ? host_.now() : kForever);
   }
 }

@@ -112,7 +112,7 @@ class PoolModel {
     std::int64_t day_us = 0;
   };
 
-  struct Asked {
+  struct Acquire {
     Amounts estimate{};
     system::pool::AcquireCallback answered{};
     Instant deadline{};
@@ -120,11 +120,11 @@ class PoolModel {
     std::optional<Windows> began{};    // it runs already, since then: nothing is refused
     std::optional<Windows> counted{};  // it timed out: where this instance counts it
   };
-  using AskedRef = std::shared_ptr<Asked>;
+  using AcquireRef = std::shared_ptr<Acquire>;
 
   // What is asked together travels together: an acquire, or the number of a release.
   struct Request {
-    AskedRef asked{};
+    AcquireRef asked{};
     std::uint64_t number = 0;
   };
   using Batch = std::vector<Request>;
@@ -134,18 +134,18 @@ class PoolModel {
   std::string pack(const Batch& batch);
   void on_batch(const Batch& batch, const Answer& answer, bool is_late);
   Duration left_until(Instant deadline) const;
-  void ask(AskedRef asked);
-  void on_acquired(const AskedRef& asked, const PoolReply& reply, const PoolTotals& totals);
-  void on_gone(const AskedRef& asked);
-  void on_granted(const AskedRef& asked, const PoolTotals& totals);
+  void ask(AcquireRef asked);
+  void on_acquired(const AcquireRef& asked, const PoolReply& reply, const PoolTotals& totals);
+  void on_gone(const AcquireRef& asked);
+  void on_granted(const AcquireRef& asked, const PoolTotals& totals);
   // In which windows an acquire is booked.
-  static Windows windows_of(const Asked& asked, const PoolTotals& totals);
+  static Windows windows_of(const Acquire& asked, const PoolTotals& totals);
   Windows windows_at(Instant at) const;
-  void on_unreachable(const AskedRef& asked, const Failure& failure);
-  void on_late(const Asked& asked, const PoolReply& reply, const PoolTotals& totals);
-  system::pool::Refusal refusal_of(const Asked& asked, std::int64_t code, std::int64_t bound,
+  void on_unreachable(const AcquireRef& asked, const Failure& failure);
+  void on_late(const Acquire& asked, const PoolReply& reply, const PoolTotals& totals);
+  system::pool::Refusal refusal_of(const Acquire& asked, std::int64_t code, std::int64_t bound,
                                    const PoolTotals& totals) const;
-  void refuse(Asked& asked, system::pool::Refused reason, std::string message,
+  void refuse(Acquire& asked, system::pool::Refused reason, std::string message,
               Instant retry_at = kForever);
 
   void settle(PoolRelease release);
@@ -189,8 +189,8 @@ class PoolModel {
   std::unordered_set<std::uint64_t> held_;  // grants, by id
   std::int64_t outstanding_ = 0;            // held, and not fenced
   PoolReleases releases_;
-  std::deque<AskedRef> waiting_;  // for the registration
-  Batch batch_;                   // to be sent when the loop comes round
+  std::deque<AcquireRef> waiting_;  // for the registration
+  Batch batch_;                     // to be sent when the loop comes round
   Timer tell_;
   bool is_telling_ = false;
   Timer look_;

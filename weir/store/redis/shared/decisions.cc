@@ -105,7 +105,7 @@ class Terms {
 }  // namespace
 
 // A request on its way.
-struct Decisions::Asked {
+struct Decisions::Question {
   std::shared_ptr<const engine::RuleSet> rules;
   boost::container::small_vector<SharedItem, 8> items;
   boost::container::small_vector<std::string, 8> keys;
@@ -126,17 +126,17 @@ struct Decisions::Asked {
 
 // Requests for buckets that wait for the end of their loop's turn.
 struct Gathered {
-  std::vector<Decisions::AskedRef> asked;
+  std::vector<Decisions::QuestionRef> asked;
   boost::container::small_vector<engine::Print, kGatheredKeysMax> prints;  // of their keys
   bool is_posted = false;  // it will be sent once the thread has done what it does
 
-  bool takes(const Decisions::Asked& more) const {
+  bool takes(const Decisions::Question& more) const {
     if (prints.size() + more.items.size() > kGatheredKeysMax) return false;
     return std::none_of(more.items.begin(), more.items.end(), [this](const SharedItem& item) {
       return std::find(prints.begin(), prints.end(), item.print) != prints.end();
     });
   }
-  void add(Decisions::AskedRef more) {
+  void add(Decisions::QuestionRef more) {
     for (const SharedItem& item : more->items) prints.push_back(item.print);
     asked.push_back(std::move(more));
   }
@@ -165,7 +165,7 @@ Result<SharedAnswer> answer_of(std::span<const SharedItem> items, bool has_hold,
 }  // namespace
 
 void Decisions::decide(const SharedAsk& ask, engine::SharedCallback callback) {
-  auto asked = std::allocate_shared<Asked>(Recycled<Asked>());
+  auto asked = std::allocate_shared<Question>(Recycled<Question>());
   asked->rules = ask.rules;
   asked->items.assign(ask.items.begin(), ask.items.end());
   if (!ask.is_peek) asked->hold = ask.hold;
@@ -190,7 +190,7 @@ void Decisions::decide(const SharedAsk& ask, engine::SharedCallback callback) {
 
 // --- buckets, together
 
-void Decisions::gather(Desk& desk, AskedRef asked) {
+void Decisions::gather(Desk& desk, QuestionRef asked) {
   if (desk.gathered == nullptr) desk.gathered = std::make_shared<Gathered>();
   if (!desk.gathered->takes(*asked)) send_gathered(desk);
   desk.gathered->add(std::move(asked));
@@ -212,10 +212,10 @@ void Decisions::send_gathered(Desk& desk) {
   ask_buckets(*desk.client, std::exchange(desk.gathered->asked, {}));
 }
 
-bool Decisions::have_refilled(std::span<const AskedRef> all, const EpochRef& known) const {
+bool Decisions::have_refilled(std::span<const QuestionRef> all, const EpochRef& known) const {
   const auto since_us = epochs_.us_since_loss(known);
   if (!since_us) return false;
-  return std::all_of(all.begin(), all.end(), [&](const AskedRef& asked) {
+  return std::all_of(all.begin(), all.end(), [&](const QuestionRef& asked) {
     return std::all_of(asked->items.begin(), asked->items.end(), [&](const SharedItem& item) {
       const auto& shape = std::get<meter::BucketShape>(item.rule->shape);
       return *since_us > shape.fill.ns / kNsPerUs + 2;  // each side rounds by less than one
@@ -223,18 +223,18 @@ bool Decisions::have_refilled(std::span<const AskedRef> all, const EpochRef& kno
   });
 }
 
-void Decisions::ask_buckets(Client& client, std::vector<AskedRef> all) {
+void Decisions::ask_buckets(Client& client, std::vector<QuestionRef> all) {
   const EpochRef known = epochs_.known();
   // Where something was lost, the other script knows what that means.
   if (!have_refilled(all, known)) {
-    for (const AskedRef& asked : all) ask_all(client, asked);
+    for (const QuestionRef& asked : all) ask_all(client, asked);
     return;
   }
   if (all.size() == 1 && all[0]->items.size() == 1) return ask_one_bucket(client, all[0], *known);
   boost::container::small_vector<std::string_view, kGatheredKeysMax + 1> keys = {fleet_.epoch_key};
   std::string plan;
   Terms terms;
-  for (const AskedRef& asked : all) {
+  for (const QuestionRef& asked : all) {
     keys.insert(keys.end(), asked->keys.begin(), asked->keys.end());
     plan += static_cast<char>(asked->items.size());
     for (const SharedItem& item : asked->items) plan += terms.place_of(item, asked->now);
@@ -248,7 +248,7 @@ void Decisions::ask_buckets(Client& client, std::vector<AskedRef> all) {
               });
 }
 
-void Decisions::ask_one_bucket(Client& client, const AskedRef& asked, const Epoch& known) {
+void Decisions::ask_one_bucket(Client& client, const QuestionRef& asked, const Epoch& known) {
   const std::array<std::string_view, 2> keys = {fleet_.epoch_key, asked->keys[0]};
   std::string terms;
   append_bucket(terms, asked->items[0], asked->now);
@@ -261,22 +261,22 @@ void Decisions::ask_one_bucket(Client& client, const AskedRef& asked, const Epoc
               });
 }
 
-void Decisions::on_buckets(Client& client, std::span<const AskedRef> all, const Answer& answer) {
+void Decisions::on_buckets(Client& client, std::span<const QuestionRef> all, const Answer& answer) {
   if (!answer.ok()) {
-    for (const AskedRef& asked : all) on_decided(*asked, answer);
+    for (const QuestionRef& asked : all) on_decided(*asked, answer);
     return;
   }
   const auto text = answer.reply().text();
   if (!text) {
-    for (const AskedRef& asked : all) ask_all(client, asked);
+    for (const QuestionRef& asked : all) ask_all(client, asked);
     return;
   }
   std::size_t count = 1;
-  for (const AskedRef& asked : all) count += 1 + 2 * asked->items.size();
+  for (const QuestionRef& asked : all) count += 1 + 2 * asked->items.size();
   const bool is_odd = text->size() != 8 * count;
   outages_.note_success();
   std::size_t next = 1;
-  for (const AskedRef& asked : all) {
+  for (const QuestionRef& asked : all) {
     count_answered();
     if (is_odd) {
       asked->callback(odd_reply("a decision"));
@@ -293,7 +293,7 @@ void Decisions::on_buckets(Client& client, std::span<const AskedRef> all, const 
 
 // --- anything, alone
 
-void Decisions::ask_all(Client& client, const AskedRef& asked) {
+void Decisions::ask_all(Client& client, const QuestionRef& asked) {
   const EpochRef known = epochs_.known();
   if (known->lost_at_us > 0) asked->lossy = known;
   boost::container::small_vector<std::string_view, 8> keys = {fleet_.epoch_key};
@@ -321,7 +321,7 @@ void Decisions::ask_all(Client& client, const AskedRef& asked) {
                }});
 }
 
-void Decisions::on_decided(Asked& asked, const Answer& answer) {
+void Decisions::on_decided(Question& asked, const Answer& answer) {
   if (answer.ok()) {
     count_answered();
     outages_.note_success();
@@ -341,14 +341,14 @@ void Decisions::on_decided(Asked& asked, const Answer& answer) {
 
 // What was charged stays charged, but a hold of work that never started is given back: its
 // slots would be taken until its time.
-void Decisions::on_late(const Asked& asked, const Reply& reply) {
+void Decisions::on_late(const Question& asked, const Reply& reply) {
   if (!asked.hold || asked.is_started || reply.at(0).integer() != 1) return;
   holds_.end(asked.hold, engine::HoldState::kCancelled, {}, asked.rules, asked.now,
              [](const Result<engine::HoldState>&) {});
 }
 
 // Either eight bytes a number, from the short scripts, or numbers with the epoch among them.
-Result<SharedAnswer> Decisions::read(const Asked& asked, const Reply& reply) {
+Result<SharedAnswer> Decisions::read(const Question& asked, const Reply& reply) {
   const std::size_t count = 2 + 2 * asked.items.size();
   const bool has_hold{asked.hold};
   AnswerNumbers numbers;

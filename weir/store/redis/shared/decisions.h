@@ -52,24 +52,24 @@ class Decisions {
   std::uint64_t answered() const noexcept { return answered_.load(std::memory_order_relaxed); }
 
  private:
-  struct Asked;
-  using AskedRef = std::shared_ptr<Asked>;
+  struct Question;
+  using QuestionRef = std::shared_ptr<Question>;
   friend struct Gathered;
 
-  void gather(Desk& desk, AskedRef asked);
+  void gather(Desk& desk, QuestionRef asked);
   // Requests for buckets, on their way together.
-  void ask_buckets(Client& client, std::vector<AskedRef> all);
-  void ask_one_bucket(Client& client, const AskedRef& asked, const Epoch& known);
-  void on_buckets(Client& client, std::span<const AskedRef> all, const Answer& answer);
+  void ask_buckets(Client& client, std::vector<QuestionRef> all);
+  void ask_one_bucket(Client& client, const QuestionRef& asked, const Epoch& known);
+  void on_buckets(Client& client, std::span<const QuestionRef> all, const Answer& answer);
   // Any request, alone.
-  void ask_all(Client& client, const AskedRef& asked);
-  void on_decided(Asked& asked, const Answer& answer);
+  void ask_all(Client& client, const QuestionRef& asked);
+  void on_decided(Question& asked, const Answer& answer);
   // The answer to a request that had timed out.
-  void on_late(const Asked& asked, const Reply& reply);
-  Result<engine::SharedAnswer> read(const Asked& asked, const Reply& reply);
+  void on_late(const Question& asked, const Reply& reply);
+  Result<engine::SharedAnswer> read(const Question& asked, const Reply& reply);
   // Whether the buckets of these have refilled since data was last lost, so that one without a
   // key is full; also false as long as that is not known.
-  bool have_refilled(std::span<const AskedRef> all, const EpochRef& known) const;
+  bool have_refilled(std::span<const QuestionRef> all, const EpochRef& known) const;
 
   const Fleet& fleet_;
   Connections& connections_;

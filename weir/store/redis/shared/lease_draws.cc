@@ -85,27 +85,27 @@ void Leases::start_draw(Entry& entry, Instant now, Work& work) {
   ask_for(entry.waiters.empty() ? Wide{0} : needed(1));
   entry.said = saturate(Wide{kept} + entry.back);
   entry.word = next_word();
-  draw.asked = {.rules = entry.rules,
-                .rule = entry.rule,
-                .sent_at = now,
-                .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
-                .wanted = draw.amounts.front(),
-                .awaited = awaited,
-                .ahead = ahead,
-                .waiters = entry.waiters.size()};
+  draw.need = {.rules = entry.rules,
+               .rule = entry.rule,
+               .sent_at = now,
+               .cost = entry.waiters.empty() ? 0 : entry.waiters.front().cost,
+               .wanted = draw.amounts.front(),
+               .awaited = awaited,
+               .ahead = ahead,
+               .waiters = entry.waiters.size()};
   draw.draw = {.rules = entry.rules,
                .rule = entry.rule,
                .key = entry.key,
                .amounts = {},
-               .cost = draw.asked.cost,
+               .cost = draw.need.cost,
                .kept = entry.newest(entry.said),
                .awaited = awaited,
                .epoch = entry.batches.empty() ? std::string() : entry.batches.back().epoch,
                .word = entry.word,
                .until = entry.lapses_at(),
                .now = now,
-               .late = [this, print = entry.print, asked = draw.asked](const Drawn& drawn) {
-                 on_late(print, asked, drawn);
+               .late = [this, print = entry.print, need = draw.need](const Drawn& drawn) {
+                 on_late(print, need, drawn);
                }};
   entry.must_say = false;
   entry.is_talking = true;
@@ -123,8 +123,8 @@ void Leases::run(Work& work, Instant now) {
   for (Work::Draw& draw : work.draws) {
     draw.draw.amounts = draw.amounts;
     source_.draw(draw.draw, [this, print = draw.print,
-                             asked = draw.asked](const std::variant<Drawn, DrawFailure>& answer) {
-      finish_draw(print, asked, answer);
+                             need = draw.need](const std::variant<Drawn, DrawFailure>& answer) {
+      finish_draw(print, need, answer);
     });
   }
   for (const Work::Answer& answer : work.answers) answer.callback(answer.said);
@@ -160,10 +160,10 @@ void Leases::finish_return(engine::Print print, const LeaseReturn& sent, Instant
   run(work, sent_at);
 }
 
-void Leases::finish_draw(engine::Print print, const Asked& asked,
+void Leases::finish_draw(engine::Print print, const Need& need,
                          const std::variant<Drawn, DrawFailure>& answer) {
   Work work;
-  Instant now = asked.sent_at;
+  Instant now = need.sent_at;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
@@ -174,7 +174,7 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
     bool is_sent = true;
     if (const auto* failure = std::get_if<DrawFailure>(&answer)) {
       is_sent = failure->may_have_run;
-      if (is_sent) entry.doubt(asked.ahead, now);
+      if (is_sent) entry.doubt(need.ahead, now);
       entry.quiet_until = now + kLeaseTick;
       for (Entry::Waiter& waiter : entry.waiters) {
         work.answers.push_back({std::move(waiter.callback), {{}, 0, *failure}});
@@ -185,8 +185,8 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
       const Drawn& drawn = std::get<Drawn>(answer);
       now = drawn.here;
       // There was less than wanted: asking again at once brings nothing.
-      if (drawn.units < asked.wanted) entry.quiet_until = now + kLeaseTick;
-      serve(entry, drawn, asked, work);
+      if (drawn.units < need.wanted) entry.quiet_until = now + kLeaseTick;
+      serve(entry, drawn, need, work);
       // It counted on those who waited to use what they were refused in the end.
       if (entry.lease.held(now) > entry.told) entry.must_say = true;
     }
@@ -197,21 +197,21 @@ void Leases::finish_draw(engine::Print print, const Asked& asked,
 
 // What comes too late to be given out goes back, but for what those who waited would have used:
 // that counts as used, as a request does that Redis has not answered.
-void Leases::on_late(engine::Print print, const Asked& asked, const Drawn& drawn) {
+void Leases::on_late(engine::Print print, const Need& need, const Drawn& drawn) {
   Work work;
   {
     Shard& shard = shard_of(print);
     const std::scoped_lock lock(shard.lock);
     const auto found = shard.entries.find(print);
-    if (found == shard.entries.end() || found->second.rule != asked.rule) return;
+    if (found == shard.entries.end() || found->second.rule != need.rule) return;
     Entry& entry = found->second;
     entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
-    if (drawn.now > entry.heard.now) entry.hear(drawn, asked.cost);
+    if (drawn.now > entry.heard.now) entry.hear(drawn, need.cost);
     // No more than there was room for.
-    const std::int64_t doubted = std::min(asked.ahead, entry.unsure);
+    const std::int64_t doubted = std::min(need.ahead, entry.unsure);
     entry.unsure -= doubted;
     const bool is_same = entry.epoch.empty() || entry.epoch == drawn.epoch;
-    const std::int64_t unused = std::max<std::int64_t>(0, drawn.units - asked.awaited);
+    const std::int64_t unused = std::max<std::int64_t>(0, drawn.units - need.awaited);
     const std::int64_t units = is_same ? std::min(unused, doubted) : 0;
     entry.epoch = drawn.epoch;
     entry.add_batch({units, drawn.stamp_us}, drawn.epoch);
@@ -225,13 +225,13 @@ void Leases::on_late(engine::Print print, const Asked& asked, const Drawn& drawn
 
 // Each draw either brings what the first of those who wait needs, or refuses it: so all are
 // answered in the end.
-void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work) {
+void Leases::serve(Entry& entry, const Drawn& drawn, const Need& need, Work& work) {
   const Instant now = drawn.here;
   entry.sums->drawn.fetch_add(static_cast<std::uint64_t>(drawn.units), std::memory_order_relaxed);
   if (entry.is_window() && entry.stamp_us != drawn.stamp_us) entry.lapse();  // it is over
-  entry.hear(drawn, asked.cost);
-  entry.told = saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - asked.awaited));
-  entry.lease.renew(asked.sent_at, use_before(entry.rule->shape, drawn, asked.sent_at));
+  entry.hear(drawn, need.cost);
+  entry.told = saturate(Wide{entry.said} + std::max<std::int64_t>(0, drawn.units - need.awaited));
+  entry.lease.renew(need.sent_at, use_before(entry.rule->shape, drawn, need.sent_at));
   entry.stamp_us = drawn.stamp_us;
   entry.epoch = drawn.epoch;
   entry.add_batch({drawn.units, drawn.stamp_us}, drawn.epoch);
@@ -240,7 +240,7 @@ void Leases::serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& w
   std::size_t place = 0;
   while (!entry.waiters.empty()) {
     // A request that came after it was sent is not decided by Redis: the window may be over.
-    if (place >= asked.waiters && now >= entry.lease.end()) break;
+    if (place >= need.waiters && now >= entry.lease.end()) break;
     Entry::Waiter& waiter = entry.waiters.front();
     const std::int64_t held = saturate(Wide{entry.lease.held(now)} + units);
     if (waiter.cost > held && entry.next)

@@ -27,7 +27,7 @@ struct Leases::Sums {
 };
 
 // What a draw was sent for.
-struct Leases::Asked {
+struct Leases::Need {
   std::shared_ptr<const engine::RuleSet> rules;  // of the rule
   const engine::Rule* rule = nullptr;
   Instant sent_at{};
@@ -46,7 +46,7 @@ struct Leases::Work {
   };
   struct Draw {
     engine::Print print;
-    Asked asked;
+    Need need;
     LeaseDraw draw;
     boost::container::small_vector<std::int64_t, 12> amounts;
   };

@@ -108,8 +108,8 @@ class Leases {
   struct Entry;
   struct Shard;
   struct Sums;
-  struct Asked;  // by a draw
-  struct Work;   // to be done without a lock
+  struct Need;  // of a draw
+  struct Work;  // to be done without a lock
   enum class Took : std::uint8_t { kTaken, kRefused, kMissing };
 
   // Puts units back into a lease, of which so many are known to be out.
@@ -128,10 +128,10 @@ class Leases {
   void talk(Entry& entry, Instant now, Work& work);
   void finish_return(engine::Print print, const LeaseReturn& sent, Instant sent_at,
                      Delivery delivery);
-  void finish_draw(engine::Print print, const Asked& asked,
+  void finish_draw(engine::Print print, const Need& need,
                    const std::variant<Drawn, DrawFailure>& answer);
-  void on_late(engine::Print print, const Asked& asked, const Drawn& drawn);
-  void serve(Entry& entry, const Drawn& drawn, const Asked& asked, Work& work);
+  void on_late(engine::Print print, const Need& need, const Drawn& drawn);
+  void serve(Entry& entry, const Drawn& drawn, const Need& need, Work& work);
   void run(Work& work, Instant now);
   Sums& sums_of(const std::string& limit);
 
