@@ -85,7 +85,8 @@ TEST_F(LogTest, SaysWhoReloadedAndWhatWasRefused) {
   server->signal(SIGHUP);
   ASSERT_TRUE(says("event=reload config=" + path() + " by=SIGHUP\n"));
   write("limits: [ { name: broken } ]\n");
-  ASSERT_TRUE(says("level=error event=reload-refused config=" + path() + " by=\"file change\""));
+  ASSERT_TRUE(
+      says("level=error event=reload-refused config=" + path() + " by=\"file change\" mistakes="));
   EXPECT_THAT(server->said(), HasSubstr("weir.yaml:1:"));
   const std::string port = address.substr(address.rfind(':') + 1);
   EXPECT_NE(run_words({"redis-cli", "-e", "-p", port, "WEIR.RELOAD"}).code, 0);
@@ -93,6 +94,14 @@ TEST_F(LogTest, SaysWhoReloadedAndWhatWasRefused) {
   write(kConfig);
   EXPECT_EQ(run_words({"redis-cli", "-e", "-p", port, "WEIR.RELOAD"}).out, "OK\n");
   ASSERT_TRUE(says("event=reload config=" + path() + " by=request\n"));
+}
+
+TEST_F(LogTest, SaysThatAFileToReloadCannotBeRead) {
+  serve(kConfig);
+  std::filesystem::remove(path());
+  server->signal(SIGHUP);
+  ASSERT_TRUE(says("level=error event=reload-refused config=" + path() + " by=SIGHUP error="));
+  EXPECT_THAT(server->said(), Not(HasSubstr("mistakes=")));
 }
 
 TEST_F(LogTest, SaysThatChangedDefinitionsOfThrottlesWereRead) {

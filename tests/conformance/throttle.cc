@@ -218,7 +218,7 @@ Failure run_congestion_spec(const object& recorded) {
     object found;
     const auto tiers = parse_tiers(text(step, "spec"));
     if (!tiers) {
-      found["err"] = to_string(Fault::kIllegalArgument);
+      found["err"] = to_string(Anomaly::kIllegalArgument);
       return found;
     }
     json::array triggers, multipliers;
@@ -237,7 +237,7 @@ Failure run_scale(const object& recorded) {
     object found;
     const std::optional<ScaleFactor> factor = parse_scale(text(step, "factor"));
     if (!factor) {
-      found["err"] = found["splitErr"] = to_string(Fault::kIllegalArgument);
+      found["err"] = found["splitErr"] = to_string(Anomaly::kIllegalArgument);
       return found;
     }
     put(found, "out", scaled(*factor, static_cast<std::int32_t>(integer(step, "in"))));
@@ -245,7 +245,7 @@ Failure run_scale(const object& recorded) {
     if (split.ok()) {
       found["split"] = *split;
     } else {
-      found["splitErr"] = to_string(split.fault());
+      found["splitErr"] = to_string(split.anomaly());
     }
     return found;
   });

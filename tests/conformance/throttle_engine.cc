@@ -266,7 +266,7 @@ class Engine {
     Claims* claims = tracks ? &claims_[index] : nullptr;
     const Answered<Admission> said = set_.decide(transaction_of(step), now, claims);
     if (!said.ok()) {
-      put(found, said.fault());
+      put(found, said.anomaly());
       return found;
     }
     found["ok"] = said->allowed;
@@ -291,7 +291,7 @@ class Engine {
     if (said.ok()) {
       found["ok"] = said->allowed;
     } else {
-      put(found, said.fault());
+      put(found, said.anomaly());
     }
   }
 

@@ -50,15 +50,15 @@ inline value number(double found) {
 }
 
 // What a step did, in the words of the recorded cases.
-inline void put(object& found, Fault fault) {
-  if (fault != Fault::kNone) found["err"] = to_string(fault);
+inline void put(object& found, Anomaly anomaly) {
+  if (anomaly != Anomaly::kNone) found["err"] = to_string(anomaly);
 }
 template <typename T>
 void put(object& found, std::string_view key, const Answered<T>& answer) {
   if (answer.ok()) {
     found[key] = *answer;
   } else {
-    put(found, answer.fault());
+    put(found, answer.anomaly());
   }
 }
 
@@ -130,7 +130,7 @@ inline Failure check_made(const object& recorded, bool made, std::int64_t capaci
   if (made) {
     found["capacity"] = capacity;
   } else {
-    put(found, Fault::kIllegalArgument);
+    put(found, Anomaly::kIllegalArgument);
   }
   return difference(found, recorded.at("x").as_object());
 }

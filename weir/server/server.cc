@@ -72,6 +72,17 @@ std::vector<std::unique_ptr<Loop>> make_loops(unsigned threads) {
   return loops;
 }
 
+// Why a reload is refused.
+struct Refusal {
+  Refusal(Error why) : Refusal(std::move(why), true) {}
+  Refusal(Error why, bool may_be_of_file)
+      : error(std::move(why)),
+        is_of_file(may_be_of_file && error.code == ErrorCode::kBadArgument) {}
+
+  Error error;
+  bool is_of_file;  // its mistakes; no: it cannot be read, or a store or a fleet has said no
+};
+
 }  // namespace
 
 struct Server::Impl {
@@ -102,7 +113,7 @@ struct Server::Impl {
     return config.path;
   }
   Status check_tokens(const config::Config& next) const;
-  Status reload();
+  std::optional<Refusal> reload();
 
   void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
     if (log) log({level, event, std::move(fields)});
@@ -300,19 +311,20 @@ Status Server::Impl::check_tokens(const config::Config& next) const {
   return Done{};
 }
 
-Status Server::Impl::reload() {
+// Nothing: what the file says is in force.
+std::optional<Refusal> Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::Config> next = config::load(path());
   if (!next) return std::move(next).error();
-  if (Status status = check_tokens(*next); !status) return status;
+  if (Status status = check_tokens(*next); !status) return status.error();
   const std::vector<std::string_view> restarts = config::needs_restart(config, *next);
-  if (Status status = config::keep_until_restart(config, *next); !status) return status;
+  if (Status status = config::keep_until_restart(config, *next); !status) return status.error();
 
-  if (Status status = systems.check(*next); !status) return status;
+  if (Status status = systems.check(*next); !status) return status.error();
   Result<std::shared_ptr<const engine::RuleSet>> rules = next->rules.bind(systems.gates());
   if (!rules) return std::move(rules).error();
-  if (Status status = engine->reserve(**rules, clock.now()); !status) return status;
-  if (Status status = systems.agree(); !status) return status;
+  if (Status status = engine->reserve(**rules, clock.now()); !status) return status.error();
+  if (Status status = systems.agree(); !status) return Refusal(status.error(), false);
 
   const bool has_swapped = engine->swap(*rules, clock.now()).ok();
   WEIR_ASSERT(has_swapped);  // there is room for them
@@ -327,20 +339,22 @@ Status Server::Impl::reload() {
     say(LogLevel::kWarning, "restart-needed",
         {{"config", path()}, {"changed", fmt::format("{}", fmt::join(restarts, ", "))}});
   }
-  return Done{};
+  return std::nullopt;
 }
 
 Status Server::reload(std::string_view by) noexcept {
-  Status status = impl_->reload();
-  (status ? impl_->reloads : impl_->failed_reloads).fetch_add(1, std::memory_order_relaxed);
+  std::optional<Refusal> refusal = impl_->reload();
+  (refusal ? impl_->failed_reloads : impl_->reloads).fetch_add(1, std::memory_order_relaxed);
   const std::string path = impl_->path();
-  if (status) {
+  if (!refusal) {
     impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
-  } else {
-    impl_->say(LogLevel::kError, "reload-refused",
-               {{"config", path}, {"by", std::string(by)}, {"mistakes", status.error().message}});
+    return Done{};
   }
-  return status;
+  impl_->say(LogLevel::kError, "reload-refused",
+             {{"config", path},
+              {"by", std::string(by)},
+              {refusal->is_of_file ? "mistakes" : "error", refusal->error.message}});
+  return std::move(refusal->error);
 }
 
 // --- the server as others see it

@@ -120,7 +120,7 @@ TEST(Replay, IsTheSameFromThePublishedFormAtConsensus) {
       parse_positional_snapshot(to_json(positional_snapshot_of(whole.set, &whole.congestion)));
   ASSERT_TRUE(snapshot.ok()) << snapshot.error().message;
   ASSERT_EQ(restore(*snapshot, RestorePolicy::kFailFast, other.set, &other.congestion),
-            Fault::kNone);
+            Anomaly::kNone);
   EXPECT_EQ(play(whole, std::span(steps).subspan(cut)), play(other, std::span(steps).subspan(cut)));
   EXPECT_EQ(whole.state(), other.state());
 }

@@ -23,7 +23,9 @@ constexpr Instant kStart{1'800'000'000'000'000'000};
 inline std::ostream& operator<<(std::ostream& out, Finding finding) {
   return out << to_string(finding);
 }
-inline std::ostream& operator<<(std::ostream& out, Fault fault) { return out << to_string(fault); }
+inline std::ostream& operator<<(std::ostream& out, Anomaly anomaly) {
+  return out << to_string(anomaly);
+}
 
 inline Moment after(Duration span) { return moment_of(kStart + span); }
 
@@ -53,7 +55,7 @@ inline Transaction named(const ThrottleSet& set, std::string_view operation) {
 
 inline bool decide(ThrottleSet& set, std::string_view operation, Moment now) {
   const Answered<Admission> said = set.decide(named(set, operation), now);
-  EXPECT_TRUE(said.ok()) << to_string(said.fault());
+  EXPECT_TRUE(said.ok()) << to_string(said.anomaly());
   return said.ok() && said->allowed;
 }
 

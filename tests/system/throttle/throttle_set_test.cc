@@ -83,7 +83,7 @@ TEST(ThrottleSet, TakesAnEarlierInstantForNoTimePassedAtTheFrontEnd) {
 TEST(ThrottleSet, IsToldThatConsensusTimeWentBack) {
   ThrottleSet set = consensus_of(kTwoBuckets);
   ASSERT_TRUE(decide(set, "a", after(1s)));
-  EXPECT_EQ(set.decide(named(set, "a"), after(0s)).fault(), Fault::kTimeWentBackwards);
+  EXPECT_EQ(set.decide(named(set, "a"), after(0s)).anomaly(), Anomaly::kTimeWentBackwards);
 }
 
 TEST(ThrottleSet, AlwaysAllowsInThatRole) {
@@ -121,7 +121,7 @@ TEST(ThrottleSet, RefusesByGasBeforeAnyBucketIsAsked) {
   EXPECT_EQ(status_of(SetRole::kFrontEnd, *said), "BUSY");
   EXPECT_EQ(said->fits_at, kStart + 200ms);
   EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
-  EXPECT_EQ(set.return_gas(200, std::nullopt), Fault::kNone);
+  EXPECT_EQ(set.return_gas(200, std::nullopt), Anomaly::kNone);
   EXPECT_TRUE(set.decide(call, after(0s))->allowed);
 }
 
@@ -193,13 +193,13 @@ TEST(ThrottleSet, UndoesSoManyOfAnOperationInAllItsBuckets) {
   ASSERT_TRUE(decide(set, "b", after(0s)));
   ASSERT_TRUE(decide(set, "a", after(0s)));
   EXPECT_EQ(set.buckets()[0].bucket.used(), 6 * kUnitsPerOperation);
-  EXPECT_EQ(set.undo(b, 1), Fault::kNone);
+  EXPECT_EQ(set.undo(b, 1), Anomaly::kNone);
   EXPECT_EQ(set.buckets()[0].bucket.used(), kUnitsPerOperation);
   EXPECT_EQ(set.buckets()[1].bucket.used(), 0);
-  EXPECT_EQ(set.undo(b, 5), Fault::kNone);
+  EXPECT_EQ(set.undo(b, 5), Anomaly::kNone);
   EXPECT_EQ(set.buckets()[0].bucket.used(), 0) << "never below nothing";
-  EXPECT_EQ(set.undo(set.operations().find("nobody"), 1), Fault::kUnknownOperation);
-  EXPECT_EQ(set.undo(b, -1), Fault::kIllegalArgument);
+  EXPECT_EQ(set.undo(set.operations().find("nobody"), 1), Anomaly::kUnknownOperation);
+  EXPECT_EQ(set.undo(b, -1), Anomaly::kIllegalArgument);
 }
 
 TEST(ThrottleSet, RefundsEverythingOneDecisionHasClaimed) {

@@ -1,7 +1,7 @@
 // Answer: what a bucket said, or why it could not say anything.
 //
-// A Result without a text: one is made for every claim. The names of faults are those of
-// the recorded cases. A fault does not undo what was done before it was met, because the
+// A Result without a text: one is made for every claim. The names of anomalies are those of
+// the recorded cases. An anomaly does not undo what was done before it was met, because the
 // published software does not either.
 
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace weir::system::throttle {
 
-enum class Fault : std::uint8_t {
+enum class Anomaly : std::uint8_t {
   kNone,
   kTimeWentBackwards,  // asked about an instant before the last decision
   kIllegalArgument,    // a negative amount, or a level outside the bucket
@@ -22,19 +22,19 @@ enum class Fault : std::uint8_t {
   kUnknownOperation,   // given back to an operation that no bucket lists
 };
 
-constexpr std::string_view to_string(Fault fault) noexcept {
-  switch (fault) {
-    case Fault::kNone:
+constexpr std::string_view to_string(Anomaly anomaly) noexcept {
+  switch (anomaly) {
+    case Anomaly::kNone:
       return "none";
-    case Fault::kTimeWentBackwards:
+    case Anomaly::kTimeWentBackwards:
       return "time-went-backwards";
-    case Fault::kIllegalArgument:
+    case Anomaly::kIllegalArgument:
       return "illegal-argument";
-    case Fault::kIllegalState:
+    case Anomaly::kIllegalState:
       return "illegal-state";
-    case Fault::kArithmetic:
+    case Anomaly::kArithmetic:
       return "arithmetic";
-    case Fault::kUnknownOperation:
+    case Anomaly::kUnknownOperation:
       return "unknown-op";
   }
   return "unknown";
@@ -44,10 +44,12 @@ template <typename T>
 class [[nodiscard]] Answered {
  public:
   constexpr Answered(T value) noexcept : value_(value) {}
-  constexpr Answered(Fault fault) noexcept : fault_(fault) { WEIR_ASSERT(fault != Fault::kNone); }
+  constexpr Answered(Anomaly anomaly) noexcept : anomaly_(anomaly) {
+    WEIR_ASSERT(anomaly != Anomaly::kNone);
+  }
 
-  constexpr bool ok() const noexcept { return fault_ == Fault::kNone; }
-  constexpr Fault fault() const noexcept { return fault_; }
+  constexpr bool ok() const noexcept { return anomaly_ == Anomaly::kNone; }
+  constexpr Anomaly anomaly() const noexcept { return anomaly_; }
   constexpr const T& operator*() const noexcept {
     WEIR_ASSERT(ok());
     return value_;
@@ -56,7 +58,7 @@ class [[nodiscard]] Answered {
 
  private:
   T value_{};
-  Fault fault_ = Fault::kNone;
+  Anomaly anomaly_ = Anomaly::kNone;
 };
 
 // Whether a claim was granted.

@@ -6,11 +6,11 @@
 // `Buckets`:
 //
 //   Answer gas(const Claim&);          // is the gas granted
-//   Fault leak_gas();                  // not claimed, but the bucket leaks
+//   Anomaly leak_gas();                  // not claimed, but the bucket leaks
 //   Answer bytes(const Claim&);
 //   Answer operations(const Claim&);   // every bucket is asked, even after one has refused
 //
-// A fault ends it where it is met.
+// An anomaly ends it where it is met.
 
 #pragma once
 
@@ -24,22 +24,22 @@ template <typename Buckets>
 Answered<Refuser> first_refuser(const Claim& claim, Buckets& buckets) {
   if (claim.gas_use == GasUse::kClaim) {
     const Answer said = buckets.gas(claim);
-    if (!said.ok()) return said.fault();
+    if (!said.ok()) return said.anomaly();
     if (!*said) return Refuser::kGas;
   } else if (claim.gas_use == GasUse::kLeak) {
-    const Fault fault = buckets.leak_gas();
-    if (fault != Fault::kNone) return fault;
+    const Anomaly anomaly = buckets.leak_gas();
+    if (anomaly != Anomaly::kNone) return anomaly;
   }
   if (claim.claims_bytes) {
     const Answer said = buckets.bytes(claim);
-    if (!said.ok()) return said.fault();
+    if (!said.ok()) return said.anomaly();
     if (!*said) return Refuser::kBytes;
   }
   if (!claim.claims_operations) return Refuser::kNone;
   if (claim.objection == Objection::kUnlisted) return Refuser::kUnlisted;
   if (claim.objection == Objection::kMalformed) return Refuser::kMalformed;
   const Answer said = buckets.operations(claim);
-  if (!said.ok()) return said.fault();
+  if (!said.ok()) return said.anomaly();
   if (!*said) return Refuser::kBucket;
   return claim.schedule_is_full ? Refuser::kSchedule : Refuser::kNone;
 }

@@ -39,7 +39,7 @@ bool restore_all(const PositionalSnapshot& snapshot, ThrottleSet& set) {
   std::vector<Usage> before;
   for (const LiveBucket& live : set.buckets()) before.push_back(live.bucket.usage());
   for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
-    if (set.restore_bucket(i, snapshot.buckets[i]) == Fault::kNone) continue;
+    if (set.restore_bucket(i, snapshot.buckets[i]) == Anomaly::kNone) continue;
     for (std::size_t j = 0; j < before.size(); ++j) (void)set.restore_bucket(j, before[j]);
     return false;
   }
@@ -111,8 +111,8 @@ Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Conges
       continue;
     }
     if (chosen[i]->capacity != live.bucket.capacity()) report.converted.push_back(live.name);
-    const Fault fault = set.restore_bucket(i, converted(*chosen[i], live.bucket.capacity()));
-    WEIR_ASSERT(fault == Fault::kNone);
+    const Anomaly anomaly = set.restore_bucket(i, converted(*chosen[i], live.bucket.capacity()));
+    WEIR_ASSERT(anomaly == Anomaly::kNone);
     report.restored += 1;
   }
   if (snapshot.gas) (void)set.restore_gas(*snapshot.gas);
@@ -123,32 +123,32 @@ Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Conges
   return report;
 }
 
-Fault restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
-              Congestion* congestion) {
+Anomaly restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
+                Congestion* congestion) {
   const std::size_t count = snapshot.buckets.size();
   const bool fits = count == set.buckets().size() || count == set.normal_buckets();
   if (policy == RestorePolicy::kFailFast) {
-    if (!fits) return Fault::kIllegalState;
+    if (!fits) return Anomaly::kIllegalState;
     for (std::size_t i = 0; i < count; ++i) {
-      const Fault fault = set.restore_bucket(i, snapshot.buckets[i]);
-      if (fault != Fault::kNone) return fault;
+      const Anomaly anomaly = set.restore_bucket(i, snapshot.buckets[i]);
+      if (anomaly != Anomaly::kNone) return anomaly;
     }
   } else if (fits) {
     restore_all(snapshot, set);
   }
   if (snapshot.gas) {
-    const Fault fault = set.restore_gas(*snapshot.gas);
-    if (fault != Fault::kNone) return fault;
+    const Anomaly anomaly = set.restore_gas(*snapshot.gas);
+    if (anomaly != Anomaly::kNone) return anomaly;
   }
   if (snapshot.duration) {
-    const Fault fault = set.restore_duration(*snapshot.duration);
-    if (fault != Fault::kNone) return fault;
+    const Anomaly anomaly = set.restore_duration(*snapshot.duration);
+    if (anomaly != Anomaly::kNone) return anomaly;
   }
   if (congestion != nullptr) {
     congestion->restore(snapshot.generic_starts.value_or(congestion->generic().starts()),
                         snapshot.gas_starts.value_or(congestion->gas().starts()));
   }
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
 }  // namespace weir::system::throttle

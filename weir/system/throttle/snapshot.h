@@ -73,12 +73,12 @@ Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Conges
 
 enum class RestorePolicy : std::uint8_t {
   kSkip,      // what does not fit is left as it was
-  kFailFast,  // is a fault, and what was restored before it stays
+  kFailFast,  // is an anomaly, and what was restored before it stays
 };
 
 // As published: all buckets if there are as many, else the normal ones, else none.
-Fault restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
-              Congestion* congestion);
+Anomaly restore(const PositionalSnapshot& snapshot, RestorePolicy policy, ThrottleSet& set,
+                Congestion* congestion);
 
 std::string to_json(const Snapshot& snapshot);
 std::string to_json(const PositionalSnapshot& snapshot);

@@ -128,7 +128,7 @@ Answered<Admission> ThrottleSet::decide(const Transaction& transaction, Moment n
   now = clamped(now);
   if (claims == nullptr && is_plain(transaction, options_.settings) && !is_query(transaction)) {
     const Answer granted = claim_plainly(transaction.operation, now);
-    if (!granted.ok()) return granted.fault();
+    if (!granted.ok()) return granted.anomaly();
     if (*granted) return Admission{};
   }
   const Claim claim = claim_for(transaction);
@@ -185,7 +185,7 @@ struct ThrottleSet::Taking {
     if (said.ok() && *said) note(Claims::Kind::kGas, 0, claim.gas);
     return said;
   }
-  Fault leak_gas() { return set.gas_.leak_until(now); }
+  Anomaly leak_gas() { return set.gas_.leak_until(now); }
   Answer bytes(const Claim& claim) {
     const Answer said = set.bytes_->claim(claim.bytes, now);
     if (said.ok() && *said) note(Claims::Kind::kBytes, 0, claim.bytes);
@@ -199,9 +199,9 @@ struct ThrottleSet::Taking {
       OperationBucket& bucket = set.buckets_[requirement.bucket].bucket;
       bucket.mark();
       const Answered<std::int32_t> logical = logical_of(claim, requirement);
-      if (!logical.ok()) return logical.fault();
+      if (!logical.ok()) return logical.anomaly();
       const Answer said = bucket.claim(*logical, now);
-      if (!said.ok()) return said.fault();
+      if (!said.ok()) return said.anomaly();
       if (*said) {
         note(Claims::Kind::kBucket, requirement.bucket, *logical);
       } else {
@@ -220,7 +220,7 @@ Answered<Admission> ThrottleSet::run(const Claim& claim, Moment now, Claims* cla
   gas_.mark();
   Taking taking{*this, now, claims, admission};
   const Answered<Refuser> decided = first_refuser(claim, taking);
-  if (!decided.ok()) return decided.fault();
+  if (!decided.ok()) return decided.anomaly();
   if (*decided == Refuser::kNone) return admission;
 
   // Bytes are not given back: published so.
@@ -316,7 +316,7 @@ struct ThrottleSet::Looking {
     ScalarBucket gas = set.gas_;
     return gas.claim(claim.gas, now);
   }
-  static Fault leak_gas() { return Fault::kNone; }
+  static Anomaly leak_gas() { return Anomaly::kNone; }
   Answer bytes(const Claim& claim) const {
     ScalarBucket bytes = *set.bytes_;
     return bytes.claim(claim.bytes, now);
@@ -326,9 +326,9 @@ struct ThrottleSet::Looking {
     for (const Requirement& requirement : claim.requirements) {
       OperationBucket bucket = set.buckets_[requirement.bucket].bucket;
       const Answered<std::int32_t> logical = logical_of(claim, requirement);
-      if (!logical.ok()) return logical.fault();
+      if (!logical.ok()) return logical.anomaly();
       const Answer said = bucket.claim(*logical, now);
-      if (!said.ok()) return said.fault();
+      if (!said.ok()) return said.anomaly();
       granted &= *said;
     }
     return granted;
@@ -340,7 +340,7 @@ Answered<Admission> ThrottleSet::look(const Claim& claim, Moment now) const {
   if (claim.touches_nothing) return admission;
   Looking looking{*this, now};
   const Answered<Refuser> decided = first_refuser(claim, looking);
-  if (!decided.ok()) return decided.fault();
+  if (!decided.ok()) return decided.anomaly();
   if (*decided == Refuser::kNone) return admission;
   admission.allowed = false;
   admission.refuser = *decided;
@@ -404,16 +404,16 @@ std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
 
 // --- giving back
 
-Fault ThrottleSet::undo(OperationId operation, std::int32_t count) {
-  if (options_.role == SetRole::kAlwaysAllow) return Fault::kNone;
+Anomaly ThrottleSet::undo(OperationId operation, std::int32_t count) {
+  if (options_.role == SetRole::kAlwaysAllow) return Anomaly::kNone;
   const std::span<const Requirement> requirements = listing_.of(operation, Family::kNormal);
-  if (requirements.empty()) return Fault::kUnknownOperation;
+  if (requirements.empty()) return Anomaly::kUnknownOperation;
   for (const Requirement& requirement : requirements) {
-    const Fault fault = buckets_[requirement.bucket].bucket.give_back(
+    const Anomaly anomaly = buckets_[requirement.bucket].bucket.give_back(
         wrapping_product32(count, requirement.logical));
-    if (fault != Fault::kNone) return fault;
+    if (anomaly != Anomaly::kNone) return anomaly;
   }
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
 void ThrottleSet::refund_operations(const Claims& claims, std::int64_t part, std::int64_t whole) {
@@ -455,9 +455,9 @@ void ThrottleSet::refund(const Claims& claims) {
   }
 }
 
-Fault ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> payer) {
+Anomaly ThrottleSet::return_gas(std::int64_t gas, std::optional<std::int64_t> payer) {
   if (options_.role == SetRole::kAlwaysAllow || is_exempt(options_.settings, payer)) {
-    return Fault::kNone;
+    return Anomaly::kNone;
   }
   return gas_.give_back(gas);
 }
@@ -468,8 +468,8 @@ std::int64_t ThrottleSet::free_duration(Moment at) const noexcept {
   return options_.role == SetRole::kAlwaysAllow ? kMax : duration_.free_at(at);
 }
 
-Fault ThrottleSet::use_duration(std::int64_t units, Moment now) noexcept {
-  return options_.role == SetRole::kAlwaysAllow ? Fault::kNone : duration_.use(units, now);
+Anomaly ThrottleSet::use_duration(std::int64_t units, Moment now) noexcept {
+  return options_.role == SetRole::kAlwaysAllow ? Anomaly::kNone : duration_.use(units, now);
 }
 
 bool ThrottleSet::lacks_duration(const Transaction& transaction, Moment at) const noexcept {
@@ -499,8 +499,8 @@ Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operatio
   std::int32_t fullest = 0;
   for (const Requirement& requirement : listing_.of(operation, Family::kHighVolume)) {
     OperationBucket& bucket = buckets_[requirement.bucket].bucket;
-    const Fault fault = bucket.leak_until(now);
-    if (fault != Fault::kNone) return fault;
+    const Anomaly anomaly = bucket.leak_until(now);
+    if (anomaly != Anomaly::kNone) return anomaly;
     fullest = std::max(fullest, bucket.basis_points_now());
   }
   return std::min(fullest, 10'000);
@@ -508,12 +508,12 @@ Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operatio
 
 // --- for snapshots
 
-Fault ThrottleSet::restore_bucket(std::size_t bucket, const Usage& usage) {
+Anomaly ThrottleSet::restore_bucket(std::size_t bucket, const Usage& usage) {
   return buckets_[bucket].bucket.restore(usage);
 }
 
-Fault ThrottleSet::restore_bytes(const Usage& usage) {
-  return bytes_ ? bytes_->restore(usage) : Fault::kNone;
+Anomaly ThrottleSet::restore_bytes(const Usage& usage) {
+  return bytes_ ? bytes_->restore(usage) : Anomaly::kNone;
 }
 
 }  // namespace weir::system::throttle

@@ -11,7 +11,7 @@
 //   Answered<Admission> said = set.decide(transaction, moment_of(clock.now()));
 //   if (said.ok() && !said->allowed) ... said->refuser, said->fits_at
 //
-// A fault (time that went backwards, a negative amount) leaves what was done before it was
+// An anomaly (time that went backwards, a negative amount) leaves what was done before it was
 // met, as published. With `clamp_clock`, decisions at earlier moments happen at the latest
 // one so far instead.
 //
@@ -114,7 +114,7 @@ class ThrottleSet {
   std::int64_t capacity_for(const Transaction& transaction) const;
 
   // --- giving back
-  Fault undo(OperationId operation, std::int32_t count);
+  Anomaly undo(OperationId operation, std::int32_t count);
   // Of buckets that have been made anew since nothing is given back.
   void refund(const Claims& claims);
   // `part` of `whole` operations that were claimed together.
@@ -122,11 +122,11 @@ class ThrottleSet {
   // Gas that was claimed beyond what was used. Returns whether there was any.
   bool refund_gas(const Claims& claims, std::int64_t used);
   // Gas that a transaction did not use. Exempt payers have used none.
-  Fault return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
+  Anomaly return_gas(std::int64_t gas, std::optional<std::int64_t> payer);
 
   // --- duration of operations
   std::int64_t free_duration(Moment at) const noexcept;
-  Fault use_duration(std::int64_t units, Moment now) noexcept;
+  Anomaly use_duration(std::int64_t units, Moment now) noexcept;
   // Duration is asked for after decide() has let a contract through, as in the network: the
   // contract must not start while none is free. without_duration() is the answer then, and
   // changes nothing; refuse_without_duration() also gives back what was claimed.
@@ -170,10 +170,10 @@ class ThrottleSet {
   }
 
   // --- for snapshots
-  Fault restore_bucket(std::size_t bucket, const Usage& usage);
-  Fault restore_gas(const Usage& usage) { return gas_.restore(usage); }
-  Fault restore_bytes(const Usage& usage);
-  Fault restore_duration(const Usage& usage) { return duration_.restore(usage); }
+  Anomaly restore_bucket(std::size_t bucket, const Usage& usage);
+  Anomaly restore_gas(const Usage& usage) { return gas_.restore(usage); }
+  Anomaly restore_bytes(const Usage& usage);
+  Anomaly restore_duration(const Usage& usage) { return duration_.restore(usage); }
 
   // What a front end's clock has reached: part of the state if clocks are clamped.
   Moment clamped_to() const noexcept { return latest_; }

@@ -122,8 +122,8 @@ Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
 Result<Submitted> Throttles::submitted(SetRole role, const Answered<Admission>& said) const {
   if (!said.ok()) {
     return bad_argument(fmt::format(
-        "throttles: {}: {}", to_string(said.fault()),
-        said.fault() == Fault::kTimeWentBackwards
+        "throttles: {}: {}", to_string(said.anomaly()),
+        said.anomaly() == Anomaly::kTimeWentBackwards
             ? "the instant is before the last decision; give consensus instants in their order"
             : "the numbers of this transaction cannot be used; write smaller ones"));
   }
@@ -217,7 +217,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
   // Exempt payers have claimed nothing, and have used nothing.
   if (used.duration && !kept.claims.empty()) {
     const Moment at = std::max(kept.at, set.duration().usage().decided.value_or(kept.at));
-    if (set.use_duration(*used.duration, at) != Fault::kNone) {
+    if (set.use_duration(*used.duration, at) != Anomaly::kNone) {
       return bad_argument(
           fmt::format("claim {}: its instant is too far from the last one; give consensus "
                       "instants in their order",
@@ -322,12 +322,12 @@ Status Throttles::restore_positional(std::string_view text) {
   // Tried on copies first: the published way leaves half of what does not fit.
   ThrottleSet set = locked().consensus;
   Congestion congestion = congestion_;
-  const Fault fault = throttle::restore(*snapshot, RestorePolicy::kFailFast, set, &congestion);
-  if (fault != Fault::kNone) {
+  const Anomaly anomaly = throttle::restore(*snapshot, RestorePolicy::kFailFast, set, &congestion);
+  if (anomaly != Anomaly::kNone) {
     return bad_argument(fmt::format(
         "snapshot: {}: it has {} buckets, and there are {} ({} without the high-volume ones), or a "
         "level is outside its bucket; write one of the same definitions, or one with names",
-        to_string(fault), snapshot->buckets.size(), locked().consensus.buckets().size(),
+        to_string(anomaly), snapshot->buckets.size(), locked().consensus.buckets().size(),
         locked().consensus.normal_buckets()));
   }
   locked().consensus = std::move(set);

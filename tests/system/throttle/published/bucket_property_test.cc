@@ -67,7 +67,7 @@ TEST(OperationBucket, IsTheSameAfterARestoredUsage) {
     Instant now = kStart;
     for (const Ask& ask : any_asks()) {
       now = now + Duration{ask.wait_ns};
-      RC_ASSERT(other.restore(bucket.usage()) == Fault::kNone);
+      RC_ASSERT(other.restore(bucket.usage()) == Anomaly::kNone);
       const Answer a = bucket.claim(ask.n, moment_of(now));
       const Answer b = other.claim(ask.n, moment_of(now));
       RC_ASSERT(*a == *b);
@@ -96,7 +96,7 @@ TEST(OperationBucket, RefusesAnEarlierMomentAndKeepsItsState) {
   OperationBucket bucket = OperationBucket::make(1'000, 5'000).value();
   ASSERT_TRUE(*bucket.claim(2, after(1s)));
   const Usage before = bucket.usage();
-  EXPECT_EQ(bucket.claim(1, after(0s)).fault(), Fault::kTimeWentBackwards);
+  EXPECT_EQ(bucket.claim(1, after(0s)).anomaly(), Anomaly::kTimeWentBackwards);
   EXPECT_EQ(bucket.usage(), before);
 }
 
@@ -121,7 +121,7 @@ TEST(DurationBucketProperty, SaysTheFirstInstantAtWhichAnythingIsFree) {
     Moment now = after(0s);
     for (std::int64_t i = *between(1, 5); i > 0; --i) {
       now = moment_of(instant_of(now) + Duration{*between(0, 1'000'000)});
-      RC_ASSERT(bucket.use(*between(0, 1'000'000), now) == Fault::kNone);
+      RC_ASSERT(bucket.use(*between(0, 1'000'000), now) == Anomaly::kNone);
     }
     const std::optional<std::int64_t> ns = bucket.free_after_ns(now);
     RC_ASSERT(ns.has_value());
@@ -132,7 +132,7 @@ TEST(DurationBucketProperty, SaysTheFirstInstantAtWhichAnythingIsFree) {
 
 TEST(DurationBucket, MayBeFilledBeyondItsCapacity) {
   DurationBucket bucket(100, 10);
-  ASSERT_EQ(bucket.use(250, after(0s)), Fault::kNone);
+  ASSERT_EQ(bucket.use(250, after(0s)), Anomaly::kNone);
   EXPECT_EQ(bucket.free_at(after(0s)), 0);
   EXPECT_EQ(bucket.free_at(after(15s)), 0);
   EXPECT_EQ(bucket.free_at(after(16s)), 10);

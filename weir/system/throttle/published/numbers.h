@@ -74,9 +74,9 @@ inline std::optional<ScaleFactor> parse_scale(std::string_view text) {
 }
 
 // Rounded down once, over the whole product, and never below 1. A product beyond 32 bits
-// gives what 2^31-1 divided by the denominator gives. Of a numerator of 0: a fault.
+// gives what 2^31-1 divided by the denominator gives. Of a numerator of 0: an anomaly.
 constexpr Answered<std::int32_t> scaled(ScaleFactor by, std::int32_t n) noexcept {
-  if (by.numerator == 0) return Fault::kArithmetic;
+  if (by.numerator == 0) return Anomaly::kArithmetic;
   if (n > kMax32 / by.numerator) return kMax32 / by.denominator;
   const std::int32_t quotient = wrapping_product32(n, by.numerator) / by.denominator;
   return quotient < 1 ? 1 : quotient;
@@ -84,7 +84,7 @@ constexpr Answered<std::int32_t> scaled(ScaleFactor by, std::int32_t n) noexcept
 
 // The factor as a share of capacity: into how many parts it is split, rounded up.
 constexpr Answered<std::int32_t> split_of(ScaleFactor share) noexcept {
-  if (share.numerator == 0) return Fault::kArithmetic;
+  if (share.numerator == 0) return Anomaly::kArithmetic;
   const auto sum = static_cast<std::int32_t>(std::int64_t{share.denominator} + share.numerator - 1);
   return sum / share.numerator;
 }

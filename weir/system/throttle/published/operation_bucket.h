@@ -7,7 +7,7 @@
 //   auto bucket = OperationBucket::make(/*milli_ops=*/13'000, /*burst_ms=*/1'000);
 //   bucket->claim(1, now);
 //
-// A claim at an earlier moment than the last decision is a fault, not a denial. The clock
+// A claim at an earlier moment than the last decision is an anomaly, not a denial. The clock
 // moves whether a claim is granted or denied.
 //
 // Thread safety: none; the owner orders the calls.
@@ -48,16 +48,16 @@ class OperationBucket {
 
   // Leaks up to `now`, then claims `n` logical operations, all or none.
   constexpr Answer claim(std::int32_t n, Moment now) noexcept {
-    const Fault fault = leak_until(now);
-    if (fault != Fault::kNone) [[unlikely]]
-      return fault;
+    const Anomaly anomaly = leak_until(now);
+    if (anomaly != Anomaly::kNone) [[unlikely]]
+      return anomaly;
     return claim_now(n);
   }
 
   // Without leaking or moving the clock.
   constexpr Answer claim_now(std::int32_t n) noexcept {
     if (n > kOperationsMax) return false;
-    if (n < 0) return Fault::kIllegalArgument;
+    if (n < 0) return Anomaly::kIllegalArgument;
     const std::int64_t units = n * kUnitsPerOperation;
     if (units > capacity_ - used_) return false;
     used_ += units;
@@ -66,26 +66,26 @@ class OperationBucket {
   }
 
   // Leaks up to `now` and moves the clock.
-  constexpr Fault leak_until(Moment now) noexcept {
+  constexpr Anomaly leak_until(Moment now) noexcept {
     if (is_decided_) [[likely]] {
       const std::optional<std::int64_t> elapsed = elapsed_ns(decided_, now);
-      if (!elapsed) return Fault::kArithmetic;
-      if (*elapsed < 0) return Fault::kTimeWentBackwards;
+      if (!elapsed) return Anomaly::kArithmetic;
+      if (*elapsed < 0) return Anomaly::kTimeWentBackwards;
       used_ -= std::min(used_, leak_for(*elapsed));
     }
     decided_ = now;
     is_decided_ = true;
-    return Fault::kNone;
+    return Anomaly::kNone;
   }
 
   // Gives back, down to an empty bucket.
-  constexpr Fault give_back(std::int32_t n) noexcept {
-    return n > kOperationsMax ? Fault::kNone : give_back_units(units_of(n));
+  constexpr Anomaly give_back(std::int32_t n) noexcept {
+    return n > kOperationsMax ? Anomaly::kNone : give_back_units(units_of(n));
   }
-  constexpr Fault give_back_units(std::int64_t units) noexcept {
-    if (units < 0) return Fault::kIllegalArgument;
+  constexpr Anomaly give_back_units(std::int64_t units) noexcept {
+    if (units < 0) return Anomaly::kIllegalArgument;
     used_ -= std::min(used_, units);
-    return Fault::kNone;
+    return Anomaly::kNone;
   }
 
   // What was claimed since the last mark() can be given back at once.
@@ -104,12 +104,12 @@ class OperationBucket {
   constexpr Usage usage() const noexcept { return {used_, decided()}; }
 
   // The clock is replaced even if the level is refused.
-  constexpr Fault restore(const Usage& usage) noexcept {
+  constexpr Anomaly restore(const Usage& usage) noexcept {
     is_decided_ = usage.decided.has_value();
     decided_ = usage.decided.value_or(Moment{});
-    if (usage.used < 0 || usage.used > capacity_) return Fault::kIllegalArgument;
+    if (usage.used < 0 || usage.used > capacity_) return Anomaly::kIllegalArgument;
     used_ = usage.used;
-    return Fault::kNone;
+    return Anomaly::kNone;
   }
 
   constexpr std::int64_t used() const noexcept { return used_; }

@@ -36,11 +36,11 @@ Answer ScalarBucket::claim(std::int64_t units, Moment now) noexcept {
   std::int64_t elapsed = 0;
   if (decided_) {
     const std::optional<std::int64_t> exact = elapsed_ns(*decided_, now);
-    if (!exact) return Fault::kArithmetic;
-    if (*exact < 0) return Fault::kTimeWentBackwards;
+    if (!exact) return Anomaly::kArithmetic;
+    if (*exact < 0) return Anomaly::kTimeWentBackwards;
     elapsed = *exact;
   }
-  if (units < 0) return Fault::kIllegalArgument;
+  if (units < 0) return Anomaly::kIllegalArgument;
   decided_ = now;
   used_ -= std::min(used_, leak_for(elapsed));
   if (capacity_ - used_ < units) return false;
@@ -49,21 +49,21 @@ Answer ScalarBucket::claim(std::int64_t units, Moment now) noexcept {
   return true;
 }
 
-Fault ScalarBucket::leak_until(Moment now) noexcept {
+Anomaly ScalarBucket::leak_until(Moment now) noexcept {
   std::int64_t elapsed = 0;
   if (decided_) {
     const std::optional<std::int64_t> exact = elapsed_ns(*decided_, now);
-    if (!exact) return Fault::kArithmetic;
+    if (!exact) return Anomaly::kArithmetic;
     elapsed = *exact;
   }
   decided_ = now;
   return give_back(leak_for(elapsed));
 }
 
-Fault ScalarBucket::give_back(std::int64_t units) noexcept {
-  if (units < 0) return Fault::kIllegalArgument;
+Anomaly ScalarBucket::give_back(std::int64_t units) noexcept {
+  if (units < 0) return Anomaly::kIllegalArgument;
   used_ -= std::min(used_, units);
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
 void ScalarBucket::reclaim() noexcept {
@@ -76,11 +76,11 @@ void ScalarBucket::reset() noexcept {
   claimed_ = 0;
 }
 
-Fault ScalarBucket::restore(const Usage& usage) noexcept {
+Anomaly ScalarBucket::restore(const Usage& usage) noexcept {
   decided_ = usage.decided;
-  if (usage.used < 0 || usage.used > capacity_) return Fault::kIllegalArgument;
+  if (usage.used < 0 || usage.used > capacity_) return Anomaly::kIllegalArgument;
   used_ = usage.used;
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
 std::int64_t ScalarBucket::used_at(Moment at) const noexcept {
@@ -124,23 +124,23 @@ std::int64_t DurationBucket::leak_for(std::int64_t elapsed) const noexcept {
   return wrapping_product(elapsed, per_second_) / kNsPerSecond;
 }
 
-Fault DurationBucket::use(std::int64_t units, Moment now) noexcept {
+Anomaly DurationBucket::use(std::int64_t units, Moment now) noexcept {
   if (decided_) {
     const std::optional<std::int64_t> elapsed = elapsed_ns(*decided_, now);
-    if (!elapsed) return Fault::kArithmetic;
-    if (*elapsed < 0) return Fault::kTimeWentBackwards;
+    if (!elapsed) return Anomaly::kArithmetic;
+    if (*elapsed < 0) return Anomaly::kTimeWentBackwards;
     used_ -= std::min(used_, leak_for(*elapsed));
   }
   decided_ = now;
   used_ += std::min(kMax - used_, std::max<std::int64_t>(0, units));
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
-Fault DurationBucket::restore(const Usage& usage) noexcept {
+Anomaly DurationBucket::restore(const Usage& usage) noexcept {
   decided_ = usage.decided;
-  if (usage.used < 0) return Fault::kIllegalArgument;
+  if (usage.used < 0) return Anomaly::kIllegalArgument;
   used_ = usage.used;
-  return Fault::kNone;
+  return Anomaly::kNone;
 }
 
 std::int64_t DurationBucket::used_at(Moment at) const noexcept {

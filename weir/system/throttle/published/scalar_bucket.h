@@ -22,21 +22,21 @@ class ScalarBucket {
   // None: the capacity is negative, or does not fit in 64 bits.
   static std::optional<ScalarBucket> make(std::int64_t per_second, std::int32_t burst_seconds = 1);
 
-  // Leaks up to `now`, then claims. A negative amount is a fault that moves no clock.
+  // Leaks up to `now`, then claims. A negative amount is an anomaly that moves no clock.
   Answer claim(std::int64_t units, Moment now) noexcept;
 
-  // Leaks only. An earlier moment moves the clock back, and is a fault unless the leak,
+  // Leaks only. An earlier moment moves the clock back, and is an anomaly unless the leak,
   // which is then negative, is cut off to nothing.
-  Fault leak_until(Moment now) noexcept;
+  Anomaly leak_until(Moment now) noexcept;
 
-  Fault give_back(std::int64_t units) noexcept;
+  Anomaly give_back(std::int64_t units) noexcept;
 
   void mark() noexcept { claimed_ = 0; }
   void reclaim() noexcept;
   void reset() noexcept;  // keeps the clock
 
   Usage usage() const noexcept { return {used_, decided_}; }
-  Fault restore(const Usage& usage) noexcept;  // as an operation bucket does
+  Anomaly restore(const Usage& usage) noexcept;  // as an operation bucket does
 
   std::int64_t used() const noexcept { return used_; }
   std::int64_t capacity() const noexcept { return capacity_; }
@@ -71,10 +71,10 @@ class DurationBucket {
       : capacity_(capacity), per_second_(per_second) {}
 
   // Leaks up to `now`, then adds; a negative amount counts as 0.
-  Fault use(std::int64_t units, Moment now) noexcept;
+  Anomaly use(std::int64_t units, Moment now) noexcept;
 
   Usage usage() const noexcept { return {used_, decided_}; }
-  Fault restore(const Usage& usage) noexcept;
+  Anomaly restore(const Usage& usage) noexcept;
 
   std::int64_t used() const noexcept { return used_; }
   std::int64_t capacity() const noexcept { return capacity_; }
