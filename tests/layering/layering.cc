@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <regex>
 
@@ -24,6 +25,21 @@ constexpr std::array<std::string_view, 6> kUsers = {"apps", "bench",    "example
 
 // The home of the operating system's clocks.
 constexpr std::array<std::string_view, 2> kClockFiles = {"weir/base/clock.cc", "weir/base/clock.h"};
+
+// Those that may wait in the machine's time.
+struct Napper {
+  std::string_view path;
+  std::string_view reason;
+};
+constexpr std::array<Napper, 7> kNappers = {{
+    {"weir/base/timed_wait.h", "looks at its Clock in between: what others wait by"},
+    {"weir/base/alarm_thread.cc", "looks at its Clock in between, each second at the latest"},
+    {"weir/system/contract/follower.cc", "looks at its Clock in between, ten times a second"},
+    {"weir/server/recorder.cc", "how often it writes; no instant depends on it"},
+    {"weir/store/sqlite/flusher.cc", "how often it writes; no instant depends on it"},
+    {"weir/store/sqlite/sampling_journal.cc", "a pause before a disk that failed is tried again"},
+    {"weir/testing/redis_server.cc", "waits for a process to start"},
+}};
 
 std::vector<std::string> parts(std::string_view path) {
   std::vector<std::string> result;
@@ -107,6 +123,24 @@ std::string_view code_of(std::string_view line) {
   return line;
 }
 
+// What `pattern` finds in a line that has one of `words`: most have none, and regular expressions
+// take their time to say so. Comments do not count. `visit` is told the line's number and the
+// match.
+template <typename Visit>
+void for_each_match(std::string_view text, const std::regex& pattern,
+                    std::initializer_list<const char*> words, const Visit& visit) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line(code_of(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const bool has_word = std::any_of(words.begin(), words.end(), [&](const char* word) {
+      return line.find(word) != std::string::npos;
+    });
+    std::smatch match;
+    if (has_word && std::regex_search(line, match, pattern)) visit(number, match[0].str());
+  }
+}
+
 template <typename Visit>
 std::size_t for_each_file(const std::string& root, std::string_view folder, const Visit& visit) {
   std::size_t files = 0;
@@ -171,19 +205,13 @@ std::vector<std::string> clocks(std::string_view path, std::string_view text) {
       R"re(|(?:^|[^\w.>:])(?:std)?::clock\s*\(\s*\))re");
   if (std::find(kClockFiles.begin(), kClockFiles.end(), path) != kClockFiles.end()) return {};
   std::vector<std::string> found;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string line(code_of(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    // Most lines are no match, and regular expressions take their time to say so.
-    const auto has = [&](const char* word) { return line.find(word) != std::string::npos; };
-    if (!has("clock") && !has("CLOCK") && !has("time") && !has("rdtsc") && !has("cntvct")) continue;
-    std::smatch match;
-    if (!std::regex_search(line, match, clock)) continue;
-    found.push_back(
-        std::string(path) + ":" + std::to_string(number) + ": names a clock ('" + match[0].str() +
-        "'), which only weir/base/clock does; take a weir::Clock, or " + "monotonic_clock()");
-  }
+  for_each_match(text, clock, {"clock", "CLOCK", "time", "rdtsc", "cntvct"},
+                 [&](std::size_t number, const std::string& what) {
+                   found.push_back(std::string(path) + ":" + std::to_string(number) +
+                                   ": names a clock ('" + what +
+                                   "'), which only weir/base/clock does; take a weir::Clock, or "
+                                   "monotonic_clock()");
+                 });
   return found;
 }
 
@@ -194,6 +222,47 @@ std::vector<std::string> clocks_below(const std::string& root, std::size_t& file
     files += for_each_file(root, folder, [&](const std::string& path, const std::string& text) {
       for (std::string& clock : clocks(path, text)) found.push_back(std::move(clock));
     });
+  }
+  return found;
+}
+
+namespace {
+
+std::vector<std::string> naps_of_any(std::string_view path, std::string_view text) {
+  // Functions of ours are called wait_for, too: those of the standard library are given a lock, or
+  // a span that is written out.
+  static const std::regex nap(
+      R"re(\b(?:sleep_for|sleep_until|usleep|nanosleep)\b)re"
+      R"re(|(?:\.|->)wait_(?:for|until)\s*\(\s*(?:\w*lock\w*\s*,|std::chrono|\w*Duration\b|\d))re");
+  std::vector<std::string> found;
+  for_each_match(text, nap, {"sleep", "wait_for", "wait_until"},
+                 [&](std::size_t number, const std::string& what) {
+                   found.push_back(std::string(path) + ":" + std::to_string(number) +
+                                   ": waits in the machine's time ('" + what +
+                                   "'); wait by a weir::Clock, as weir/base/timed_wait.h does");
+                 });
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> naps(std::string_view path, std::string_view text) {
+  const bool may = std::any_of(kNappers.begin(), kNappers.end(),
+                               [&](const Napper& napper) { return napper.path == path; });
+  return may ? std::vector<std::string>{} : naps_of_any(path, text);
+}
+
+std::vector<std::string> naps_below(const std::string& root, std::vector<std::string>& needless) {
+  std::vector<std::string> found;
+  std::set<std::string> nappers;
+  for (const std::string_view folder : {"weir", "apps"}) {
+    for_each_file(root, folder, [&](const std::string& path, const std::string& text) {
+      for (std::string& nap : naps(path, text)) found.push_back(std::move(nap));
+      if (!naps_of_any(path, text).empty()) nappers.insert(path);
+    });
+  }
+  for (const Napper& napper : kNappers) {
+    if (!nappers.contains(std::string(napper.path))) needless.emplace_back(napper.path);
   }
   return found;
 }

@@ -188,6 +188,40 @@ TEST(Clocks, AreNotWhatOnlySoundsLikeOne) {
   EXPECT_EQ(clocks("weir/a.cc", "say(\"redis://x\", steady_clock::now());\n").size(), 1u);
 }
 
+TEST(Naps, AreTakenInAFewFilesOnly) {
+  std::vector<std::string> needless;
+  EXPECT_THAT(naps_below(WEIR_SOURCE_DIR, needless), IsEmpty());
+  EXPECT_THAT(needless, IsEmpty()) << "take them off the list";
+}
+
+TEST(Naps, AreFoundWhereTheyAreTaken) {
+  EXPECT_THAT(
+      naps("weir/server/a.cc", "int a;\nstd::this_thread::sleep_for(5ms);\n"),
+      ElementsAre("weir/server/a.cc:2: waits in the machine's time ('sleep_for'); wait by a "
+                  "weir::Clock, as weir/base/timed_wait.h does"));
+  for (const std::string line :
+       {"told.wait_for(lock, kAnswerMax, is_told);", "told->wait_until(guard_lock_, then);",
+        "future.wait_for(5s)", "future.wait_for(std::chrono::seconds{5})", "::usleep(5);",
+        "answer.wait_for(Duration{5})", "std::this_thread::sleep_until(then);"}) {
+    EXPECT_EQ(naps("apps/weir/a.cc", line + "\n").size(), 1u) << line;
+  }
+}
+
+TEST(Naps, MayBeTakenWhereAReasonIsKnown) {
+  const std::string text = "woken_.wait_for(lock, nap);\n";
+  EXPECT_THAT(naps("weir/base/alarm_thread.cc", text), IsEmpty());
+  EXPECT_EQ(naps("weir/base/other_thread.cc", text).size(), 1u);
+}
+
+TEST(Naps, AreNotWhatOnlySoundsLikeOne) {
+  for (const std::string line :
+       {"reply.wait_for(answer->record);", "exchange.wait_for(decision->record)",
+        "told.wait(lock, is_told);", "// it does not sleep_for long", "wait_by(told, lock, clock_)",
+        "timer_.async_wait(call);"}) {
+    EXPECT_THAT(naps("weir/server/a.cc", line + "\n"), IsEmpty()) << line;
+  }
+}
+
 TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {
   EXPECT_EQ(violations("weir/util/a.h", "#include \"weir/base/time.h\"\n").size(), 1u);
 }

@@ -4,6 +4,7 @@
 
 #include <netinet/tcp.h>
 
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tests/server/support.h"
+#include "weir/testing/manual_clock.h"
 
 namespace weir::server {
 namespace {
@@ -199,6 +201,38 @@ TEST_F(ServerTest, ClosesConnectionsWhoseRequestTakesTooLong) {
   slow.send("*2\r\n$4\r\nEC");
   EXPECT_TRUE(slow.is_closed_within(kPatienceMs));
   EXPECT_EQ(idle.ask(kPing, kPong.size()), kPong) << "an idle one is not slow";
+}
+
+// A client that reads nothing of what it is owed stays connected, and is cut off.
+TEST_F(ServerTest, HasPatienceByItsOwnClock) {
+  testing::ManualClock standing{Instant{1'800'000'000'000'000'000}};
+  write("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 10h, idle: 10h }\n");
+  auto config = config::load(path());
+  ASSERT_TRUE(config) << config.error().message;
+  auto started = Server::start(std::move(*config), standing);
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  Client client(address());
+  const std::string line = "ECHO " + std::string(60'000, 'x') + "\r\n";
+  ASSERT_TRUE(eventually([&] {
+    for (int i = 0; i < 100; ++i) {
+      if (!client.send(line, false)) return true;
+    }
+    return false;
+  }));
+  std::atomic<bool> has_stopped = false;
+  std::thread stopping([&] {
+    EXPECT_TRUE(server->stop(1h));
+    has_stopped = true;
+  });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(has_stopped);
+  EXPECT_TRUE(eventually([&] {
+    standing.advance(1min);
+    return has_stopped.load();
+  }));
+  stopping.join();
+  server.reset();
 }
 
 TEST_F(ServerTest, AnswersWaitersBehindEachOtherBeforeItStops) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "weir/base/clock.h"
 #include "weir/config/config.h"
@@ -33,10 +35,13 @@ class Clients {
   void welcome(Protocol protocol, Loop& loop, Socket socket);
 
   std::size_t connected() const noexcept { return connected_.load(); }
+  // True: all have left. False: some are there still, and the clock has come to `deadline`.
+  bool wait_for_the_last(Instant deadline);
   std::uint64_t refused() const noexcept { return refused_.load(); }
 
  private:
   void refuse(Protocol protocol, Socket socket);
+  void leave();
 
   const std::size_t connections_max_;
   const ConnectionBounds& bounds_;
@@ -46,6 +51,8 @@ class Clients {
   std::atomic<std::size_t> connected_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> last_id_{0};
+  std::mutex lock_;
+  std::condition_variable none_;  // is there any more
 };
 
 }  // namespace weir::server

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
+#include "weir/base/timed_wait.h"
 #include "weir/fetch/transfer.h"
 #include "weir/fetch/url.h"
 #include "weir/server/worker_state.h"
@@ -269,8 +270,9 @@ void Compute::run() {
   for (;;) {
     {
       std::unique_lock lock(lock_);
-      wake_.wait_for(lock, period_, [this] { return is_ending_; });
-      if (is_ending_) return;
+      if (wait_by(wake_, lock, clock_, clock_.now() + period_, [this] { return is_ending_; })) {
+        return;
+      }
     }
     const Instant now = clock_.now();
     round(now);

@@ -241,11 +241,8 @@ Status Server::Impl::stop(Duration patience) {
           [&loop = *loop] { loop.for_each([](Connection& connection) { connection.drain(); }); });
     }
   });
-  Clock& watch = monotonic_clock();
-  const Instant deadline = watch.now() + patience;
-  while (clients.connected() > 0 && watch.now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
+  // Those who have not left by then are cut off.
+  static_cast<void>(clients.wait_for_the_last(clock.now() + patience));
   if (engine != nullptr) engine->set_wakeup(nullptr);
   for (const auto& system : systems) system->set_wakeup(nullptr);
   if (shared != nullptr) shared->leave();

@@ -17,6 +17,7 @@
 #include <random>
 #include <utility>
 
+#include "weir/base/timed_wait.h"
 #include "weir/server/systems.h"
 #include "weir/store/redis/link/loop.h"
 #include "weir/store/redis/pool/coordinator.h"
@@ -40,7 +41,7 @@ std::uint64_t random_owner() {
 
 // Waits for the status that `begin` is to call back with.
 template <typename Begin>
-Status wait_for(Begin begin) {
+Status answer_to(Begin begin, Clock& clock) {
   struct Shared {
     std::mutex lock;
     std::condition_variable told;
@@ -53,7 +54,8 @@ Status wait_for(Begin begin) {
     shared->told.notify_all();
   });
   std::unique_lock lock(shared->lock);
-  if (!shared->told.wait_for(lock, kAnswerMax, [&] { return shared->status.has_value(); })) {
+  if (!wait_by(shared->told, lock, clock, clock.now() + kAnswerMax,
+               [&] { return shared->status.has_value(); })) {
     return Error{ErrorCode::kUnavailable, "the coordinator of the pools does not answer"};
   }
   return std::move(*shared->status);
@@ -166,8 +168,9 @@ class PoolSystem final : public System {
         pool::Pools::create(settings_->settings, std::move(*coordinator));
     if (!pools) return std::move(pools).error();
     jobs_ = std::make_unique<pool::HeldJobs>(std::move(*pools), settings_->hold, random_owner());
-    const Status started = wait_for(
-        [&](pool::StatusCallback told) { jobs_->pools().start(clock_.now(), std::move(told)); });
+    const Status started = answer_to(
+        [&](pool::StatusCallback told) { jobs_->pools().start(clock_.now(), std::move(told)); },
+        clock_);
     if (!started && started.error().code != ErrorCode::kUnavailable) {
       return bad_argument(fmt::format("pools: {}", started.error().message));
     }
@@ -186,9 +189,11 @@ class PoolSystem final : public System {
   Status stop() override {
     if (jobs_ == nullptr || std::exchange(is_stopped_, true)) return Done{};
     // Whether it could unregister changes nothing here: its lease ends.
-    static_cast<void>(wait_for([&](pool::StatusCallback told) {
-                        jobs_->pools().stop(clock_.now(), std::move(told));
-                      }).ok());
+    static_cast<void>(
+        answer_to(
+            [&](pool::StatusCallback told) { jobs_->pools().stop(clock_.now(), std::move(told)); },
+            clock_)
+            .ok());
     return Done{};
   }
   ~PoolSystem() override { static_cast<void>(PoolSystem::stop().ok()); }
@@ -235,9 +240,11 @@ class PoolSystem final : public System {
       next.version = now.version;
       if (registration_of(next) != registration_of(now)) next.version += 1;
     }
-    Status changed = wait_for([&](pool::StatusCallback told) {
-      jobs_->pools().change(std::move(next), clock_.now(), std::move(told));
-    });
+    Status changed = answer_to(
+        [&](pool::StatusCallback told) {
+          jobs_->pools().change(std::move(next), clock_.now(), std::move(told));
+        },
+        clock_);
     if (!changed) {
       return Error{changed.error().code, fmt::format("pools: {}", changed.error().message)};
     }
