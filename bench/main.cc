@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/memory_bench.h"
+#include "bench/engine/memory_bench.h"
 #include "bench/report.h"
 
 namespace {

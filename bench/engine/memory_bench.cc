@@ -1,4 +1,4 @@
-#include "bench/memory_bench.h"
+#include "bench/engine/memory_bench.h"
 
 #include <unistd.h>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine/memory_bench.h"
 #include "bench/keys.h"
-#include "bench/memory_bench.h"
 #include "weir/engine/engine.h"
 #include "weir/system/compute/ledger.h"
 #include "weir/system/compute/worker.h"
