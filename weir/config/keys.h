@@ -2,7 +2,7 @@
 //
 // A row names a key, reads its value into a target and says in a line what it is
 // for. read_map() goes through the rows, so everything about unknown, repeated
-// and missing keys is settled here, and the reference page is made of the rows.
+// and missing keys is settled here. The reference page is made of the rows, too.
 //
 //   constexpr Key<StateSettings> kStateKeys[] = {
 //       {"dir", text_at<&StateSettings::dir>, "path", "Folder of the state.", kRequired}, ...};

@@ -1,6 +1,6 @@
 // Tokens: who may do what, changed by a reload while connections ask.
 //
-// Where no tokens are set, everybody is an administrator: the configuration allows that
+// Where no tokens are set, every client is an administrator. The configuration allows that
 // only on listeners that cannot be reached from outside.
 //
 // Thread safety: every function may be called from any thread.

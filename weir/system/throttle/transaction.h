@@ -1,9 +1,11 @@
 // Transaction rules: what one submitted transaction or query claims.
 //
-// The rules of the published network, apart from the buckets they claim from: mints by
-// the number of tokens, transfers that create accounts or associations, scheduled
-// transactions, balances by weight, the high-volume family. claim_of() only looks; the
-// set that holds the buckets does the claiming (throttle_set.h).
+// The rules of the published network, apart from the buckets they claim from. They weigh
+// mints by the number of tokens, transfers that create accounts or associations,
+// scheduled transactions, balances by weight, and the high-volume family.
+//
+// claim_of() only looks. The set that holds the buckets does the claiming
+// (throttle_set.h).
 //
 // Thread safety: every function is pure.
 

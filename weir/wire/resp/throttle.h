@@ -42,9 +42,10 @@ struct ThrottleCall {
 };
 
 // Reads the words after the command's name. An error is the whole text to send
-// after `-`: redis-cell's own where it has one, else BADARG. max_burst must be 0
-// or more, count and period 1 or more, T at least 1 ns, and refilling the whole
-// bucket must take less than 2^62 ns.
+// after `-`: redis-cell's own where it has one, else BADARG.
+//
+// max_burst must be 0 or more, count and period 1 or more, and T at least 1 ns.
+// Refilling the whole bucket must take less than 2^62 ns.
 Result<ThrottleCall> read_throttle(std::span<const std::string_view> words);
 
 // How spans of time become whole seconds.
