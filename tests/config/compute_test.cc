@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/config/support.h"
+#include "tests/support/temporary_directory.h"
 
 namespace weir::config {
 namespace {
@@ -102,6 +105,52 @@ TEST(ComputeSection, SaysWhereMistakesAre) {
                 HasSubstr("burst_max and burst_window mean something only together"));
   }
   EXPECT_THAT(mistake("[]"), HasSubstr("compute"));
+}
+
+// --- a reload
+
+struct ComputeReload : testing::Test {
+  NextConfig next_of(const std::string& text, const Config& now) {
+    const std::string path = directory / "weir.yaml";
+    std::ofstream(path) << text;
+    Result<NextConfig> next = load_next(path, now);
+    EXPECT_TRUE(next.ok()) << next.error().message;
+    return next ? std::move(*next) : NextConfig{};
+  }
+
+  TemporaryDirectory directory;
+  const std::string limit = "limits: [ { name: a, window: { limit: 1, every: 1s } } ]\n";
+  const Config running = config_of("compute: { ledger: {}, worker: { burst: 7 } }\n" + limit);
+};
+
+TEST_F(ComputeReload, KeepsWhatRunsAndSaysThatItTakesARestart) {
+  const NextConfig next =
+      next_of("compute: { ledger: {}, worker: { burst: 9 } }\n" + limit, running);
+  EXPECT_EQ(next.config.compute, running.compute);
+  EXPECT_THAT(next.restarts, testing::ElementsAre("compute"));
+}
+
+TEST_F(ComputeReload, KeepsTheLimitOfAWorkerThatTheFileLeavesOut) {
+  const NextConfig next = next_of(limit, running);
+  EXPECT_EQ(next.config.rules->find("compute")->gate_name, "compute");
+  EXPECT_NE(next.config.rules->find("a"), nullptr);
+  EXPECT_EQ(next.config.limits_spec.units[0].name, "compute_units");
+}
+
+TEST_F(ComputeReload, MakesNoLimitOfAWorkerThatDoesNotRun) {
+  const Config without = config_of(limit);
+  const NextConfig next = next_of("compute: {}\n" + limit, without);
+  EXPECT_FALSE(next.config.compute.has_value());
+  EXPECT_EQ(next.config.rules->find("compute"), nullptr);
+  EXPECT_NE(next.config.rules->find("a"), nullptr);
+}
+
+TEST_F(ComputeReload, PlacesTheMistakesOfOtherLimitsAsEver) {
+  std::ofstream(directory / "weir.yaml")
+      << "compute: {}\nlimits:\n  - { name: a, parent: b, window: { limit: 1, every: 1s } }\n";
+  const Result<NextConfig> next = load_next(directory / "weir.yaml", config_of(limit));
+  ASSERT_FALSE(next.ok());
+  EXPECT_THAT(next.error().message, HasSubstr("weir.yaml:3:5: limit 'a'"));
 }
 
 }  // namespace

@@ -336,22 +336,26 @@ void list_compute_keys(std::vector<KeyHelp>& out) {
   list_keys<ComputeWorkerSettings>("compute: worker", kWorkerKeys, out);
 }
 
-Status keep_compute(const Config& running, Config& next) {
+void keep_compute(const Config& running, Draft& draft) {
+  Config& next = draft.config;
+  if (next.compute == running.compute) return;
   next.compute = running.compute;
+  // The limit that the file's own section has made.
   std::vector<engine::LimitSpec>& limits = next.limits_spec.limits;
-  std::erase_if(limits, [](const engine::LimitSpec& limit) { return limit.name == kComputeLimit; });
-  if (running.compute && running.compute->worker) {
-    // A file without the section declares nothing for it.
-    Mistakes ignored;
-    Context context{ignored, "compute"};
-    declare_compute({}, context, next.limits_spec);
-    limits.push_back(
-        {.name = std::string(kComputeLimit), .meter = engine::GateRef{std::string(kComputeLimit)}});
+  const auto own = std::find_if(limits.begin(), limits.end(), [](const engine::LimitSpec& limit) {
+    const auto* const gate = std::get_if<engine::GateRef>(&limit.meter);
+    return gate != nullptr && gate->name == kComputeLimit;
+  });
+  if (own != limits.end()) {
+    draft.limit_places.erase(draft.limit_places.begin() + (own - limits.begin()));
+    limits.erase(own);
   }
-  Result<engine::UnboundRules> rules = engine::compile_unbound(next.limits_spec);
-  if (!rules) return std::move(rules).error();
-  next.rules = std::move(*rules);
-  return Done{};
+  if (!running.compute || !running.compute->worker) return;
+  // A file without the section declares nothing for it.
+  Mistakes ignored;
+  Context context{ignored, "compute"};
+  declare_compute({}, context, next.limits_spec);
+  add_own_limit(kComputeLimit, {draft.compute_place.place, false}, draft);
 }
 
 }  // namespace weir::config

@@ -35,15 +35,25 @@ Result<std::string> read_whole(const std::string& path, std::size_t bytes_max) {
   return text;
 }
 
-}  // namespace
+// A reload: what runs, and what of the file takes a restart.
+struct Reload {
+  const Config& running;
+  std::vector<std::string_view> restarts{};
+};
 
-Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file) {
+// The rules are compiled once, with what stays as it runs. `reload`: nullptr at a start.
+Result<Config> read(std::string_view text, std::string_view name, const ReadFile& read_file,
+                    Reload* reload) {
   Mistakes mistakes;
   Draft draft;
   draft.config.path = name;
   draft.read_file = read_file;
   if (const std::optional<TreeNode> root = parse_document(text, mistakes)) {
     read_settings(*root, mistakes, draft);
+    if (reload != nullptr) {
+      reload->restarts = needs_restart(reload->running, draft.config);
+      keep_compute(reload->running, draft);
+    }
     compile_limits(mistakes, draft);
     check_shared(mistakes, draft);
   }
@@ -51,17 +61,36 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
   return std::move(draft.config);
 }
 
-Result<Config> load(const std::string& path) {
+Result<Config> read_with_files(const std::string& path, Reload* reload) {
   Result<std::string> text = read_whole(path, kFileBytesMax);
   if (!text) return std::move(text).error();
   std::vector<std::string> files;
-  Result<Config> config = parse(*text, path, [&files](const std::string& named) {
+  const auto read_file = [&files](const std::string& named) {
     files.push_back(named);
     return read_whole(named, std::max(system::throttle::kDefinitionsBytesMax,
                                       system::contract::kDocumentBytesMax));
-  });
+  };
+  Result<Config> config = read(*text, path, read_file, reload);
   if (config) config->files = std::move(files);
   return config;
+}
+
+}  // namespace
+
+Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file) {
+  return read(text, name, read_file, nullptr);
+}
+
+Result<Config> load(const std::string& path) { return read_with_files(path, nullptr); }
+
+Result<NextConfig> load_next(const std::string& path, const Config& running) {
+  Reload reload{running};
+  Result<Config> config = read_with_files(path, &reload);
+  if (!config) return std::move(config).error();
+  if (Status status = keep_until_restart(running, *config); !status) {
+    return std::move(status).error();
+  }
+  return NextConfig{std::move(*config), std::move(reload.restarts)};
 }
 
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next) {
@@ -90,9 +119,6 @@ Status keep_until_restart(const Config& running, Config& next) {
     return bad_argument(fmt::format(
         "{}: redis is new, but the server was started without it; restart, or leave it out",
         next.path));
-  }
-  if (next.compute != running.compute) {
-    if (Status status = keep_compute(running, next); !status) return status;
   }
   next.resp = running.resp;
   next.http = running.http;

@@ -238,9 +238,17 @@ Result<Config> parse(std::string_view text, std::string_view name, const ReadFil
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
 
 // Makes of `next` what a server that runs as `running` can change to: what takes a restart stays as
-// it is, compute with its limit. A file that begins to use Redis is refused, because its limits
-// would have no store.
+// it is, but for compute, which has a limit among the rules. A file that begins to use Redis is
+// refused, because its limits would have no store.
 Status keep_until_restart(const Config& running, Config& next);
+
+// The file as a server that runs as `running` can change to it: what takes a restart stays as it
+// is, compute and its limit included.
+struct NextConfig {
+  Config config{};
+  std::vector<std::string_view> restarts{};  // needs_restart(), as the file was written
+};
+Result<NextConfig> load_next(const std::string& path, const Config& running);
 
 // What was understood, for people: a line for each limit, then listeners, state
 // and the roles of tokens, never the tokens.

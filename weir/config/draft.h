@@ -107,8 +107,9 @@ void read_ticker(const Entry& entry, Context& context, engine::LimitSpec& limit)
 void read_slots(const Entry& entry, Context& context, engine::LimitSpec& limit);
 void list_meter_keys(std::vector<KeyHelp>& out);
 
-// `compute:` of a running server goes into the next configuration, and its limit into the rules.
-Status keep_compute(const Config& running, Config& next);
+// `compute:` of a running server goes into the draft, and its limit among the limits, which are
+// not compiled yet.
+void keep_compute(const Config& running, Draft& draft);
 
 // Compiles the limits and gives each mistake that shows only there its place.
 void compile_limits(Mistakes& mistakes, Draft& draft);

@@ -311,14 +311,13 @@ Status Server::Impl::check_tokens(const config::Config& next) const {
 // Nothing: what the file says is in force.
 std::optional<Refusal> Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
-  Result<config::Config> next = config::load(path());
-  if (!next) return std::move(next).error();
-  if (Status status = check_tokens(*next); !status) return status.error();
-  const std::vector<std::string_view> restarts = config::needs_restart(config, *next);
-  if (Status status = config::keep_until_restart(config, *next); !status) return status.error();
+  Result<config::NextConfig> loaded = config::load_next(path(), config);
+  if (!loaded) return std::move(loaded).error();
+  config::Config& next = loaded->config;
+  if (Status status = check_tokens(next); !status) return status.error();
 
-  if (Status status = systems.check(*next); !status) return status.error();
-  Result<std::shared_ptr<const engine::RuleSet>> rules = next->rules.bind(systems.gates());
+  if (Status status = systems.check(next); !status) return status.error();
+  Result<std::shared_ptr<const engine::RuleSet>> rules = next.rules.bind(systems.gates());
   if (!rules) return std::move(rules).error();
   if (Status status = engine->reserve(**rules, clock.now()); !status) return status.error();
   if (Status status = systems.agree(); !status) return Refusal(status.error(), false);
@@ -327,14 +326,14 @@ std::optional<Refusal> Server::Impl::reload() {
   WEIR_ASSERT(has_swapped);  // there is room for them
   systems.change(clock.now());
   engine->try_waiters(clock.now());
-  tokens.set(next->auth);
+  tokens.set(next.auth);
   {
     const std::scoped_lock lock(config_lock);
-    config = std::move(*next);
+    config = std::move(next);
   }
-  if (!restarts.empty()) {
+  if (!loaded->restarts.empty()) {
     say(LogLevel::kWarning, "restart-needed",
-        {{"config", path()}, {"changed", fmt::format("{}", fmt::join(restarts, ", "))}});
+        {{"config", path()}, {"changed", fmt::format("{}", fmt::join(loaded->restarts, ", "))}});
   }
   return std::nullopt;
 }
