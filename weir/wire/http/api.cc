@@ -153,7 +153,7 @@ Api::Api(engine::Engine& engine, Host& host, HttpSettings settings,
       routes_(rows_of(tables_)) {}
 
 const std::string& Api::openapi() {
-  std::call_once(describes_, [this] { openapi_ = openapi_of(routes_); });
+  std::call_once(describes_, [this] { openapi_ = openapi_of(tables_); });
   return openapi_;
 }
 

@@ -9,6 +9,7 @@
 
 #include "weir/wire/http/compute_json.h"
 #include "weir/wire/http/compute_routes.h"
+#include "weir/wire/http/compute_schemas.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/text.h"
 
@@ -435,7 +436,7 @@ constexpr std::array kComputeRows = {
 }  // namespace
 
 ComputeRoutes compute_routes(ComputeRoutes::InForce in_force) {
-  return ComputeRoutes(kComputeRows, std::move(in_force));
+  return ComputeRoutes(kComputeRows, std::move(in_force), kComputeSchemas);
 }
 
 }  // namespace weir::wire::http

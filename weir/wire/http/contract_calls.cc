@@ -14,6 +14,7 @@
 #include "weir/system/contract/document.h"
 #include "weir/wire/http/contract_json.h"
 #include "weir/wire/http/contract_routes.h"
+#include "weir/wire/http/contract_schemas.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/write.h"
 
@@ -347,7 +348,7 @@ constexpr std::array kContractRows = {
 }  // namespace
 
 ContractRoutes contract_routes(ContractRoutes::InForce in_force) {
-  return ContractRoutes(kContractRows, std::move(in_force));
+  return ContractRoutes(kContractRows, std::move(in_force), kContractSchemas);
 }
 
 }  // namespace weir::wire::http

@@ -1,4 +1,5 @@
-// The interface described for machines: an OpenAPI 3.1 document made from the routes.
+// The interface described for machines: an OpenAPI 3.1 document made from the routes, with the
+// schemas of their tables.
 
 #pragma once
 
@@ -7,8 +8,8 @@
 
 namespace weir::wire::http {
 
-struct Route;
+class RouteTable;
 
-std::string openapi_of(std::span<const Route* const> routes);
+std::string openapi_of(std::span<const RouteTable* const> tables);
 
 }  // namespace weir::wire::http

@@ -8,6 +8,7 @@
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/pool_json.h"
 #include "weir/wire/http/pool_routes.h"
+#include "weir/wire/http/pool_schemas.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -208,7 +209,7 @@ constexpr std::array kPoolRows = {
 }  // namespace
 
 PoolRoutes pool_routes(PoolRoutes::InForce in_force) {
-  return PoolRoutes(kPoolRows, std::move(in_force));
+  return PoolRoutes(kPoolRows, std::move(in_force), kPoolSchemas);
 }
 
 }  // namespace weir::wire::http

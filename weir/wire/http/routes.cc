@@ -1,5 +1,7 @@
 #include "weir/wire/http/routes.h"
 
+#include "weir/wire/http/engine_schemas.h"
+
 namespace weir::wire::http {
 namespace {
 
@@ -62,7 +64,7 @@ constexpr std::array kRows = {
 }  // namespace
 
 const RouteTable& engine_routes() noexcept {
-  static const RouteTable table(kRows);
+  static const RouteTable table(kRows, kEngineSchemas);
   return table;
 }
 

@@ -55,16 +55,33 @@ constexpr Route with_names(Route route) {
   return route;
 }
 
+// An answer with another status than 200 that is no problem, as /openapi.json tells it.
+struct Refusal {
+  std::string_view answer;  // of the routes that may refuse so
+  unsigned status;
+  std::string_view description;
+  std::string_view schema;
+};
+
+// The schemas that the rows of a table name, and what these refer to.
+struct Schemas {
+  std::string_view json{};  // members of an object, without its braces: "Name":{...},...
+  std::span<const Refusal> refusals{};
+};
+
 // A table of routes. It outlives the Api that it is given to.
 class RouteTable {
  public:
-  explicit RouteTable(std::span<const Route> rows) noexcept : rows_(rows) {}
+  explicit RouteTable(std::span<const Route> rows, Schemas schemas = {}) noexcept
+      : rows_(rows), schemas_(schemas) {}
   virtual ~RouteTable() = default;
 
   std::span<const Route> rows() const noexcept { return rows_; }
+  const Schemas& schemas() const noexcept { return schemas_; }
 
  private:
   const std::span<const Route> rows_;
+  const Schemas schemas_;
 };
 
 // The table of a system. Its handlers speak to what is in force there when they are called:
@@ -74,8 +91,8 @@ class SystemRoutes final : public RouteTable {
  public:
   using InForce = std::function<Part()>;
 
-  SystemRoutes(std::span<const Route> rows, InForce in_force)
-      : RouteTable(rows), in_force_(std::move(in_force)) {}
+  SystemRoutes(std::span<const Route> rows, InForce in_force, Schemas schemas = {})
+      : RouteTable(rows, schemas), in_force_(std::move(in_force)) {}
 
   Part in_force() const { return in_force_(); }
 

@@ -10,6 +10,7 @@
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/sampling_json.h"
 #include "weir/wire/http/sampling_routes.h"
+#include "weir/wire/http/sampling_schemas.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -171,7 +172,7 @@ constexpr std::array kSamplingRows = {
 }  // namespace
 
 SamplingRoutes sampling_routes(SamplingRoutes::InForce in_force) {
-  return SamplingRoutes(kSamplingRows, std::move(in_force));
+  return SamplingRoutes(kSamplingRows, std::move(in_force), kSamplingSchemas);
 }
 
 }  // namespace weir::wire::http

@@ -11,6 +11,7 @@
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/throttle_json.h"
 #include "weir/wire/http/throttle_routes.h"
+#include "weir/wire/http/throttle_schemas.h"
 #include "weir/wire/http/write.h"
 
 namespace weir::wire::http {
@@ -233,7 +234,7 @@ constexpr std::array kThrottleRows = {
 }  // namespace
 
 ThrottleRoutes throttle_routes(ThrottleRoutes::InForce in_force) {
-  return ThrottleRoutes(kThrottleRows, std::move(in_force));
+  return ThrottleRoutes(kThrottleRows, std::move(in_force), kThrottleSchemas);
 }
 
 }  // namespace weir::wire::http
