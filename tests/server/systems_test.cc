@@ -16,6 +16,7 @@
 #include "tests/server/http_client.h"
 #include "tests/server/support.h"
 #include "weir/wire/http/exchange.h"
+#include "weir/wire/resp/command.h"
 
 namespace weir::server {
 namespace {
@@ -67,6 +68,13 @@ constexpr wire::http::Route kJarRoutes[] = {
     {"GET", "/v1/jar", Role::kObserve, show_jar, "jar", "Show what is left in the jar.", "",
      "Document"},
 };
+std::size_t tell_jar(wire::resp::Run& run) {
+  run.reply.write_integer(run.in_force<JarPart>()->left());
+  return 1;
+}
+constexpr wire::resp::Command kJarCommands[] = {
+    {"WEIR.JAR", 1, 1, Role::kObserve, false, tell_jar, "", "Show what is left in the jar."},
+};
 constexpr MetricRow kCookiesLeft = {"weir_jar_cookies", "gauge", "", "Cookies left in the jar."};
 
 // What was done to the systems, in order.
@@ -103,6 +111,7 @@ class JarSystem final : public System, private store::sqlite::Parts {
   }
   store::sqlite::Parts* parts() noexcept override { return this; }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
+  const wire::resp::CommandTable* commands() const noexcept override { return &commands_; }
 
   static std::atomic<int> ticks;
 
@@ -119,6 +128,7 @@ class JarSystem final : public System, private store::sqlite::Parts {
 
   const std::shared_ptr<Jar> jar_ = std::make_shared<Jar>(5);
   const wire::http::SystemRoutes<JarPart> routes_{kJarRoutes, [this] { return jar_; }};
+  const wire::resp::SystemCommands<JarPart> commands_{kJarCommands, [this] { return jar_; }};
 };
 std::atomic<int> JarSystem::ticks{0};
 
@@ -184,6 +194,14 @@ TEST_F(SixthSystem, HasRoutesMetricsAndADescription) {
   EXPECT_THAT(http(get("/metrics")).body, HasSubstr("\nweir_jar_cookies 5\n"));
   EXPECT_THAT(http(get("/metrics")).body, HasSubstr(R"(route="jar",status="2xx"} 1)"));
   EXPECT_THAT(http(get("/openapi.json")).body, HasSubstr(R"("operationId":"jar")"));
+}
+
+TEST_F(SixthSystem, HasACommandThatIsListedAndKeptByMulti) {
+  serve();
+  EXPECT_EQ(resp("WEIR.JAR"), ":5\r\n$3\r\nend\r\n");
+  EXPECT_THAT(resp("COMMAND DOCS WEIR.JAR"), HasSubstr("Show what is left in the jar."));
+  EXPECT_THAT(resp("MULTI\r\nWEIR.JAR\r\nEXEC"), HasSubstr("+QUEUED\r\n*1\r\n:5\r\n"));
+  EXPECT_THAT(resp("WEIR.POOL.ACQUIRE chat"), HasSubstr("-NOTFOUND no pools are configured"));
 }
 
 TEST_F(SixthSystem, LivesWithTheServer) {

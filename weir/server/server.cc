@@ -206,8 +206,8 @@ Status Server::Impl::start(Server& server) {
                              ? wire::resp::Seconds::kCell
                              : wire::resp::Seconds::kDragonfly,
              .bounds = resp_bounds(config.bounds),
-             .reply_bytes_max = bounds.output_bytes};
-  for (const auto& system : systems) system->serve(service);
+             .reply_bytes_max = bounds.output_bytes,
+             .systems = systems.commands()};
   http = std::make_unique<HttpFront>(server, *engine, config, systems.routes(), tokens, clock,
                                      bounds, loops);
   clients.set(*http, service);

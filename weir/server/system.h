@@ -30,7 +30,7 @@
 #include "weir/server/metrics.h"
 #include "weir/store/sqlite/parts.h"
 #include "weir/wire/http/routes.h"
-#include "weir/wire/resp/session.h"
+#include "weir/wire/resp/command.h"
 
 namespace weir::server {
 
@@ -91,8 +91,8 @@ class System {
 
   // nullptr: not over HTTP.
   virtual const wire::http::RouteTable* routes() const noexcept { return nullptr; }
-  // Gives RESP's commands what they speak to.
-  virtual void serve(wire::resp::Service& /*service*/) {}
+  // nullptr: none of its own over RESP.
+  virtual const wire::resp::CommandTable* commands() const noexcept { return nullptr; }
 };
 
 }  // namespace weir::server

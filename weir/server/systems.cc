@@ -73,6 +73,14 @@ std::vector<const wire::http::RouteTable*> Systems::routes() const {
   return tables;
 }
 
+std::vector<const wire::resp::CommandTable*> Systems::commands() const {
+  std::vector<const wire::resp::CommandTable*> tables;
+  for (const auto& system : systems_) {
+    if (const wire::resp::CommandTable* const table = system->commands()) tables.push_back(table);
+  }
+  return tables;
+}
+
 std::vector<Part> Systems::changed(Instant now) {
   std::vector<Part> all;
   for (const auto& system : systems_) {

@@ -48,6 +48,7 @@ class Systems final : public store::sqlite::Parts {
   Status stop();
 
   std::vector<const wire::http::RouteTable*> routes() const;
+  std::vector<const wire::resp::CommandTable*> commands() const;
 
   std::vector<store::sqlite::Part> changed(Instant now) override;
   void mark_changed(const std::vector<store::sqlite::Part>& parts) override;

@@ -10,6 +10,7 @@
 #include "tests/engine/support.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/system/pool/local_coordinator.h"
+#include "weir/wire/resp/pool_commands.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::wire::resp {
@@ -41,7 +42,7 @@ struct PoolCommands : ::testing::Test {
     EXPECT_TRUE(pools.ok()) << (pools ? "" : pools.error().message);
     jobs = std::make_unique<pool::HeldJobs>(std::move(*pools), pool::HoldSettings{}, 0xc0ffee);
     jobs->pools().start(kMorning, [](Instant, const Status& status) { EXPECT_TRUE(status.ok()); });
-    service.pool = jobs.get();
+    service.systems = {&table};
   }
 
   std::string say(std::string_view line, Instant now = kMorning) {
@@ -54,6 +55,7 @@ struct PoolCommands : ::testing::Test {
   std::unique_ptr<engine::Engine> engine = engine::engine_of({});
   OpenHost host;
   std::unique_ptr<pool::HeldJobs> jobs;
+  const PoolCommandTable table = pool_commands([this] { return jobs.get(); });
   Service service{engine.get(), &host, Seconds::kCell, {}};
   Scratch scratch;
   std::optional<std::pair<std::size_t, LateReply>> late;  // and its place
@@ -130,7 +132,7 @@ TEST_F(PoolCommands, SayWhatIsWrongWithTheirWords) {
   EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 FAILED DELEGATE"),
               HasSubstr("-BADARG a job ends once"));
   EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 FAILED"), HasSubstr("-NOTFOUND job 1"));
-  service.pool = nullptr;
+  jobs.reset();
   EXPECT_THAT(say("WEIR.POOL.ACQUIRE chat"), HasSubstr("-NOTFOUND no pools are configured"));
 }
 

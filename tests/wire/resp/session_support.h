@@ -14,6 +14,7 @@
 
 #include "tests/engine/support.h"
 #include "weir/engine/shared.h"
+#include "weir/wire/resp/pool_commands.h"
 #include "weir/wire/resp/session.h"
 
 namespace weir::wire::resp {
@@ -99,7 +100,8 @@ struct SessionTest : ::testing::Test {
 
   std::unique_ptr<engine::Engine> engine = engine::engine_of(some_limits());
   FakeHost host;
-  Service service{engine.get(), &host, Seconds::kCell, {}};
+  const PoolCommandTable pool_table = pool_commands([] { return nullptr; });
+  Service service{.engine = engine.get(), .host = &host, .systems = {&pool_table}};
   Scratch scratch;
   std::string unread;
   std::unique_ptr<Session> session;

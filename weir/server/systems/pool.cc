@@ -25,6 +25,7 @@
 #include "weir/system/pool/local_coordinator.h"
 #include "weir/system/pool/outage.h"
 #include "weir/wire/http/pool_routes.h"
+#include "weir/wire/resp/pool_commands.h"
 
 namespace weir::server {
 namespace {
@@ -209,7 +210,7 @@ class PoolSystem final : public System {
                outage_ == nullptr ? std::nullopt : std::optional(outage_->reading()));
   }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
-  void serve(wire::resp::Service& service) override { service.pool = jobs_.get(); }
+  const wire::resp::CommandTable* commands() const noexcept override { return &commands_; }
 
  private:
   Result<std::unique_ptr<pool::Coordinator>> make_coordinator(
@@ -261,6 +262,8 @@ class PoolSystem final : public System {
   std::unique_ptr<pool::HeldJobs> jobs_;  // made by start(), and stays
   bool is_stopped_ = false;
   const wire::http::PoolRoutes routes_ = wire::http::pool_routes([this] { return jobs_.get(); });
+  const wire::resp::PoolCommandTable commands_ =
+      wire::resp::pool_commands([this] { return jobs_.get(); });
 };
 
 }  // namespace

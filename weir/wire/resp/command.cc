@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "weir/base/assert.h"
+
 namespace weir::wire::resp {
 namespace {
 
@@ -33,16 +35,6 @@ constexpr std::array kCommands = {
             "End a hold and give everything back."},
     Command{"WEIR.RENEW", 3, 3, Role::kDecide, kOneByOne, run_renew, "hold duration",
             "Let a hold last this long from now."},
-    Command{"WEIR.POOL.ACQUIRE", 2, 6, Role::kDecide, kOneByOne, run_pool_acquire,
-            "type [WAIT duration] [HOLD duration]",
-            "Ask for a place of a job at the first model that has one, and wait for it.", kQueued,
-            pool_acquire_may_wait},
-    Command{"WEIR.POOL.RELEASE", 3, -1, Role::kDecide, kOneByOne, run_pool_release,
-            "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] [FAILED | REJECTED | DELEGATE]",
-            "End a job with what it used, or let it go on to the next model.", kQueued,
-            pool_release_may_wait},
-    Command{"WEIR.POOL.RENEW", 2, 4, Role::kDecide, kOneByOne, run_pool_renew,
-            "job [HOLD duration]", "Let a job run longer, counted from now."},
     Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [name=value ...]",
             "Show what one key of a limit has left."},
     Command{"WEIR.HEAVIEST", 2, 3, Role::kObserve, kOneByOne, run_heaviest, "limit [count]",
@@ -83,13 +75,38 @@ constexpr std::array kCommands = {
 
 }  // namespace
 
-std::span<const Command> commands() noexcept { return kCommands; }
+std::span<const Command> engine_commands() noexcept { return kCommands; }
 
-const Command* find_command(std::string_view name) noexcept {
-  const auto found = std::find_if(kCommands.begin(), kCommands.end(), [&](const Command& command) {
-    return is_word(name, command.name);
-  });
-  return found == kCommands.end() ? nullptr : &*found;
+std::vector<const Command*> commands_of(const Service& service) {
+  std::vector<const Command*> all;
+  for (const Command& command : kCommands) all.push_back(&command);
+  for (const CommandTable* const table : service.systems) {
+    for (const Command& command : table->rows()) all.push_back(&command);
+  }
+  return all;
+}
+
+const Command* find_command(const Service& service, std::string_view name) noexcept {
+  const auto is_named = [&](const Command& command) { return is_word(name, command.name); };
+  const auto found = std::find_if(kCommands.begin(), kCommands.end(), is_named);
+  if (found != kCommands.end()) return &*found;
+  for (const CommandTable* const table : service.systems) {
+    const std::span<const Command> rows = table->rows();
+    const auto of_system = std::find_if(rows.begin(), rows.end(), is_named);
+    if (of_system != rows.end()) return &*of_system;
+  }
+  return nullptr;
+}
+
+const CommandTable& table_of(const Service& service, const Command& command) noexcept {
+  const auto found = std::find_if(
+      service.systems.begin(), service.systems.end(), [&](const CommandTable* const table) {
+        const std::span<const Command> rows = table->rows();
+        return std::any_of(rows.begin(), rows.end(),
+                           [&](const Command& row) { return &row == &command; });
+      });
+  WEIR_ASSERT(found != service.systems.end());
+  return **found;
 }
 
 }  // namespace weir::wire::resp

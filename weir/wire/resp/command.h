@@ -1,13 +1,20 @@
 // Command: one row for each command of the protocol.
 //
-// Dispatch, arity and role checks, COMMAND, help and docs/reference/resp.md are all
-// made from these rows.
+// One table has what the engine, the server and the connection are told (command.cc). A system may
+// have one beside its handlers, such as pool_commands.h; the server gives the Service those of its
+// systems. Dispatch, arity and role checks, COMMAND, help and docs/reference/resp.md are all made
+// from these rows.
+//
+// Thread safety: immutable.
 
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weir/base/role.h"
 #include "weir/wire/resp/session.h"
@@ -26,6 +33,11 @@ struct Run {
   Words arguments(std::size_t i) const noexcept {
     return Words(scratch.words).subspan(group[i].first_word + 1, group[i].word_count - 1);
   }
+
+  // What the handlers of a system speak to. Requires that the command is one of a
+  // SystemCommands<Part>.
+  template <typename Part>
+  Part in_force() const;
 };
 
 struct Command {
@@ -43,10 +55,49 @@ struct Command {
   bool (*may_wait)(Words arguments) = nullptr;
 };
 
-std::span<const Command> commands() noexcept;
+// A table of commands. It outlives the sessions whose Service names it.
+class CommandTable {
+ public:
+  explicit CommandTable(std::span<const Command> rows) noexcept : rows_(rows) {}
+  virtual ~CommandTable() = default;
 
+  std::span<const Command> rows() const noexcept { return rows_; }
+
+ private:
+  const std::span<const Command> rows_;
+};
+
+// The table of a system. Its handlers speak to what is in force there when they are called: a
+// `Part`, of which a handler gets one by Run::in_force<Part>().
+template <typename Part>
+class SystemCommands final : public CommandTable {
+ public:
+  using InForce = std::function<Part()>;
+
+  SystemCommands(std::span<const Command> rows, InForce in_force)
+      : CommandTable(rows), in_force_(std::move(in_force)) {}
+
+  Part in_force() const { return in_force_(); }
+
+ private:
+  const InForce in_force_;
+};
+
+// What the engine, the server and the connection are told.
+std::span<const Command> engine_commands() noexcept;
+
+// Those and the systems', in this order.
+std::vector<const Command*> commands_of(const Service& service);
 // The command of this name in any case, or nullptr.
-const Command* find_command(std::string_view name) noexcept;
+const Command* find_command(const Service& service, std::string_view name) noexcept;
+// The system's table that has this row. Requires that there is one.
+const CommandTable& table_of(const Service& service, const Command& command) noexcept;
+
+template <typename Part>
+Part Run::in_force() const {
+  const CommandTable& table = table_of(session.service(), *group[0].command);
+  return static_cast<const SystemCommands<Part>&>(table).in_force();
+}
 
 // --- the handlers, by subject
 namespace internal {
@@ -83,15 +134,6 @@ std::size_t run_inspect(Run& run);
 std::size_t run_heaviest(Run& run);
 std::size_t run_reset(Run& run);
 std::size_t run_reload(Run& run);
-
-// pool.cc
-std::size_t run_pool_acquire(Run& run);
-bool pool_acquire_may_wait(Words arguments);
-std::size_t run_pool_release(Run& run);
-bool pool_release_may_wait(Words arguments);
-std::size_t run_pool_renew(Run& run);
-// A start or a refusal as a map; the absence of an answer as an error.
-void write_job_answer(const system::pool::JobAnswer& answer, Instant now, ReplyWriter& reply);
 
 // Whole milliseconds until `at`, rounded up; -1: unknown.
 std::int64_t ms_until(Instant at, Instant now);

@@ -78,12 +78,10 @@ void write_docs(const Command& command, ReplyWriter& reply) {
 }
 
 // The commands named, or all of them.
-std::vector<const Command*> chosen(Words names) {
+std::vector<const Command*> chosen(const Service& service, Words names) {
+  if (names.empty()) return commands_of(service);
   std::vector<const Command*> rows;
-  if (names.empty()) {
-    for (const Command& command : commands()) rows.push_back(&command);
-  }
-  for (const std::string_view name : names) rows.push_back(find_command(name));
+  for (const std::string_view name : names) rows.push_back(find_command(service, name));
   return rows;
 }
 
@@ -212,23 +210,25 @@ std::size_t run_reset_connection(Run& run) {
 }
 
 std::size_t run_command(Run& run) {
+  const Service& service = run.session.service();
   const Words arguments = run.arguments(0);
   if (arguments.empty() || is_word(arguments[0], "INFO")) {
-    const auto rows = chosen(arguments.empty() ? arguments : arguments.subspan(1));
+    const auto rows = chosen(service, arguments.empty() ? arguments : arguments.subspan(1));
     run.reply.begin_array(rows.size());
     for (const Command* row : rows) {
       row == nullptr ? run.reply.write_null_array() : write_row(*row, run.reply);
     }
   } else if (is_word(arguments[0], "COUNT")) {
-    run.reply.write_integer(static_cast<std::int64_t>(commands().size()));
+    run.reply.write_integer(static_cast<std::int64_t>(commands_of(service).size()));
   } else if (is_word(arguments[0], "DOCS")) {
-    auto rows = chosen(arguments.subspan(1));
+    auto rows = chosen(service, arguments.subspan(1));
     std::erase(rows, nullptr);
     run.reply.begin_map(rows.size());
     for (const Command* row : rows) write_docs(*row, run.reply);
   } else if (is_word(arguments[0], "LIST")) {
-    run.reply.begin_array(commands().size());
-    for (const Command& command : commands()) run.reply.write_bulk(command.name);
+    const std::vector<const Command*> rows = commands_of(service);
+    run.reply.begin_array(rows.size());
+    for (const Command* row : rows) run.reply.write_bulk(row->name);
   } else {
     run.reply.write_error("ERR unknown subcommand; write COMMAND [COUNT|DOCS|INFO|LIST ...]");
   }

@@ -7,20 +7,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
 #include "weir/engine/quantity.h"
-#include "weir/wire/resp/command.h"
+#include "weir/wire/resp/pool_commands.h"
 
-namespace weir::wire::resp::internal {
+namespace weir::wire::resp {
 namespace {
+
+using namespace internal;
 
 namespace pool = system::pool;
 
 // nullptr: there are none, and the error is written.
 pool::HeldJobs* pools_of(Run& run) {
-  pool::HeldJobs* const found = run.session.service().pool;
+  pool::HeldJobs* const found = run.in_force<PoolPart>();
   if (found == nullptr) {
     run.reply.write_error(
         "NOTFOUND no pools are configured; write 'pools: { models: [...], job_types: [...] }' in "
@@ -153,6 +157,19 @@ void write_refusal(const pool::JobRefusal& refusal, Instant now, ReplyWriter& re
   reply.write_bulk(refusal.message);
 }
 
+// A start or a refusal as a map; the absence of an answer as an error.
+void write_job_answer(const pool::JobAnswer& answer, Instant now, ReplyWriter& reply) {
+  if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
+    return write_start(*held, now, reply);
+  }
+  const auto& refusal = std::get<pool::JobRefusal>(answer);
+  if (refusal.reason == pool::JobRefused::kUnavailable ||
+      refusal.reason == pool::JobRefused::kStopped) {
+    return write_error({ErrorCode::kUnavailable, refusal.message}, reply);
+  }
+  write_refusal(refusal, now, reply);
+}
+
 // Runs `begin`, which asks for a place, and writes the answer or owes it.
 template <typename Begin>
 void reply_turn(Run& run, pool::HeldJobs* jobs, const Begin& begin) {
@@ -204,20 +221,6 @@ Result<std::optional<Duration>> read_renewal(Words words) {
 std::string_view word_of(Ending ending) {
   if (ending == Ending::kFailed) return "failed";
   return ending == Ending::kRejected ? "rejected" : "settled";
-}
-
-}  // namespace
-
-void write_job_answer(const pool::JobAnswer& answer, Instant now, ReplyWriter& reply) {
-  if (const auto* held = std::get_if<pool::HeldStart>(&answer)) {
-    return write_start(*held, now, reply);
-  }
-  const auto& refusal = std::get<pool::JobRefusal>(answer);
-  if (refusal.reason == pool::JobRefused::kUnavailable ||
-      refusal.reason == pool::JobRefused::kStopped) {
-    return write_error({ErrorCode::kUnavailable, refusal.message}, reply);
-  }
-  write_refusal(refusal, now, reply);
 }
 
 // Without WAIT it waits as its type does.
@@ -301,4 +304,40 @@ std::size_t run_pool_renew(Run& run) {
   return 1;
 }
 
-}  // namespace weir::wire::resp::internal
+constexpr std::array kPoolCommands = {
+    Command{.name = "WEIR.POOL.ACQUIRE",
+            .words_min = 2,
+            .words_max = 6,
+            .role = Role::kDecide,
+            .takes_groups = false,
+            .run = run_pool_acquire,
+            .usage = "type [WAIT duration] [HOLD duration]",
+            .summary = "Ask for a place of a job at the first model that has one, and wait for it.",
+            .may_wait = pool_acquire_may_wait},
+    Command{.name = "WEIR.POOL.RELEASE",
+            .words_min = 3,
+            .words_max = -1,
+            .role = Role::kDecide,
+            .takes_groups = false,
+            .run = run_pool_release,
+            .usage = "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] "
+                     "[FAILED | REJECTED | DELEGATE]",
+            .summary = "End a job with what it used, or let it go on to the next model.",
+            .may_wait = pool_release_may_wait},
+    Command{.name = "WEIR.POOL.RENEW",
+            .words_min = 2,
+            .words_max = 4,
+            .role = Role::kDecide,
+            .takes_groups = false,
+            .run = run_pool_renew,
+            .usage = "job [HOLD duration]",
+            .summary = "Let a job run longer, counted from now."},
+};
+
+}  // namespace
+
+PoolCommandTable pool_commands(PoolCommandTable::InForce in_force) {
+  return PoolCommandTable(kPoolCommands, std::move(in_force));
+}
+
+}  // namespace weir::wire::resp

@@ -72,7 +72,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
       const bool is_repeated = !scratch.items.empty() &&
                                scratch.words[scratch.items.back().first_word] == parsed.words[0];
       const Command* const command =
-          is_repeated ? scratch.items.back().command : find_command(parsed.words[0]);
+          is_repeated ? scratch.items.back().command : find_command(*service_, parsed.words[0]);
       scratch.items.push_back(
           {command, scratch.words.size(), parsed.words.size(), done, parsed.is_inline});
       scratch.words.insert(scratch.words.end(), parsed.words.begin(), parsed.words.end());
@@ -198,7 +198,8 @@ void Session::run_transaction(Run& run) {
     const Parsed parsed = parser.next(left);
     WEIR_ASSERT(parsed.kind == ParsedKind::kCommand);
     left.remove_prefix(parsed.consumed);
-    items.push_back({find_command(parsed.words[0]), words.size(), parsed.words.size(), 0});
+    items.push_back(
+        {find_command(*service_, parsed.words[0]), words.size(), parsed.words.size(), 0});
     words.insert(words.end(), parsed.words.begin(), parsed.words.end());
   }
   words.swap(scratch.words);

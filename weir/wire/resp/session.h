@@ -30,7 +30,6 @@
 #include "weir/base/time.h"
 #include "weir/engine/ad_hoc.h"
 #include "weir/engine/engine.h"
-#include "weir/system/pool/held_jobs.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
@@ -39,7 +38,8 @@
 
 namespace weir::wire::resp {
 
-struct Command;
+struct Command;  // command.h
+class CommandTable;
 struct Run;
 
 // What the server gives to all sessions.
@@ -64,7 +64,8 @@ struct Service {
   Seconds rounding = Seconds::kCell;
   ParserBounds bounds{};
   std::size_t reply_bytes_max = std::size_t{1} << 20;  // unsent; beyond, commands wait
-  system::pool::HeldJobs* pool = nullptr;              // nullptr: none are configured
+  // Of the systems, besides engine_commands(). They outlive all sessions.
+  std::vector<const CommandTable*> systems{};
 };
 
 // What one event loop lends to the session it is running.
