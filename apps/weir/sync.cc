@@ -23,7 +23,7 @@
 #include "weir/engine/quantity.h"
 #include "weir/fetch/transfer.h"
 #include "weir/fetch/url.h"
-#include "weir/server/followers.h"
+#include "weir/server/systems/followers.h"
 #include "weir/system/contract/follower.h"
 
 namespace weir::app {

@@ -12,7 +12,7 @@
 #include "tests/app/support.h"
 #include "tests/server/http_client.h"
 #include "weir/base/clock.h"
-#include "weir/server/worker_state.h"
+#include "weir/server/systems/worker_state.h"
 #include "weir/wire/http/compute_routes.h"
 
 namespace weir::server {

@@ -1,7 +1,6 @@
 // The compute system of a server: its ledger, and its worker with the gate in front of it.
 //
-// 1. Nothing of it changes without a restart: config::keep_until_restart() gives a reload what
-//    runs.
+// 1. Nothing of it changes without a restart: config::load_next() gives a reload what runs.
 // 2. The worker is made by the first check(), so that the engine has its gate. Ledger and feed
 //    begin with start(), when the state is there.
 
@@ -12,8 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "weir/server/compute.h"
 #include "weir/server/systems.h"
+#include "weir/server/systems/ledger_and_worker.h"
 #include "weir/system/compute/gate.h"
 #include "weir/wire/http/compute_routes.h"
 
@@ -84,8 +83,8 @@ class ComputeSystem final : public System {
 
   Status start() override {
     if (!settings_) return Done{};
-    Result<std::unique_ptr<Compute>> compute =
-        Compute::start(*settings_, worker_, state_dir_, ground_.clock, ground_.try_waiters);
+    Result<std::unique_ptr<LedgerAndWorker>> compute =
+        LedgerAndWorker::start(*settings_, worker_, state_dir_, ground_.clock, ground_.try_waiters);
     if (!compute) return std::move(compute).error();
     compute_ = std::move(*compute);
     return Done{};
@@ -120,8 +119,8 @@ class ComputeSystem final : public System {
   std::optional<std::filesystem::path> state_dir_;
   std::shared_ptr<compute::SharedWorker> worker_;  // nullptr: this weir is none
   std::shared_ptr<engine::Gate> gate_;
-  std::unique_ptr<Compute> compute_;  // nullptr before start(), or not configured
-  std::string warning_;               // as last said
+  std::unique_ptr<LedgerAndWorker> compute_;  // nullptr before start(), or not configured
+  std::string warning_;                       // as last said
   const wire::http::ComputeRoutes routes_ = wire::http::compute_routes([this] { return part(); });
 };
 

@@ -16,8 +16,8 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/in_quotes.h"
-#include "weir/server/followers.h"
 #include "weir/server/systems.h"
+#include "weir/server/systems/followers.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/gate.h"

@@ -1,4 +1,4 @@
-#include "weir/server/worker_state.h"
+#include "weir/server/systems/worker_state.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Compute: the ledger and the worker of a server, as the configuration has them.
+// Ledger and worker: both of a server, as `compute:` of the configuration has them.
 //
 // The ledger lies in `ledger/` under state.dir, or in memory. A worker fetches its
 // allocations on a thread of its own: from the ledger in the same process, where it joins by
@@ -29,19 +29,19 @@
 
 namespace weir::server {
 
-class Compute {
+class LedgerAndWorker {
  public:
   // `worker`: nullptr if `settings` have none. Without `state_dir` nothing is kept. Requires a
   // clock that outlives it. `on_room` is called by its thread when a portal may have more room than
   // before: a query has expired, or other allocations are in force.
-  static Result<std::unique_ptr<Compute>> start(
+  static Result<std::unique_ptr<LedgerAndWorker>> start(
       const config::ComputeSettings& settings,
       std::shared_ptr<system::compute::SharedWorker> worker,
       const std::optional<std::filesystem::path>& state_dir, Clock& clock,
       std::function<void()> on_room);
-  ~Compute();
-  Compute(const Compute&) = delete;
-  Compute& operator=(const Compute&) = delete;
+  ~LedgerAndWorker();
+  LedgerAndWorker(const LedgerAndWorker&) = delete;
+  LedgerAndWorker& operator=(const LedgerAndWorker&) = delete;
 
   wire::http::ComputePart part() const;
   // Why the last fetch, or the last writing of buckets, failed; empty if neither did.
@@ -57,8 +57,9 @@ class Compute {
   class Remote;
   class File;
 
-  Compute(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger,
-          std::shared_ptr<system::compute::SharedWorker> worker, std::function<void()> on_room);
+  LedgerAndWorker(Clock& clock, std::shared_ptr<system::compute::LedgerService> ledger,
+                  std::shared_ptr<system::compute::SharedWorker> worker,
+                  std::function<void()> on_room);
   Status begin_worker(const config::ComputeWorkerSettings& worker,
                       const std::optional<std::filesystem::path>& state_dir);
   // Whether the worker goes on with what it had before this process.

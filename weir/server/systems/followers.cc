@@ -1,4 +1,4 @@
-#include "weir/server/followers.h"
+#include "weir/server/systems/followers.h"
 
 #include <fmt/format.h>
 

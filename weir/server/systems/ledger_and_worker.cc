@@ -1,4 +1,4 @@
-#include "weir/server/compute.h"
+#include "weir/server/systems/ledger_and_worker.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "weir/base/timed_wait.h"
 #include "weir/fetch/transfer.h"
 #include "weir/fetch/url.h"
-#include "weir/server/worker_state.h"
+#include "weir/server/systems/worker_state.h"
 #include "weir/store/sqlite/ledger_store.h"
 #include "weir/wire/http/compute_json.h"
 
@@ -50,7 +50,7 @@ Heard heard_of(wire::http::AllocationsDocument document) {
 
 }  // namespace
 
-class Compute::Source {
+class LedgerAndWorker::Source {
  public:
   virtual ~Source() = default;
   virtual News fetch(Instant now) = 0;
@@ -58,7 +58,7 @@ class Compute::Source {
 };
 
 // Asks only when something has happened there.
-class Compute::OwnLedger final : public Source {
+class LedgerAndWorker::OwnLedger final : public Source {
  public:
   OwnLedger(std::shared_ptr<compute::LedgerService> ledger, std::string name,
             compute::FeedMode mode)
@@ -138,7 +138,7 @@ class Compute::OwnLedger final : public Source {
   Seen seen_;
 };
 
-class Compute::Remote final : public Source {
+class LedgerAndWorker::Remote final : public Source {
  public:
   Remote(const std::string& ledger, const std::string& name, std::string token)
       : url_(fmt::format("{}/v1/compute/allocations?worker={}",
@@ -169,7 +169,7 @@ class Compute::Remote final : public Source {
   fetch::Transfer transfer_;
 };
 
-class Compute::File final : public Source {
+class LedgerAndWorker::File final : public Source {
  public:
   explicit File(std::string path) : path_(std::move(path)) {}
 
@@ -189,17 +189,17 @@ class Compute::File final : public Source {
   const std::string path_;
 };
 
-Compute::Compute(Clock& clock, std::shared_ptr<compute::LedgerService> ledger,
-                 std::shared_ptr<compute::SharedWorker> worker, std::function<void()> on_room)
+LedgerAndWorker::LedgerAndWorker(Clock& clock, std::shared_ptr<compute::LedgerService> ledger,
+                                 std::shared_ptr<compute::SharedWorker> worker,
+                                 std::function<void()> on_room)
     : clock_(clock),
       ledger_(std::move(ledger)),
       on_room_(std::move(on_room)),
       worker_(std::move(worker)) {}
 
-Result<std::unique_ptr<Compute>> Compute::start(const config::ComputeSettings& settings,
-                                                std::shared_ptr<compute::SharedWorker> worker,
-                                                const std::optional<fs::path>& state_dir,
-                                                Clock& clock, std::function<void()> on_room) {
+Result<std::unique_ptr<LedgerAndWorker>> LedgerAndWorker::start(
+    const config::ComputeSettings& settings, std::shared_ptr<compute::SharedWorker> worker,
+    const std::optional<fs::path>& state_dir, Clock& clock, std::function<void()> on_room) {
   std::shared_ptr<compute::LedgerService> ledger;
   if (settings.ledger) {
     std::optional<fs::path> ledger_dir;
@@ -208,8 +208,8 @@ Result<std::unique_ptr<Compute>> Compute::start(const config::ComputeSettings& s
     if (!opened) return std::move(opened).error();
     ledger = std::move(*opened);
   }
-  std::unique_ptr<Compute> made(
-      new Compute(clock, std::move(ledger), std::move(worker), std::move(on_room)));
+  std::unique_ptr<LedgerAndWorker> made(
+      new LedgerAndWorker(clock, std::move(ledger), std::move(worker), std::move(on_room)));
   if (settings.worker) {
     if (Status status = made->begin_worker(*settings.worker, state_dir); !status) {
       return std::move(status).error();
@@ -218,8 +218,8 @@ Result<std::unique_ptr<Compute>> Compute::start(const config::ComputeSettings& s
   return made;
 }
 
-Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
-                             const std::optional<fs::path>& state_dir) {
+Status LedgerAndWorker::begin_worker(const config::ComputeWorkerSettings& worker,
+                                     const std::optional<fs::path>& state_dir) {
   feed_ = std::make_unique<compute::Feed>(worker_, worker.feed);
   const Instant now = clock_.now();
   if (!worker.ledger.empty()) {
@@ -249,7 +249,7 @@ Status Compute::begin_worker(const config::ComputeWorkerSettings& worker,
   return Done{};
 }
 
-bool Compute::resume(const fs::path& file, Instant now) {
+bool LedgerAndWorker::resume(const fs::path& file, Instant now) {
   Result<std::optional<WorkerState>> state = read_worker_state(file);
   if (!state) {
     // It is a few tokens, and what the ledger says again: nothing to stay away for.
@@ -265,7 +265,7 @@ bool Compute::resume(const fs::path& file, Instant now) {
   return true;
 }
 
-void Compute::run() {
+void LedgerAndWorker::run() {
   Instant keep_at = clock_.now() + kKeepEvery;
   for (;;) {
     {
@@ -285,7 +285,7 @@ void Compute::run() {
   }
 }
 
-void Compute::round(Instant now) {
+void LedgerAndWorker::round(Instant now) {
   {
     const std::scoped_lock lock(*worker_);
     worker_->locked().expire(now);
@@ -311,7 +311,7 @@ void Compute::round(Instant now) {
 }
 
 // Also queries that an admission found to be over count.
-void Compute::tell_of_room() {
+void LedgerAndWorker::tell_of_room() {
   std::uint64_t expired = 0;
   {
     const std::scoped_lock lock(*worker_);
@@ -321,7 +321,7 @@ void Compute::tell_of_room() {
   if (std::exchange(has_new_rates_, false) || has_ended) on_room_();
 }
 
-Status Compute::keep() {
+Status LedgerAndWorker::keep() {
   if (!file_) return Done{};
   WorkerState state;
   {
@@ -341,7 +341,7 @@ Status Compute::keep() {
   return written;
 }
 
-wire::http::ComputePart Compute::part() const {
+wire::http::ComputePart LedgerAndWorker::part() const {
   const std::scoped_lock lock(lock_);
   wire::http::ComputePart part{ledger_, worker_};
   if (feed_ != nullptr) part.feed = feed_->status();
@@ -349,13 +349,13 @@ wire::http::ComputePart Compute::part() const {
   return part;
 }
 
-std::string Compute::trouble() const {
+std::string LedgerAndWorker::trouble() const {
   const std::scoped_lock lock(lock_);
   if (feed_ != nullptr && !feed_->status().trouble.empty()) return feed_->status().trouble;
   return keep_trouble_;
 }
 
-void Compute::rest() {
+void LedgerAndWorker::rest() {
   {
     const std::scoped_lock lock(lock_);
     is_ending_ = true;
@@ -365,12 +365,12 @@ void Compute::rest() {
   if (thread_.joinable()) thread_.join();
 }
 
-Status Compute::stop() {
+Status LedgerAndWorker::stop() {
   rest();
   if (feed_ == nullptr || std::exchange(is_kept_, true)) return Done{};
   return keep();
 }
 
-Compute::~Compute() { static_cast<void>(stop().ok()); }
+LedgerAndWorker::~LedgerAndWorker() { static_cast<void>(stop().ok()); }
 
 }  // namespace weir::server
