@@ -75,7 +75,9 @@ std::size_t tell_jar(wire::resp::Run& run) {
 constexpr wire::resp::Command kJarCommands[] = {
     {"WEIR.JAR", 1, 1, Role::kObserve, false, tell_jar, "", "Show what is left in the jar."},
 };
-constexpr MetricRow kCookiesLeft = {"weir_jar_cookies", "gauge", "", "Cookies left in the jar."};
+constexpr MetricRow kJarMetrics[] = {
+    {"weir_jar_cookies", "gauge", "", "Cookies left in the jar."},
+};
 
 // What was done to the systems, in order.
 std::vector<std::string>& calls() {
@@ -105,8 +107,9 @@ class JarSystem final : public System, private store::sqlite::Parts {
     return Done{};
   }
   std::string trouble() const override { return jar_->left() > 0 ? "" : "the jar is empty"; }
+  std::span<const MetricRow> metric_rows() const noexcept override { return kJarMetrics; }
   void write_metrics(MetricsText& out, Instant) const override {
-    out.begin(kCookiesLeft);
+    out.begin("weir_jar_cookies");
     out.value(static_cast<std::uint64_t>(jar_->left()));
   }
   store::sqlite::Parts* parts() noexcept override { return this; }

@@ -42,66 +42,6 @@ constexpr std::array kRows = {
     MetricRow{"weir_state_flush_seconds", "gauge", "", "How long the last flush took."},
     MetricRow{"weir_state_unwritten_seconds", "gauge", "",
               "Age of the oldest change that may not be written: what a crash would forget."},
-    MetricRow{"weir_throttle_bucket_used", "gauge", "role, bucket",
-              "Level of a bucket of the throttles, in its own units."},
-    MetricRow{"weir_throttle_bucket_capacity", "gauge", "role, bucket",
-              "What that bucket holds, in the same units."},
-    MetricRow{"weir_sampling_grants_total", "counter", "environment",
-              "Grants of sampling that gave something."},
-    MetricRow{"weir_sampling_granted_total", "counter", "environment", "Tasks they gave."},
-    MetricRow{"weir_sampling_refused_total", "counter", "environment",
-              "Tasks that were wanted and not granted."},
-    MetricRow{"weir_sampling_allowance", "gauge", "environment",
-              "Tasks a key may be granted in any window; not there if unlimited."},
-    MetricRow{"weir_sampling_keys", "gauge", "", "Keys that sampling counts."},
-    MetricRow{"weir_sampling_bytes", "gauge", "",
-              "Memory of their counters and of the reservations."},
-    MetricRow{"weir_sampling_reservations", "gauge", "",
-              "Grants that may still be committed or released."},
-    MetricRow{"weir_sampling_journal_records_total", "counter", "",
-              "Grants and ends of reservations written to the disk."},
-    MetricRow{"weir_sampling_journal_transactions_total", "counter", "result",
-              "Transactions that wrote them: done or failed."},
-    MetricRow{
-        "weir_throttle_refusals_total", "counter", "role, bucket",
-        "Decisions, and retries of those who wait, that this bucket refused since it was built."},
-    MetricRow{"weir_throttle_objections_total", "counter", "role, why",
-              "Those refused whatever the levels: no bucket lists the operation, or its schedule "
-              "is full."},
-    MetricRow{"weir_throttle_multiplier", "gauge", "of",
-              "Congestion multiplier of fees: generic or gas."},
-    MetricRow{"weir_contract_left", "gauge", "account, policy",
-              "What a policy of an account has left, in its units; negative in debt."},
-    MetricRow{"weir_contract_capacity", "gauge", "account, policy",
-              "What that policy holds, in the same units."},
-    MetricRow{"weir_contract_outstanding", "gauge", "account", "Reservations that have not ended."},
-    MetricRow{"weir_contract_granted_total", "counter", "account",
-              "Reservations and consumptions that were granted over the routes of the account."},
-    MetricRow{"weir_contract_refused_total", "counter", "account",
-              "Those that were refused there: denied, never or 429."},
-    MetricRow{"weir_contract_refusals_met_total", "counter", "account",
-              "Refusals by the service that workers reported."},
-    MetricRow{"weir_sync_age_seconds", "gauge", "account, of",
-              "Age of what was last fetched from the service, contract or counts; +Inf: never."},
-    MetricRow{"weir_sync_fetches_total", "counter", "account, result",
-              "Fetches from the service: done or failed."},
-    MetricRow{"weir_sync_failing", "gauge", "account",
-              "Whether something could not be fetched the last time: 1 or 0."},
-    MetricRow{"weir_compute_block", "gauge", "", "Block of the compute ledger."},
-    MetricRow{"weir_compute_epoch", "gauge", "", "Epoch of the compute ledger."},
-    MetricRow{"weir_compute_operations_total", "counter", "",
-              "Operations in the ledger's history."},
-    MetricRow{"weir_compute_wallets", "gauge", "", "Wallets of the ledger."},
-    MetricRow{"weir_compute_queries_total", "counter", "outcome",
-              "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
-    MetricRow{"weir_compute_expired_total", "counter", "", "Queries that were not ended in time."},
-    MetricRow{"weir_compute_running", "gauge", "", "Queries that run."},
-    MetricRow{"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
-    MetricRow{"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
-    MetricRow{"weir_compute_fetches_total", "counter", "result",
-              "Times allocations were fetched: done, or failed with the last good ones kept."},
-    MetricRow{"weir_compute_allocations_age_seconds", "gauge", "",
-              "How long ago the ledger was last heard."},
     MetricRow{"weir_shared_decisions_total", "counter", "result",
               "Decisions asked of Redis: answered, or failed, by a timeout or an error."},
     MetricRow{"weir_shared_failures_total", "counter", "kind",
@@ -121,32 +61,6 @@ constexpr std::array kRows = {
         "weir_lease_units_total", "counter", "limit, what",
         "Units drawn ahead, of these returned unused as Redis has heard, and expired: too late to "
         "be used, such as those of a window that is over."},
-    MetricRow{"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
-    MetricRow{"weir_pool_jobs_total", "counter", "outcome",
-              "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "
-              "they were not ended in time."},
-    MetricRow{"weir_pool_starts_total", "counter", "model", "Jobs that were started."},
-    MetricRow{"weir_pool_ends_total", "counter", "model, outcome",
-              "How they ended: finished, failed, or delegated to the next model."},
-    MetricRow{"weir_pool_refusals_total", "counter", "model", "Refusals by the coordinator."},
-    MetricRow{"weir_pool_tokens_total", "counter", "model", "Tokens that jobs used."},
-    MetricRow{"weir_pool_requests_total", "counter", "model", "Requests that jobs made."},
-    MetricRow{"weir_pool_cost_dollars_total", "counter", "model", "What that cost."},
-    MetricRow{"weir_pool_in_flight", "gauge", "model", "Jobs that run here."},
-    MetricRow{"weir_pool_waiting", "gauge", "model", "Jobs that wait for the model here."},
-    MetricRow{"weir_pool_slots", "gauge", "model",
-              "Jobs of average size that this instance's share holds."},
-    MetricRow{"weir_pool_type_ratio", "gauge", "type", "Share of a job type."},
-    MetricRow{"weir_pool_type_slots", "gauge", "type", "Jobs it may have at once."},
-    MetricRow{"weir_pool_type_in_flight", "gauge", "type",
-              "Jobs it has, those that wait for a model included."},
-    MetricRow{"weir_pool_adjustments_total", "counter", "", "Times shares were adjusted."},
-    MetricRow{"weir_pool_instances", "gauge", "", "Instances that share the limits."},
-    MetricRow{"weir_pool_reachable", "gauge", "", "Whether the coordinator answers: 1 or 0."},
-    MetricRow{"weir_pool_outage_jobs_total", "counter", "outcome",
-              "Jobs while Redis could not be asked: admitted or refused."},
-    MetricRow{"weir_pool_outage_unsent", "gauge", "",
-              "Usage and ends of jobs that Redis has not been told yet."},
     MetricRow{"weir_clock_steps_total", "counter", "", "Times the wall clock was set."},
     MetricRow{"weir_clock_last_step_seconds", "gauge", "",
               "By how much the wall clock was set the last time; forward is positive."},
@@ -182,16 +96,12 @@ std::string seconds_text(std::int64_t ns) { return decimal_text(ns, 1'000'000'00
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
 
 void MetricsText::begin(std::string_view name) {
-  const auto row = std::find_if(kRows.begin(), kRows.end(),
+  const auto row = std::find_if(rows_.begin(), rows_.end(),
                                 [&](const MetricRow& each) { return each.name == name; });
-  WEIR_ASSERT(row != kRows.end());
-  begin(*row);
-}
-
-void MetricsText::begin(const MetricRow& row) {
-  name_ = row.name;
-  fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name_, row.help, name_,
-                 row.type);
+  WEIR_ASSERT(row != rows_.end());
+  name_ = row->name;
+  fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name_, row->help, name_,
+                 row->type);
 }
 
 void MetricsText::line(std::string_view suffix, std::string_view labels, std::string_view value) {

@@ -1,8 +1,9 @@
 // Metrics: what the server has counted, in the text format of Prometheus.
 //
-// Every metric is a row of one table; docs/reference/metrics.md is compared with it. The
-// number of lines is bounded by the numbers of limits, buckets and policies that are
-// configured: nothing is ever labelled by key.
+// Every metric is a row of a table: the server's own is in metrics.cc, those of the systems are in
+// systems/. docs/reference/metrics.md is compared with all of them. The number of lines is bounded
+// by the numbers of limits, buckets and policies that are configured: nothing is ever labelled by
+// key.
 //
 // Thread safety: every function may be called from any thread.
 
@@ -28,6 +29,7 @@ struct MetricRow {
   std::string_view labels;
   std::string_view help;
 };
+// Those of the server itself.
 std::span<const MetricRow> metric_rows() noexcept;
 
 // How long batches took, counted by one loop.
@@ -49,13 +51,13 @@ class BatchTimes {
   Counter sum_ns;
 };
 
-// Writes metrics in the order of the table: begin() each of them, then its values.
+// Writes metrics: begin() each of them, then its values.
 class MetricsText {
  public:
+  // The table of what is begun from now on, which outlives the text; at first metric_rows().
+  void set_rows(std::span<const MetricRow> rows) noexcept { rows_ = rows; }
   // HELP and TYPE. Requires the name of a row.
   void begin(std::string_view name);
-  // Of a row that outlives the text and stands in no table here.
-  void begin(const MetricRow& row);
   void value(std::uint64_t value);
   void value(std::string_view label, std::string_view is, std::uint64_t value);
   void value(std::string_view label, std::string_view is, std::string_view second_label,
@@ -76,6 +78,7 @@ class MetricsText {
  private:
   void line(std::string_view suffix, std::string_view labels, std::string_view value);
 
+  std::span<const MetricRow> rows_ = metric_rows();
   std::string text_;
   std::string_view name_;
 };

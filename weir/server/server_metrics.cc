@@ -148,7 +148,11 @@ std::string server_metrics(const MetricSources& from) {
   if (const std::optional<KeeperStats> state = from.keeper.stats()) {
     write_state(out, *state, from.clock.now());
   }
-  for (const auto& system : from.systems) system->write_metrics(out, from.clock.now());
+  for (const auto& system : from.systems) {
+    out.set_rows(system->metric_rows());
+    system->write_metrics(out, from.clock.now());
+  }
+  out.set_rows(metric_rows());
   if (from.shared) {
     write_shared(out, *from.shared);
     write_leases(out, *from.engine.rules(), from.leases);

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,8 @@ class System {
 
   // Why a part of it does not work; empty: it does.
   virtual std::string trouble() const { return {}; }
+  // Its metrics, and their values.
+  virtual std::span<const MetricRow> metric_rows() const noexcept { return {}; }
   virtual void write_metrics(MetricsText& /*out*/, Instant /*now*/) const {}
   // Its state that outlives the process; nullptr: none, or it keeps it by itself.
   virtual store::sqlite::Parts* parts() noexcept { return nullptr; }

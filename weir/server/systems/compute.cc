@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "weir/server/systems.h"
@@ -20,6 +21,23 @@ namespace weir::server {
 namespace {
 
 namespace compute = system::compute;
+
+constexpr MetricRow kComputeMetrics[] = {
+    {"weir_compute_block", "gauge", "", "Block of the compute ledger."},
+    {"weir_compute_epoch", "gauge", "", "Epoch of the compute ledger."},
+    {"weir_compute_operations_total", "counter", "", "Operations in the ledger's history."},
+    {"weir_compute_wallets", "gauge", "", "Wallets of the ledger."},
+    {"weir_compute_queries_total", "counter", "outcome",
+     "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
+    {"weir_compute_expired_total", "counter", "", "Queries that were not ended in time."},
+    {"weir_compute_running", "gauge", "", "Queries that run."},
+    {"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
+    {"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
+    {"weir_compute_fetches_total", "counter", "result",
+     "Times allocations were fetched: done, or failed with the last good ones kept."},
+    {"weir_compute_allocations_age_seconds", "gauge", "",
+     "How long ago the ledger was last heard."},
+};
 
 void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Instant now) {
   if (parts.ledger != nullptr) {
@@ -103,6 +121,7 @@ class ComputeSystem final : public System {
   Status stop() override { return compute_ == nullptr ? Status(Done{}) : compute_->stop(); }
 
   std::string trouble() const override { return compute_ == nullptr ? "" : compute_->trouble(); }
+  std::span<const MetricRow> metric_rows() const noexcept override { return kComputeMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     write_compute(out, part(), now);
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "weir/base/assert.h"
@@ -35,6 +36,26 @@ using store::sqlite::Part;
 constexpr std::string_view kAccountPrefix = "contract/";
 // Full since ever: the first request comes later than that.
 constexpr Instant kSinceEver{0};
+
+constexpr MetricRow kContractMetrics[] = {
+    {"weir_contract_left", "gauge", "account, policy",
+     "What a policy of an account has left, in its units; negative in debt."},
+    {"weir_contract_capacity", "gauge", "account, policy",
+     "What that policy holds, in the same units."},
+    {"weir_contract_outstanding", "gauge", "account", "Reservations that have not ended."},
+    {"weir_contract_granted_total", "counter", "account",
+     "Reservations and consumptions that were granted over the routes of the account."},
+    {"weir_contract_refused_total", "counter", "account",
+     "Those that were refused there: denied, never or 429."},
+    {"weir_contract_refusals_met_total", "counter", "account",
+     "Refusals by the service that workers reported."},
+    {"weir_sync_age_seconds", "gauge", "account, of",
+     "Age of what was last fetched from the service, contract or counts; +Inf: never."},
+    {"weir_sync_fetches_total", "counter", "account, result",
+     "Fetches from the service: done or failed."},
+    {"weir_sync_failing", "gauge", "account",
+     "Whether something could not be fetched the last time: 1 or 0."},
+};
 
 using NamedView = std::pair<std::string, system::contract::AccountView>;
 
@@ -162,6 +183,7 @@ class ContractSystem final : public System, private store::sqlite::Parts {
   }
   void rest() override { followers_.stop(); }
 
+  std::span<const MetricRow> metric_rows() const noexcept override { return kContractMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (const auto accounts = this->accounts()) write_contracts(out, *accounts, now);
   }

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "weir/base/timed_wait.h"
@@ -61,6 +62,34 @@ Status answer_to(Begin begin, Clock& clock) {
   }
   return std::move(*shared->status);
 }
+
+constexpr MetricRow kPoolMetrics[] = {
+    {"weir_pool_jobs", "gauge", "state", "Jobs of the pools that wait or run."},
+    {"weir_pool_jobs_total", "counter", "outcome",
+     "Jobs so far: submitted, refused, withdrawn by their clients, or expired because "
+     "they were not ended in time."},
+    {"weir_pool_starts_total", "counter", "model", "Jobs that were started."},
+    {"weir_pool_ends_total", "counter", "model, outcome",
+     "How they ended: finished, failed, or delegated to the next model."},
+    {"weir_pool_refusals_total", "counter", "model", "Refusals by the coordinator."},
+    {"weir_pool_tokens_total", "counter", "model", "Tokens that jobs used."},
+    {"weir_pool_requests_total", "counter", "model", "Requests that jobs made."},
+    {"weir_pool_cost_dollars_total", "counter", "model", "What that cost."},
+    {"weir_pool_in_flight", "gauge", "model", "Jobs that run here."},
+    {"weir_pool_waiting", "gauge", "model", "Jobs that wait for the model here."},
+    {"weir_pool_slots", "gauge", "model", "Jobs of average size that this instance's share holds."},
+    {"weir_pool_type_ratio", "gauge", "type", "Share of a job type."},
+    {"weir_pool_type_slots", "gauge", "type", "Jobs it may have at once."},
+    {"weir_pool_type_in_flight", "gauge", "type",
+     "Jobs it has, those that wait for a model included."},
+    {"weir_pool_adjustments_total", "counter", "", "Times shares were adjusted."},
+    {"weir_pool_instances", "gauge", "", "Instances that share the limits."},
+    {"weir_pool_reachable", "gauge", "", "Whether the coordinator answers: 1 or 0."},
+    {"weir_pool_outage_jobs_total", "counter", "outcome",
+     "Jobs while Redis could not be asked: admitted or refused."},
+    {"weir_pool_outage_unsent", "gauge", "",
+     "Usage and ends of jobs that Redis has not been told yet."},
+};
 
 std::uint64_t count_of(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
@@ -204,6 +233,7 @@ class PoolSystem final : public System {
     return fmt::format("{} cannot be asked for the limits of the pools; check that it runs there",
                        address_);
   }
+  std::span<const MetricRow> metric_rows() const noexcept override { return kPoolMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (jobs_ == nullptr) return;
     write_pool(out, jobs_->pools().reading(now),

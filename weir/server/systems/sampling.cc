@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "weir/engine/print.h"
@@ -22,6 +23,23 @@ namespace {
 
 namespace sampling = system::sampling;
 using sampling::Sampling;
+
+constexpr MetricRow kSamplingMetrics[] = {
+    {"weir_sampling_grants_total", "counter", "environment",
+     "Grants of sampling that gave something."},
+    {"weir_sampling_granted_total", "counter", "environment", "Tasks they gave."},
+    {"weir_sampling_refused_total", "counter", "environment",
+     "Tasks that were wanted and not granted."},
+    {"weir_sampling_allowance", "gauge", "environment",
+     "Tasks a key may be granted in any window; not there if unlimited."},
+    {"weir_sampling_keys", "gauge", "", "Keys that sampling counts."},
+    {"weir_sampling_bytes", "gauge", "", "Memory of their counters and of the reservations."},
+    {"weir_sampling_reservations", "gauge", "", "Grants that may still be committed or released."},
+    {"weir_sampling_journal_records_total", "counter", "",
+     "Grants and ends of reservations written to the disk."},
+    {"weir_sampling_journal_transactions_total", "counter", "result",
+     "Transactions that wrote them: done or failed."},
+};
 
 void write_sampling(MetricsText& out, const system::sampling::Reading& reading,
                     const std::optional<KeeperStats>& state) {
@@ -114,6 +132,7 @@ class SamplingSystem final : public System {
     ground_.keeper.forget_grants_before(now - window);
   }
 
+  std::span<const MetricRow> metric_rows() const noexcept override { return kSamplingMetrics; }
   void write_metrics(MetricsText& out, Instant /*now*/) const override {
     if (const auto counters = this->counters()) {
       write_sampling(out, counters->reading(), ground_.keeper.stats());

@@ -36,6 +36,19 @@ struct KeptRole {
 constexpr KeptRole kKeptRoles[] = {{"throttle/front_end", throttle::SetRole::kFrontEnd},
                                    {"throttle/consensus", throttle::SetRole::kConsensus}};
 
+constexpr MetricRow kThrottleMetrics[] = {
+    {"weir_throttle_bucket_used", "gauge", "role, bucket",
+     "Level of a bucket of the throttles, in its own units."},
+    {"weir_throttle_bucket_capacity", "gauge", "role, bucket",
+     "What that bucket holds, in the same units."},
+    {"weir_throttle_refusals_total", "counter", "role, bucket",
+     "Decisions, and retries of those who wait, that this bucket refused since it was built."},
+    {"weir_throttle_objections_total", "counter", "role, why",
+     "Those refused whatever the levels: no bucket lists the operation, or its schedule "
+     "is full."},
+    {"weir_throttle_multiplier", "gauge", "of", "Congestion multiplier of fees: generic or gas."},
+};
+
 using system::throttle::BucketReading;
 using system::throttle::SetReading;
 
@@ -120,6 +133,7 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
     in_force_ = std::exchange(next_, {});
   }
 
+  std::span<const MetricRow> metric_rows() const noexcept override { return kThrottleMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (const auto throttles = this->throttles()) write_throttles(out, throttles->reading(now));
   }
