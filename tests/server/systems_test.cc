@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -243,6 +244,19 @@ TEST_F(SixthSystem, IsCheckedBeforeAnySystemChanges) {
   EXPECT_THAT(calls(), ElementsAre("check", "check", "change"));
   EXPECT_NE(server->engine().rules(), before);
   EXPECT_EQ(acquire(1).status, 401);
+}
+
+TEST_F(SixthSystem, IsRefusedBeforeAnotherSystemHasMadeAFile) {
+  const std::string state = "state: { dir: " + (dir / "state").string() + " }\n";
+  serve(state);
+  write("listen: { resp: 127.0.0.1:0, http: 127.0.0.1:0 }\n" + state +
+        "sampling: { environments: [ { name: E, rotation_count: 0, sampling_count: 48 } ] }\n");
+  refusal = "jar: no";
+  ASSERT_FALSE(server->reload());
+  EXPECT_FALSE(std::filesystem::exists(dir / "state" / "sampling.db"));
+  refusal.clear();
+  ASSERT_TRUE(server->reload());
+  EXPECT_TRUE(std::filesystem::exists(dir / "state" / "sampling.db"));
 }
 
 }  // namespace

@@ -33,58 +33,18 @@ Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, store::sqlit
   return report;
 }
 
-std::shared_ptr<Keeper::SamplingJournal> Keeper::journal() const {
-  const std::scoped_lock lock(grants_->lock);
-  return grants_->journal;
+Status Keeper::end() { return flusher_ ? flusher_->stop() : Status{Done{}}; }
+
+std::optional<StatePlace> Keeper::place() const {
+  if (!store_) return std::nullopt;
+  return StatePlace{store_->directory(), store_->secret(), start_empty_};
 }
 
-Status Keeper::keep(system::sampling::Sampling& sampling, Instant now) {
-  if (!store_) return Done{};
-  std::shared_ptr<SamplingJournal> journal = this->journal();
-  if (!journal) {
-    Result<std::unique_ptr<SamplingJournal>> opened =
-        SamplingJournal::open(store_->directory(), start_empty_);
-    if (!opened) return std::move(opened).error();
-    journal = std::move(*opened);
-    const std::scoped_lock lock(grants_->lock);
-    grants_->journal = journal;
-  }
-  sampling.set_secret(store_->secret());
-  const Result<std::uint64_t> restored = journal->restore(sampling, now);
-  if (!restored) return restored.error();
-  sampling.set_journal(journal.get());
-  return Done{};
-}
-
-void Keeper::forget_grants_before(Instant at) noexcept {
-  if (const auto journal = this->journal()) journal->forget_before(at);
-}
-
-void Keeper::when_written(std::uint64_t record, std::function<void(const Status&)> told) {
-  // There are records only where there is a journal.
-  const auto journal = this->journal();
-  journal ? journal->when_written(record, std::move(told)) : told(Done{});
-}
-
-Status Keeper::end() {
-  const auto journal = this->journal();
-  Status written = journal ? journal->stop() : Status{Done{}};
-  Status flushed = flusher_ ? flusher_->stop() : Status{Done{}};
-  return flushed ? std::move(written) : std::move(flushed);
-}
-
-std::string Keeper::trouble() const {
-  std::string flushing = flusher_ ? flusher_->stats().last_error : "";
-  if (!flushing.empty()) return flushing;
-  const auto journal = this->journal();
-  return journal ? journal->stats().last_error : "";
-}
+std::string Keeper::trouble() const { return flusher_ ? flusher_->stats().last_error : ""; }
 
 std::optional<KeeperStats> Keeper::stats() const {
   if (!flusher_) return std::nullopt;
-  KeeperStats stats{store_->stats(), flusher_->stats()};
-  if (const auto journal = this->journal()) stats.sampling = journal->stats();
-  return stats;
+  return KeeperStats{store_->stats(), flusher_->stats()};
 }
 
 }  // namespace weir::server

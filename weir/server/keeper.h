@@ -3,19 +3,16 @@
 //   auto keeper = Keeper::open(config, StartEmpty::kNo);
 //   keeper->prepare(options);                      // then make the engine
 //   keeper->begin(*engine, parts, clock);              // brings back, then flushes on and on
-//   keeper->keep(*sampling, clock.now());          // the same, and writes every grant first
 //   keeper->end();                                 // a last flush
 //
 // Without `state` in the configuration every function does nothing. A flush that fails
 // does not stop decisions: trouble() says why until one succeeds again.
 //
-// Thread safety: trouble(), stats() and forget_grants_before() from any thread, also while
-// another calls keep(); everything else from one.
+// Thread safety: trouble(), stats() and place() from any thread; everything else from one.
 
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -24,7 +21,6 @@
 #include "weir/config/config.h"
 #include "weir/engine/engine.h"
 #include "weir/store/sqlite/flusher.h"
-#include "weir/store/sqlite/sampling_journal.h"
 #include "weir/store/sqlite/store.h"
 
 namespace weir::server {
@@ -34,7 +30,13 @@ using store::sqlite::StartEmpty;
 struct KeeperStats {
   store::sqlite::StoreStats store;
   store::sqlite::FlusherStats flusher;
-  std::optional<store::sqlite::JournalStats> sampling{};  // none: no grants are kept
+};
+
+// Where a system may keep files of its own, beside the engine's.
+struct StatePlace {
+  const store::sqlite::Directory& directory;
+  const engine::Secret& secret;  // of keyed hashes that are kept
+  StartEmpty start_empty;
 };
 
 class Keeper {
@@ -45,32 +47,18 @@ class Keeper {
   // `parts` must outlive the keeper.
   Result<engine::RestoreReport> begin(engine::Engine& engine, store::sqlite::Parts& parts,
                                       Clock& clock);
-  // Before its first grant. Needs a state that has begun; called again for another one.
-  Status keep(system::sampling::Sampling& sampling, Instant now);
-  // Grants of before count no more.
-  void forget_grants_before(Instant at) noexcept;
-  // Calls back when a grant's record is on disk, or has failed to get there.
-  void when_written(std::uint64_t record, std::function<void(const Status&)> told);
   Status end();
 
-  // Why the last flush, or the last write of grants, failed; empty if neither did.
+  // None: memory only. Valid as long as the keeper.
+  std::optional<StatePlace> place() const;
+  // Why the last flush failed; empty if it did not.
   std::string trouble() const;
   // None: memory only.
   std::optional<KeeperStats> stats() const;
 
  private:
-  using SamplingJournal = store::sqlite::SamplingJournal;
-
-  // It may come with a reload, while others ask.
-  struct Grants {
-    std::mutex lock;
-    std::shared_ptr<SamplingJournal> journal;
-  };
-  std::shared_ptr<SamplingJournal> journal() const;
-
   std::unique_ptr<store::sqlite::Store> store_;
   std::unique_ptr<store::sqlite::Flusher> flusher_;  // after the store: it ends first
-  std::unique_ptr<Grants> grants_ = std::make_unique<Grants>();
   StartEmpty start_empty_ = StartEmpty::kNo;
   Duration interval_{};
 };

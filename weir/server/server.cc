@@ -113,6 +113,8 @@ struct Server::Impl {
     return config.path;
   }
   Status check_tokens(const config::Config& next) const;
+  using Rules = std::shared_ptr<const engine::RuleSet>;
+  std::optional<Refusal> prepare(const config::Config& next, Rules& rules);
   std::optional<Refusal> reload();
 
   void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
@@ -215,7 +217,7 @@ Status Server::Impl::start(Server& server) {
   loops[0]->post([this] { tick(); });
   for (auto& loop : loops) {
     loop->when_written = [this](std::uint64_t record, std::function<void(const Status&)> told) {
-      keeper.when_written(record, std::move(told));
+      systems.when_written(record, told);
     };
     loop->when_http = [this](std::string from) {
       const std::uint64_t times = http_on_resp.count(clock.now());
@@ -263,6 +265,7 @@ Status Server::Impl::stop(Duration patience) {
 
 void Server::Impl::look_after_state() {
   std::string trouble = keeper.trouble();
+  if (trouble.empty()) trouble = systems.state_trouble();
   turns.look("state", trouble);
   if (trouble.empty()) {
     readiness.clear("state");
@@ -308,6 +311,17 @@ Status Server::Impl::check_tokens(const config::Config& next) const {
   return Done{};
 }
 
+// Every step of a reload that may fail, once the file has been read, and the rules to swap to.
+std::optional<Refusal> Server::Impl::prepare(const config::Config& next, Rules& rules) {
+  if (Status status = systems.check(next); !status) return status.error();
+  Result<Rules> bound = next.rules.bind(systems.gates());
+  if (!bound) return std::move(bound).error();
+  rules = std::move(*bound);
+  if (Status status = engine->reserve(*rules, clock.now()); !status) return status.error();
+  if (Status status = systems.agree(); !status) return Refusal(status.error(), false);
+  return std::nullopt;
+}
+
 // Nothing: what the file says is in force.
 std::optional<Refusal> Server::Impl::reload() {
   const std::scoped_lock one_at_a_time(reload_lock);
@@ -316,13 +330,12 @@ std::optional<Refusal> Server::Impl::reload() {
   config::Config& next = loaded->config;
   if (Status status = check_tokens(next); !status) return status.error();
 
-  if (Status status = systems.check(next); !status) return status.error();
-  Result<std::shared_ptr<const engine::RuleSet>> rules = next.rules.bind(systems.gates());
-  if (!rules) return std::move(rules).error();
-  if (Status status = engine->reserve(**rules, clock.now()); !status) return status.error();
-  if (Status status = systems.agree(); !status) return Refusal(status.error(), false);
-
-  const bool has_swapped = engine->swap(*rules, clock.now()).ok();
+  Rules rules;
+  if (std::optional<Refusal> refusal = prepare(next, rules)) {
+    systems.drop();
+    return refusal;
+  }
+  const bool has_swapped = engine->swap(rules, clock.now()).ok();
   WEIR_ASSERT(has_swapped);  // there is room for them
   systems.change(clock.now());
   engine->try_waiters(clock.now());

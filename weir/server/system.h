@@ -6,16 +6,17 @@
 //   start    every system check()s the configuration; the engine is made with their gates();
 //            every system change()s to it; the state is brought back; every system start()s
 //   reload   every system check()s the next configuration; those who must agree() do; the engine
-//            swaps its rules; every system change()s
+//            swaps its rules; every system change()s. Refused on the way, every system drop()s
 //   stop     every system rest()s; connections end; every system stop()s; the state is written
 //
 // A reload that is refused stops before the first change(), and then nothing has changed.
 //
-// Thread safety: check(), agree() and change() are called by one thread at a time, tick() by the
-// first loop. Everything else may be called from any thread, at any time.
+// Thread safety: check(), agree(), change() and drop() are called by one thread at a time, tick()
+// by the first loop. Everything else may be called from any thread, at any time.
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -55,16 +56,18 @@ class System {
 
   // --- configuration
 
-  // Whether `next` can be put in force. Makes what is new in it; what is in force stays as it is.
-  // Called again, it forgets what it made before.
+  // Whether `next` can be put in force. Makes what is new in it, in memory; what is in force stays
+  // as it is. Called again, it forgets what it made before.
   virtual Status check(const config::Config& next) = 0;
   // Adds the gates that `next`'s limits may name, by their names.
   virtual void add_gates(engine::Gates& /*gates*/) const {}
-  // Asks others than this process, who must agree to what was checked: a fleet. The last step of a
-  // reload that may fail. With an error nothing has changed; otherwise it has.
+  // Asks others than this process, who must agree to what was checked: a fleet, a disk. The last
+  // step of a reload that may fail. With an error nothing has changed; otherwise it has.
   virtual Status agree() { return Done{}; }
   // Puts in force what was checked.
   virtual void change(Instant now) noexcept = 0;
+  // What was checked is not put in force: lets go of it.
+  virtual void drop() noexcept {}
 
   // --- life
 
@@ -84,11 +87,19 @@ class System {
 
   // Why a part of it does not work; empty: it does.
   virtual std::string trouble() const { return {}; }
+  // Why files of its own could not be written; empty: they were. The server is not ready meanwhile.
+  virtual std::string state_trouble() const { return {}; }
   // Its metrics, and their values.
   virtual std::span<const MetricRow> metric_rows() const noexcept { return {}; }
   virtual void write_metrics(MetricsText& /*out*/, Instant /*now*/) const {}
   // Its state that outlives the process; nullptr: none, or it keeps it by itself.
   virtual store::sqlite::Parts* parts() noexcept { return nullptr; }
+  // Of the one system whose answers wait for records of its own: calls `told` once when this one
+  // is on disk, or has failed to get there. False: the record is not its.
+  virtual bool when_written(std::uint64_t /*record*/,
+                            const std::function<void(const Status&)>& /*told*/) {
+    return false;
+  }
 
   // --- how it is asked, besides by its gates
 

@@ -45,6 +45,10 @@ void Systems::change(Instant now) noexcept {
   for (const auto& system : systems_) system->change(now);
 }
 
+void Systems::drop() noexcept {
+  for (const auto& system : systems_) system->drop();
+}
+
 Status Systems::start() {
   for (const auto& system : systems_) {
     if (Status status = system->start(); !status) return status;
@@ -63,6 +67,21 @@ Status Systems::stop() {
     if (first) first = std::move(status);
   }
   return first;
+}
+
+std::string Systems::state_trouble() const {
+  for (const auto& system : systems_) {
+    if (std::string trouble = system->state_trouble(); !trouble.empty()) return trouble;
+  }
+  return {};
+}
+
+void Systems::when_written(std::uint64_t record,
+                           const std::function<void(const Status&)>& told) const {
+  for (const auto& system : systems_) {
+    if (system->when_written(record, told)) return;
+  }
+  told(Done{});
 }
 
 std::vector<const wire::http::RouteTable*> Systems::routes() const {

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,10 +44,16 @@ class Systems final : public store::sqlite::Parts {
   engine::Gates gates() const;
   Status agree();
   void change(Instant now) noexcept;
+  void drop() noexcept;
   Status start();
   void rest();
   // Stops all, and tells the first error.
   Status stop();
+
+  // Of the first that has trouble with files of its own; empty: none has.
+  std::string state_trouble() const;
+  // At once where no system keeps records.
+  void when_written(std::uint64_t record, const std::function<void(const Status&)>& told) const;
 
   std::vector<const wire::http::RouteTable*> routes() const;
   std::vector<const wire::resp::CommandTable*> commands() const;

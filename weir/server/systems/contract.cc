@@ -176,6 +176,8 @@ class ContractSystem final : public System, private store::sqlite::Parts {
     if (has_started_) follow();
   }
 
+  void drop() noexcept override { next_ = {}; }
+
   Status start() override {
     has_started_ = true;
     follow();

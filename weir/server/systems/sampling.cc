@@ -2,8 +2,9 @@
 //
 // 1. What is in force changes by change() only, under lock_.
 // 2. Running counters are kept over a reload, with their gate; they get the next rules.
-// 3. Counters grant nothing before their journal has been read: new ones of a reload in check(),
+// 3. Counters grant nothing before their journal has been read: new ones of a reload in agree(),
 //    those of the start in start(), when the state has begun.
+// 4. The journal is opened with the first counters that it keeps, and stays open. It outlives them.
 
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "weir/engine/print.h"
 #include "weir/server/keeper.h"
 #include "weir/server/systems.h"
+#include "weir/store/sqlite/sampling_journal.h"
 #include "weir/system/sampling/gate.h"
 #include "weir/system/sampling/sampling.h"
 #include "weir/wire/http/sampling_routes.h"
@@ -23,6 +25,7 @@ namespace {
 
 namespace sampling = system::sampling;
 using sampling::Sampling;
+using store::sqlite::SamplingJournal;
 
 constexpr MetricRow kSamplingMetrics[] = {
     {"weir_sampling_grants_total", "counter", "environment",
@@ -42,7 +45,7 @@ constexpr MetricRow kSamplingMetrics[] = {
 };
 
 void write_sampling(MetricsText& out, const system::sampling::Reading& reading,
-                    const std::optional<KeeperStats>& state) {
+                    const std::optional<store::sqlite::JournalStats>& journal) {
   using system::sampling::EnvironmentReading;
   const auto write = [&](std::string_view metric, auto member) {
     out.begin(metric);
@@ -64,12 +67,12 @@ void write_sampling(MetricsText& out, const system::sampling::Reading& reading,
   out.value(reading.bytes);
   out.begin("weir_sampling_reservations");
   out.value(reading.reservations);
-  if (!state || !state->sampling) return;
+  if (!journal) return;
   out.begin("weir_sampling_journal_records_total");
-  out.value(state->sampling->records);
+  out.value(journal->records);
   out.begin("weir_sampling_journal_transactions_total");
-  out.value("result", "done", state->sampling->transactions);
-  out.value("result", "failed", state->sampling->failed);
+  out.value("result", "done", journal->transactions);
+  out.value("result", "failed", journal->failed);
 }
 
 // What is made of `sampling:`.
@@ -94,10 +97,6 @@ class SamplingSystem final : public System {
       made.counters = Sampling::create(
           *made.rules, {.secret = engine::random_secret(), .keys_max = next.bounds.keys});
       made.gate = std::make_shared<sampling::SamplingGate>(made.counters);
-      if (has_started_) {
-        Status kept = ground_.keeper.keep(*made.counters, ground_.clock.now());
-        if (!kept) return kept;
-      }
     }
     next_ = std::move(made);
     return Done{};
@@ -105,19 +104,31 @@ class SamplingSystem final : public System {
   void add_gates(engine::Gates& gates) const override {
     if (next_.gate != nullptr) gates.emplace(config::kSamplingLimit, next_.gate);
   }
+  Status agree() override {
+    if (next_.counters == nullptr || next_.counters == in_force_.counters) return Done{};
+    return keep(*next_.counters, next_journal_);
+  }
   void change(Instant /*now*/) noexcept override {
     if (next_.counters != nullptr && next_.counters == in_force_.counters) {
       next_.counters->set_rules(*next_.rules);
     }
     const std::scoped_lock lock(lock_);
     in_force_ = std::exchange(next_, {});
+    if (next_journal_ != nullptr) journal_ = std::exchange(next_journal_, nullptr);
+  }
+  void drop() noexcept override {
+    next_ = {};
+    next_journal_ = nullptr;
   }
 
   Status start() override {
-    has_started_ = true;
     const auto counters = this->counters();
-    return counters == nullptr ? Status(Done{})
-                               : ground_.keeper.keep(*counters, ground_.clock.now());
+    if (counters == nullptr) return Done{};
+    std::shared_ptr<SamplingJournal> opened;
+    if (Status kept = keep(*counters, opened); !kept) return kept;
+    const std::scoped_lock lock(lock_);
+    journal_ = std::move(opened);
+    return Done{};
   }
   void tick(Instant now) override {
     std::shared_ptr<Sampling> counters;
@@ -129,14 +140,30 @@ class SamplingSystem final : public System {
       window = in_force_.rules->window();
     }
     counters->sweep(now);
-    ground_.keeper.forget_grants_before(now - window);
+    if (const auto journal = this->journal()) journal->forget_before(now - window);
+  }
+  Status stop() override {
+    const auto journal = this->journal();
+    return journal == nullptr ? Status(Done{}) : journal->stop();
   }
 
   std::span<const MetricRow> metric_rows() const noexcept override { return kSamplingMetrics; }
   void write_metrics(MetricsText& out, Instant /*now*/) const override {
     if (const auto counters = this->counters()) {
-      write_sampling(out, counters->reading(), ground_.keeper.stats());
+      const auto journal = this->journal();
+      write_sampling(out, counters->reading(),
+                     journal == nullptr ? std::nullopt : std::optional(journal->stats()));
     }
+  }
+  std::string state_trouble() const override {
+    const auto journal = this->journal();
+    return journal == nullptr ? "" : journal->stats().last_error;
+  }
+  bool when_written(std::uint64_t record, const std::function<void(const Status&)>& told) override {
+    const auto journal = this->journal();
+    if (journal == nullptr) return false;
+    journal->when_written(record, told);
+    return true;
   }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
 
@@ -145,12 +172,36 @@ class SamplingSystem final : public System {
     const std::scoped_lock lock(lock_);
     return in_force_.counters;
   }
+  std::shared_ptr<SamplingJournal> journal() const {
+    const std::scoped_lock lock(lock_);
+    return journal_;
+  }
+
+  // Brings back what the journal has of these counters, and has it keep what they grant: the
+  // journal that is open, or one that is opened into `journal`. Without a state it does nothing.
+  Status keep(Sampling& counters, std::shared_ptr<SamplingJournal>& journal) const {
+    const std::optional<StatePlace> place = ground_.keeper.place();
+    if (!place) return Done{};
+    journal = this->journal();
+    if (journal == nullptr) {
+      Result<std::unique_ptr<SamplingJournal>> opened =
+          SamplingJournal::open(place->directory, place->start_empty);
+      if (!opened) return std::move(opened).error();
+      journal = std::move(*opened);
+    }
+    counters.set_secret(place->secret);
+    const Result<std::uint64_t> restored = journal->restore(counters, ground_.clock.now());
+    if (!restored) return restored.error();
+    counters.set_journal(journal.get());
+    return Done{};
+  }
 
   const SystemGround& ground_;
   mutable std::mutex lock_;
+  std::shared_ptr<SamplingJournal> journal_;       // nullptr: nothing is kept
+  std::shared_ptr<SamplingJournal> next_journal_;  // as agreed
   SamplingInForce in_force_;
   SamplingInForce next_;  // as checked
-  bool has_started_ = false;
   const wire::http::SamplingRoutes routes_ =
       wire::http::sampling_routes([this] { return counters(); });
 };

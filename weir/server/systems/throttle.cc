@@ -133,6 +133,8 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
     in_force_ = std::exchange(next_, {});
   }
 
+  void drop() noexcept override { next_ = {}; }
+
   std::span<const MetricRow> metric_rows() const noexcept override { return kThrottleMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (const auto throttles = this->throttles()) write_throttles(out, throttles->reading(now));
