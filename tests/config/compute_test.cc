@@ -145,6 +145,14 @@ TEST_F(ComputeReload, MakesNoLimitOfAWorkerThatDoesNotRun) {
   EXPECT_NE(next.config.rules->find("a"), nullptr);
 }
 
+TEST_F(ComputeReload, RefusesAnotherLimitOfThatNameWhileAWorkerRuns) {
+  std::ofstream(directory / "weir.yaml")
+      << "limits:\n  - { name: compute, window: { limit: 1, every: 1s } }\n";
+  const Result<NextConfig> next = load_next(directory / "weir.yaml", running);
+  ASSERT_FALSE(next.ok());
+  EXPECT_THAT(next.error().message, HasSubstr("limit 'compute'"));
+}
+
 TEST_F(ComputeReload, PlacesTheMistakesOfOtherLimitsAsEver) {
   std::ofstream(directory / "weir.yaml")
       << "compute: {}\nlimits:\n  - { name: a, parent: b, window: { limit: 1, every: 1s } }\n";
