@@ -23,6 +23,9 @@
 #include "tests/store/redis/shared/support.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
+#include "weir/system/throttle/gate.h"
+#include "weir/system/throttle/read.h"
+#include "weir/system/throttle/throttles.h"
 #include "weir/wire/http/api.h"
 #include "weir/wire/resp/session.h"
 
@@ -33,6 +36,7 @@ using namespace std::chrono_literals;
 namespace json = boost::json;
 using store::redis::compiled;
 using store::redis::kStart;
+namespace throttle = system::throttle;
 
 // What an answer says, named as in HTTP: {"verdict":"denied","retry_after_ms":500,...}.
 using Said = json::object;
@@ -298,6 +302,59 @@ class OverHttp {
   http::Api api_;
 };
 
+// --- the rules
+
+engine::RuleSetSpec some_of_each() {
+  return {.limits = {{.name = "bucket",
+                      .per = {"client"},
+                      .unit = "tokens",
+                      .meter = engine::BucketSpec{.amount = 20, .period = 1s, .burst = 30}},
+                     {.name = "ticker",
+                      .per = {"client"},
+                      .meter = engine::TickerSpec{.interval = 200ms, .burst = 8}},
+                     {.name = "window", .meter = engine::WindowSpec{40, 5s}},
+                     {.name = "calendar",
+                      .per = {"client"},
+                      .meter = engine::CalendarSpec{5000, meter::CalendarUnit::kDay}},
+                     {.name = "log",
+                      .per = {"client", "op"},
+                      .shadow = true,
+                      .meter = engine::LogSpec{6, 2s}},
+                     {.name = "slots",
+                      .when = {{"op", {"work*"}}},
+                      .meter = engine::SlotsSpec{.limit = 3, .queue = 4, .hold = 3s}},
+                     {.name = "child",
+                      .per = {"client"},
+                      .weigh = {"op", {{"worker", 3}, {"read", 2}}},
+                      .parent = "window",
+                      .meter = engine::WindowSpec{8, 2s}},
+                     {.name = "throttles", .meter = engine::GateRef{"throttles"}}},
+          .units = {{"tokens"}, {"gas"}, {"bytes"}, {"nfts"}, {"creations"}, {"associations"}},
+          .attributes = {"client", "op", "operation", "payer", "high_volume"}};
+}
+
+std::shared_ptr<engine::Gate> some_throttles() {
+  const auto definitions = throttle::read_definitions(
+      R"({"buckets": [
+          {"name": "all", "burstPeriod": 2, "throttleGroups": [
+            {"opsPerSec": 6, "operations": ["CryptoTransfer"]},
+            {"opsPerSec": 3, "operations": ["ContractCall"]}]}]})",
+      "throttles.json");
+  EXPECT_TRUE(definitions.ok());
+  return std::make_shared<throttle::ThrottleGate>(*throttle::Throttles::create(
+      {.definitions = *definitions,
+       .nodes = 1,
+       .settings = {.throttle_by_gas = true, .front_end_gas_per_second = 1'000}}));
+}
+
+// A gate is one engine's: each gets one of its own.
+engine::RuleSetSpec with_gates(engine::RuleSetSpec rules) {
+  for (engine::LimitSpec& limit : rules.limits) {
+    if (std::holds_alternative<engine::GateRef>(limit.meter)) limit.meter = some_throttles();
+  }
+  return rules;
+}
+
 // --- both
 
 // Two engines, asked the same at the same instants.
@@ -305,14 +362,14 @@ class Both {
  public:
   explicit Both(const engine::RuleSetSpec& rules) {
     for (std::unique_ptr<engine::Engine>& engine : engines_) {
-      engine = std::move(*engine::Engine::create(compiled(rules)));
+      engine = std::move(*engine::Engine::create(compiled(with_gates(rules))));
     }
     begin();
   }
   Both(const engine::RuleSetSpec& rules, const testing::RedisServer& one,
        const testing::RedisServer& other) {
-    shared_[0].emplace(one.url(), rules, clock, store::redis::patient());
-    shared_[1].emplace(other.url(), rules, clock, store::redis::patient());
+    shared_[0].emplace(one.url(), with_gates(rules), clock, store::redis::patient());
+    shared_[1].emplace(other.url(), with_gates(rules), clock, store::redis::patient());
     begin();
   }
 
@@ -349,11 +406,18 @@ class Both {
 
   bool has_holds() const { return !holds_.empty(); }
   std::size_t waiting() const { return pending_.size(); }
+  // Units of leases, by the first engine.
+  std::uint64_t drawn() {
+    std::uint64_t units = 0;
+    for (const auto& lease : shared_[0]->limits().lease_counts()) units += lease.drawn;
+    return units;
+  }
   engine::Engine& engine(std::size_t i) { return shared_[i] ? shared_[i]->engine() : *engines_[i]; }
 
   testing::ManualClock clock{kStart};
   std::size_t asks = 0;
   std::map<std::string, int> verdicts;  // and states and errors: how often each was answered
+  std::map<std::string, int> bound;     // which limit, of what was refused
 
  private:
   struct Pending {
@@ -407,10 +471,21 @@ class Both {
     // What a protocol says of a mistake speaks of its own syntax; what it was is the same.
     resp.erase("detail");
     http.erase("detail");
+    // What Redis has left beside a lease is as last heard, which is not at the same moment on both
+    // sides. Every verdict, and when to come again, is the same.
+    for (Said* const said : {&resp, &http}) {
+      if (auto* const left = said->if_contains("remaining"); left != nullptr && left->is_object()) {
+        left->as_object().erase("leased");
+      }
+      if (asked.what == "inspect" && asked.limit == "leased") said->erase("remaining");
+      said->erase("leased");
+    }
     EXPECT_EQ(json::value(resp), json::value(http)) << "over RESP and over HTTP: " << asked.what;
     for (const char* name : {"verdict", "state", "error"}) {
       if (resp.contains(name)) verdicts[std::string(resp[name].as_string())] += 1;
     }
+    const json::value* const limit = resp.if_contains("limit");
+    if (limit != nullptr && limit->is_string()) bound[std::string(limit->as_string())] += 1;
   }
 
   std::unique_ptr<engine::Engine> engines_[2];
@@ -420,29 +495,6 @@ class Both {
   std::vector<Pending> pending_;
   std::vector<std::pair<std::string, std::string>> holds_;  // of both engines
 };
-
-engine::RuleSetSpec some_of_each() {
-  return {.limits = {{.name = "bucket",
-                      .per = {"client"},
-                      .unit = "tokens",
-                      .meter = engine::BucketSpec{.amount = 20, .period = 1s, .burst = 30}},
-                     {.name = "ticker",
-                      .per = {"client"},
-                      .meter = engine::TickerSpec{.interval = 200ms, .burst = 8}},
-                     {.name = "window", .meter = engine::WindowSpec{40, 5s}},
-                     {.name = "calendar",
-                      .per = {"client"},
-                      .meter = engine::CalendarSpec{5000, meter::CalendarUnit::kDay}},
-                     {.name = "log",
-                      .per = {"client", "op"},
-                      .shadow = true,
-                      .meter = engine::LogSpec{6, 2s}},
-                     {.name = "slots",
-                      .when = {{"op", {"work*"}}},
-                      .meter = engine::SlotsSpec{.limit = 3, .queue = 4, .hold = 3s}}},
-          .units = {{"tokens"}},
-          .attributes = {"client", "op"}};
-}
 
 class Chance {
  public:
@@ -468,6 +520,11 @@ Asked any_request(Chance& chance, bool has_holds, bool may_wait) {
     if (chance.one_in(2)) {
       asked.attributes.emplace_back("op", chance.one_of({"work", "worker", "read"}));
     }
+    if (chance.one_in(3)) {
+      asked.attributes.emplace_back("operation",
+                                    chance.one_of({"CryptoTransfer", "ContractCall", "Unlisted"}));
+      if (chance.one_in(2)) asked.costs.emplace_back("gas", chance.draw(1, 700));
+    }
   };
   const std::int64_t what = chance.draw(0, 19);
   if (what >= 15 && has_holds) {
@@ -479,8 +536,9 @@ Asked any_request(Chance& chance, bool has_holds, bool may_wait) {
   }
   if (what >= 13) {
     asked.what = what == 13 ? "inspect" : "reset";
-    asked.limit = chance.one_of({"bucket", "ticker", "window", "calendar", "slots", "nothing"});
-    if (asked.limit != "window" && asked.limit != "slots") {
+    asked.limit = chance.one_of({"bucket", "ticker", "window", "calendar", "slots", "child",
+                                 "throttles", "leased", "nothing"});
+    if (asked.limit != "window" && asked.limit != "slots" && asked.limit != "throttles") {
       asked.attributes = {{"client", chance.one_of({"a", "b", "nobody"})}};
     }
     return asked;
@@ -531,6 +589,7 @@ TEST(Protocols, AnswerAlikeOfWhatLivesInMemory) {
   for (const char* verdict : {"allowed", "denied", "settled", "cancelled", "active", "BADARG"}) {
     EXPECT_GT(both.verdicts[verdict], 0) << verdict;
   }
+  for (const char* limit : {"child", "throttles"}) EXPECT_GT(both.bound[limit], 0) << limit;
 }
 
 TEST(Protocols, AnswerAlikeOfWhatLivesInRedis) {
@@ -541,7 +600,8 @@ TEST(Protocols, AnswerAlikeOfWhatLivesInRedis) {
   const testing::RedisServer other;
   engine::RuleSetSpec rules = some_of_each();
   for (engine::LimitSpec& limit : rules.limits) {
-    if (limit.name != "ticker" && limit.name != "calendar") limit.shared = engine::SharedSpec{};
+    if (limit.name == "ticker" || limit.name == "calendar" || limit.name == "throttles") continue;
+    limit.shared = engine::SharedSpec{};
     if (auto* slots = std::get_if<engine::SlotsSpec>(&limit.meter)) slots->queue = 0;
   }
   Both both(rules, one, other);
@@ -558,6 +618,39 @@ TEST(Protocols, AnswerAlikeOfWhatLivesInRedis) {
   for (const char* verdict : {"allowed", "denied", "settled", "BADARG"}) {
     EXPECT_GT(both.verdicts[verdict], 0) << verdict;
   }
+}
+
+// The lease is as long as the test: what goes back by itself, on a thread of its own, would not go
+// back at the same moment on both sides.
+TEST(Protocols, AnswerAlikeOfWhatIsLeased) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE(fmt::format("WEIR_SEED={}", seed));
+  Chance chance(seed);
+  const testing::RedisServer one;
+  const testing::RedisServer other;
+  engine::RuleSetSpec rules = some_of_each();
+  std::erase_if(rules.limits, [](const engine::LimitSpec& limit) {
+    return limit.name == "window" || limit.name == "child";
+  });
+  rules.limits.push_back({.name = "leased",
+                          .per = {"client"},
+                          .meter = engine::BucketSpec{.amount = 20, .period = 5s, .burst = 40},
+                          .shared = engine::SharedSpec{.lease = engine::LeaseSpec{8, 1h}}});
+  Both both(rules, one, other);
+  for (int i = 0; i < kRequests / 2; ++i) {
+    SCOPED_TRACE(fmt::format("request {}", i));
+    Asked asked = any_request(chance, both.has_holds(), false);
+    asked.book.clear();  // no shared limit can be booked
+    ASSERT_NO_FATAL_FAILURE(both.ask(asked));
+    ASSERT_FALSE(HasFailure());
+    if (chance.one_in(2)) {
+      ASSERT_NO_FATAL_FAILURE(both.pass(chance.one_of<Duration>({1ms, 50ms, 200ms, 1s})));
+    }
+  }
+  for (const char* verdict : {"allowed", "denied", "settled", "BADARG"}) {
+    EXPECT_GT(both.verdicts[verdict], 0) << verdict;
+  }
+  EXPECT_GT(both.drawn(), 0u);
 }
 
 TEST(Protocols, LetWaitAlikeForRedis) {
