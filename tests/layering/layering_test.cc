@@ -226,5 +226,53 @@ TEST(Layering, RefusesAFolderThatTheDesignDoesNotHave) {
   EXPECT_EQ(violations("weir/util/a.h", "#include \"weir/base/time.h\"\n").size(), 1u);
 }
 
+// --- what an embedder sees
+
+// The public functions that the class declares, overloads one by one. Constructors of its own,
+// the destructor and what is deleted are not counted.
+std::size_t public_functions(const std::string& header, const std::string& class_name) {
+  std::istringstream lines(header);
+  bool is_inside = false;
+  std::string code;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("class ") && line.ends_with(" " + class_name + " {")) {
+      is_inside = true;
+    } else if (line == " private:" || line == "};") {
+      is_inside = false;
+    } else if (is_inside && line != " public:") {
+      code += line.substr(0, line.find("//"));
+    }
+  }
+  std::size_t count = 0;
+  std::istringstream statements(code);
+  for (std::string statement; std::getline(statements, statement, ';');) {
+    const bool is_function = statement.find('(') != std::string::npos;
+    const bool is_deleted = statement.find("= delete") != std::string::npos;
+    const bool is_destructor = statement.find('~') != std::string::npos;
+    if (is_function && !is_deleted && !is_destructor) ++count;
+  }
+  return count;
+}
+
+TEST(Engine, HasAtMostTwentyFivePublicFunctions) {
+  std::ifstream file(WEIR_SOURCE_DIR "/weir/engine/engine.h");
+  std::stringstream header;
+  header << file.rdbuf();
+  const std::size_t count = public_functions(header.str(), "Engine");
+  EXPECT_LE(count, 25u) << "give what only some programs need a header of its own, as ad_hoc.h";
+  EXPECT_GE(count, 20u) << "they were not found";
+}
+
+TEST(Engine, HasThePublicFunctionsThatAreCounted) {
+  EXPECT_EQ(
+      public_functions("class Other {\n public:\n  void a();\n};\n"
+                       "class WEIR_EXPORT Engine {\n public:\n  // f() and g();\n"
+                       "  ~Engine();\n  Engine(const Engine&) = delete;\n"
+                       "  void f(int a,\n         int b = {}) noexcept;\n  int g();  // h();\n"
+                       "\n private:\n  void i();\n};\n",
+                       "Engine"),
+      2u);
+}
+
 }  // namespace
 }  // namespace weir::layering
