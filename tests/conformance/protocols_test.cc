@@ -385,6 +385,7 @@ class Both {
     resp_->ask(asked, hold.first, pending.resp);
     http_->ask(asked, hold.second, pending.http);
     asks += 1;
+    hear_stores();
     pending_.push_back(std::move(pending));
     pending_.back().must_be_answered = asked.wait.empty() || waits == Waits::kInVain;
     compare(true);
@@ -393,6 +394,7 @@ class Both {
     clock.advance(span);
     engine(0).advance(clock.now());
     engine(1).advance(clock.now());
+    hear_stores();
     compare(false);
   }
   // Waits until everything has been answered.
@@ -430,6 +432,23 @@ class Both {
   void begin() {
     resp_.emplace(engine(0), clock);
     http_.emplace(engine(1), clock);
+  }
+
+  // Nothing is on its way to a store or back: what comes next meets the same on both sides. A look
+  // that finds it so twice has also seen what an answer has brought about.
+  void hear_stores() {
+    if (!shared_[0]) return;
+    std::uint64_t before = 0;
+    ASSERT_TRUE(eventually([&] {
+      std::uint64_t asked = 0;
+      std::uint64_t heard = 0;
+      for (auto& engine : shared_) {
+        const store::redis::SharedCounts counts = engine->limits().counts();
+        asked += counts.asked;
+        heard += counts.answered + counts.failed;
+      }
+      return asked == heard && std::exchange(before, asked) == asked;
+    }));
   }
 
   // `all`: everything that was asked must have been answered, by the store, if need be.

@@ -112,7 +112,8 @@ class WEIR_EXPORT Engine {
   // they return. A callback may be left out.
   void settle(HoldId hold, std::span<const Cost> actual, Instant now,
               HoldCallback answered = {}) noexcept;
-  // Ends a hold and gives everything back, as far as the meters allow.
+  // Ends a hold and gives back what it was charged: slots whole, to windows and logs what still
+  // counts, to buckets and tickers at most what they have had in use ever since (holds.md).
   void cancel(HoldId hold, Instant now, HoldCallback answered = {}) noexcept;
   // Lets an active hold last `ttl` from now. kActive, or how it has ended.
   void renew(HoldId hold, Duration ttl, Instant now, HoldCallback answered = {}) noexcept;

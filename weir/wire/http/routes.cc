@@ -34,7 +34,7 @@ constexpr std::array kRows = {
     Route{"POST", "/v1/settle", Role::kDecide, settle, "settle",
           "End a hold with the actual costs.", "Settlement", "State"},
     Route{"POST", "/v1/cancel", Role::kDecide, cancel, "cancel",
-          "End a hold and give everything back.", "Cancellation", "State"},
+          "End a hold and give back what it was charged.", "Cancellation", "State"},
     Route{"POST", "/v1/renew", Role::kDecide, renew, "renew",
           "Let a hold last longer, counted from now.", "Renewal", "State"},
     Route{"GET", "/v1/limits", Role::kObserve, show_limits, "limits", "Show the rules in force.",

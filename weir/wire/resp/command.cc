@@ -32,7 +32,7 @@ constexpr std::array kCommands = {
     Command{"WEIR.SETTLE", 2, -1, Role::kDecide, kOneByOne, run_settle, "hold [unit=amount ...]",
             "End a hold with what was really used."},
     Command{"WEIR.CANCEL", 2, 2, Role::kDecide, kOneByOne, run_cancel, "hold",
-            "End a hold and give everything back."},
+            "End a hold and give back what it was charged."},
     Command{"WEIR.RENEW", 3, 3, Role::kDecide, kOneByOne, run_renew, "hold duration",
             "Let a hold last this long from now."},
     Command{"WEIR.INSPECT", 2, -1, Role::kObserve, kOneByOne, run_inspect, "limit [name=value ...]",

@@ -1,7 +1,9 @@
 -- include epoch.lua
+-- include ebbs.lua
 
 -- Checks and charges all limits of one request.
---   KEYS   epoch, a key for each limit, the hold if there is one
+--   KEYS   epoch, a key for each limit; if there is a hold, it, and what is known of the ebbs of each
+--          limit that is a bucket or ticker
 --   ARGV   now, 'c' charge or 'p' peek, the epoch as last seen, a fresh epoch, hold id (empty:
 --          none), its time to live, its record, then a blob for each limit
 --   reply  1 or 0, now, the epoch if it is not as last seen, else '', then two numbers for each
@@ -97,6 +99,23 @@ if not allowed then
   return reply
 end
 
+-- What is known of ebbs is read before anything is written.
+local ebbs, place = {}, count + 2
+if ends then
+  for i = 1, count do
+    local kind, _, _, b, c, d = unpack('>c1c1dddd', ARGV[first + i])
+    if kind == 'b' or kind == 't' then
+      place = place + 1
+      local m = after[i]
+      if m and m[1] == kind then
+        local known, mark = mark_charge(read_ebbs(KEYS[place]), kind, m[3], m[4], b, c, d)
+        ebbs[i], stamps[i] = {KEYS[place], known, ebbs_till(kind, known, b, c, d)}, mark
+      end
+    end
+  end
+end
+for _, m in pairs(ebbs) do put_ebbs(m[1], m[2], m[3]) end
+
 for i = 1, count do
   local m = after[i]
   if m then
@@ -125,6 +144,6 @@ if ends then
   local record = {pack('>c1dB', 'a', ends, count)}
   for i = 1, count do record[i + 1] = pack('>d', stamps[i]) end
   record[count + 2] = ARGV[7]
-  put(KEYS[#KEYS], table.concat(record), ends)
+  put(KEYS[count + 2], table.concat(record), ends)
 end
 return reply

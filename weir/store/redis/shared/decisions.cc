@@ -302,9 +302,15 @@ void Decisions::ask_all(Client& client, const QuestionRef& asked) {
   std::string hold_ttl_us;
   std::string record;
   std::string holds_key;
+  std::vector<std::string> ebb_keys;
   if (asked->hold) {
     holds_key = hold_key(fleet_.prefix, asked->hold);
     keys.push_back(holds_key);
+    for (std::size_t i = 0; i < asked->items.size(); ++i) {
+      if (!has_ebbs(asked->items[i].rule->shape)) continue;
+      ebb_keys.push_back(ebb_key(fleet_.prefix, asked->keys[i]));
+    }
+    keys.insert(keys.end(), ebb_keys.begin(), ebb_keys.end());
     hold = hold_bytes(asked->hold);
     hold_ttl_us = fmt::format("{}", whole_us(asked->ttl));
     record = hold_record(asked->items, asked->keys, *asked->rules);

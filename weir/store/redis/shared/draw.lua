@@ -2,7 +2,8 @@
 -- include leases.lua
 
 -- Draws units ahead of need: charges the first amount that fits.
---   KEYS   epoch, the limit, its record of leases
+--   KEYS   epoch, the limit, its record of leases; of a bucket or ticker what is
+--          known of its ebbs
 --   ARGV   now, '', the epoch as last seen, a fresh epoch, a blob with a cost to be told about, the
 --          id of the server, the length of its lease in us, what it holds beside: instants (7
 --          bytes) and amounts; then each amount to be tried, and the same without what is used at

@@ -1,10 +1,11 @@
--- include meters.lua
+-- include ebbs.lua
 
 -- Ends a hold.
---   KEYS   the hold, a key for each limit it was charged at
+--   KEYS   the hold, a key for each limit it was charged at, then what is known of the ebbs of each
+--          limit that is a bucket or ticker
 --   ARGV   now, 's' or 'c', the epoch as last seen, hold id, then for each limit a blob with what
---          to give back (an overage: the second letter is '-'), and under which instant it was
---          charged
+--          to give back (an overage: the second letter is '-'), and under which instant or mark it
+--          was charged
 --   reply  how the hold stands: 's', 'c', or 'g' if it is gone; now
 
 lost_at = loss_in(ARGV[3])
@@ -18,15 +19,23 @@ if state ~= 'a' then return {state, now} end
 
 local hold = ARGV[4]
 local first = 4
-local after = {}
-for i = 1, #KEYS - 1 do
+local count = (#ARGV - first) / 2
+local after, ebbs, place = {}, {}, 1 + count
+for i = 1, count do
   local key = KEYS[1 + i]
   local kind, sign, a, b, c, d, e, f = unpack('>c1c1dddddd', ARGV[first + 2 * i - 1])
   local stamp = tonumber(ARGV[first + 2 * i])
+  local known
+  if kind == 'b' or kind == 't' then
+    place = place + 1
+    known = read_ebbs(KEYS[place])
+  end
   if kind == 's' then
     local total, n, ended = read_slots(key)
     local place, units = find_hold(key, ended, n, ends, hold)
     if place then after[i] = {kind, key, total - units, n, ended, place} end
+  elseif sign == '+' and (kind == 'b' or kind == 't') then
+    after[i] = given_back_to(known, stamp, kind, key, a, b, c, d, e)
   elseif sign == '+' then
     after[i] = given_back(kind, key, stamp, a, b, c, d, e, f)
   elseif kind == 'b' then
@@ -55,7 +64,16 @@ for i = 1, #KEYS - 1 do
     since, n = current_window(since, n, c, bounds)
     after[i] = {'w', key, since, min(n + a, EXACT), c, bounds}
   end
+  if known and after[i] then
+    if sign == '-' then
+      lower_all(known, in_use(kind, known.x, known.y, b, c, d))
+      known.x, known.y = after[i][3], after[i][4]
+    end
+    ebbs[i] = {KEYS[place], known, ebbs_till(kind, known, b, c, d)}
+  end
 end
+
+for _, m in pairs(ebbs) do put_ebbs(m[1], m[2], m[3]) end
 
 for _, m in pairs(after) do
   if m[1] == 's' then

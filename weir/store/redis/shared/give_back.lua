@@ -2,7 +2,8 @@
 
 -- Gives drawn units back. Nothing happens if the data is not the same any more, or the lease has
 -- ended.
---   KEYS   epoch, the limit, its record of leases
+--   KEYS   epoch, the limit, its record of leases; of a bucket or ticker what is
+--          known of its ebbs
 --   ARGV   now, the first 16 bytes of the epoch in which they were drawn, a blob of no cost, what
 --          goes back, the id of the server, what it holds still, the end of its lease, the number
 --          of this message

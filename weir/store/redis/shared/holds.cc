@@ -76,6 +76,7 @@ void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRec
   std::vector<std::string> texts;  // a blob and an instant for each key
   texts.reserve(2 * record.parts.size());
   std::vector<std::string_view> keys;
+  std::vector<std::string> ebb_keys;
   const std::string name = hold_key(fleet_.prefix, ending->hold);
   keys.push_back(name);
   for (const HoldPart& part : record.parts) {
@@ -90,7 +91,9 @@ void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRec
     append_blob(blob, rule->shape, back > 0 ? back : -back, back > 0 ? '+' : '-', ending->now);
     texts.push_back(fmt::format("{}", part.charged_at_us));
     keys.push_back(part.key);
+    if (has_ebbs(rule->shape)) ebb_keys.push_back(ebb_key(fleet_.prefix, part.key));
   }
+  keys.insert(keys.end(), ebb_keys.begin(), ebb_keys.end());
   const std::string id = hold_bytes(ending->hold);
   const std::string at = fleet_.now_argument();
   const EpochRef known = epochs_.known();

@@ -81,11 +81,24 @@ std::string limit_key(std::string_view prefix, const engine::SharedItem& item) {
   return key;
 }
 
-std::string lease_key(std::string_view prefix, std::string_view limit_key) {
+namespace {
+
+// Of what belongs to a limit's key.
+std::string key_beside(std::string_view prefix, std::string_view what, std::string_view limit_key) {
   std::string key(prefix);
-  key += "lease:";
+  key += what;
   key += limit_key.substr(prefix.size());
   return key;
+}
+
+}  // namespace
+
+std::string lease_key(std::string_view prefix, std::string_view limit_key) {
+  return key_beside(prefix, "lease:", limit_key);
+}
+
+std::string ebb_key(std::string_view prefix, std::string_view limit_key) {
+  return key_beside(prefix, "ebb:", limit_key);
 }
 
 void append_bytes(std::string& out, std::uint64_t value, int bytes) {

@@ -2,6 +2,7 @@
 //
 //   weir:1:{name}:b:per-client:acme       a bucket; t ticker, w window, l log, s slots
 //   weir:1:{name}:lease:b:per-client:acme what servers hold of it
+//   weir:1:{name}:ebb:b:per-client:acme   how much may come back when holds of it end
 //   weir:1:{name}:epoch                   since when the data is there
 //   weir:1:{name}:hold:00c0ffee00c0ffee-42
 //   weir:1:{name}:servers                 who is alive
@@ -36,6 +37,8 @@ void append_escaped(std::string& out, std::string_view text);
 std::string limit_key(std::string_view prefix, const engine::SharedItem& item);
 // Of the record of what servers have drawn of a limit ahead.
 std::string lease_key(std::string_view prefix, std::string_view limit_key);
+// Of what is known of the ebbs of a bucket or ticker.
+std::string ebb_key(std::string_view prefix, std::string_view limit_key);
 // The lowest `bytes` of a number, big-endian, as scripts read it.
 void append_bytes(std::string& out, std::uint64_t value, int bytes);
 // The id of a hold, as scripts know it: owner and number, 8 bytes each, big-endian.
@@ -49,7 +52,8 @@ struct HoldPart {
   std::string key;  // in Redis
   std::int64_t amount = 0;
   std::int64_t weight = 1;
-  std::int64_t charged_at_us = -1;  // -1: not charged, a shadow that would have refused
+  // Of a bucket or ticker the mark of its ebb. -1: not charged, a shadow that would have refused.
+  std::int64_t charged_at_us = -1;
 };
 
 // The part of a hold's record that is known before it is decided.

@@ -1,9 +1,10 @@
--- include meters.lua
+-- include ebbs.lua
 
 -- What servers hold of a limit: for each the end, its id, which message said it, how many parts,
 -- and for each part under which instant it was charged, and its amount.
 --   KEYS[2]  the limit
 --   KEYS[3]  its record of leases
+--   KEYS[4]  of a bucket or ticker: what is known of its ebbs
 
 local HEAD, PART = 31, 23
 local function read_leases()
@@ -28,6 +29,11 @@ local function give_parts(parts, kind, b, c, d, e, f)
     local second = b
     if kind == 'b' then second = rest < e and rest or 0 end
     local after = given_back(kind, KEYS[2], stamp, units, second, c, d, e, f)
+    local known = after and KEYS[4] and read_ebbs(KEYS[4])
+    if known then
+      note_returned(known, 0, units, kind == 'b' and second or 0, kind == 'b' and e or 1)
+      put_ebbs(KEYS[4], known, ebbs_till(kind, known, b, c, d))
+    end
     if after then write(after) end
   end
 end

@@ -54,13 +54,15 @@ void Levels::reset(const SharedItem& item, Instant now, engine::StatusCallback c
   const EpochRef known = epochs_.known();
   const std::string at = fleet_.now_argument();
   const std::string record = lease_key(fleet_.prefix, key);
-  const std::array<std::string_view, 3> keys = {fleet_.epoch_key, key, record};
+  const std::string ebbs = ebb_key(fleet_.prefix, key);
+  const std::array<std::string_view, 4> keys = {fleet_.epoch_key, key, record, ebbs};
+  const std::size_t used = has_ebbs(item.rule->shape) ? 4 : 3;
   const std::array<std::string_view, 5> arguments = {at, "", known->seen, known->fresh, blob};
   // What was drawn before is given out no more, or it would come on top. If Redis does not answer,
   // it is as good as before.
   const LeaseUnits drawn = item.rule->shared->lease ? leases_.withdraw(item.print) : LeaseUnits{};
   connections_.client().call(
-      shared_scripts().reset, keys, arguments,
+      shared_scripts().reset, std::span(keys).first(used), arguments,
       [this, print = item.print, drawn, callback = std::move(callback)](const Answer& answer) {
         if (!answer.ok()) {
           if (drawn.units > 0) leases_.put_back(print, drawn, fleet_.clock.now());

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -37,6 +38,12 @@ Status check_shareable(const engine::MeterShape& shape);
 
 // The letter of its kind, which is also in the name of its key.
 char kind_of(const engine::MeterShape& shape);
+
+// Whether no more comes back to it than was in use all the time since (ebbs.lua).
+inline bool has_ebbs(const engine::MeterShape& shape) {
+  return std::holds_alternative<meter::BucketShape>(shape) ||
+         std::holds_alternative<meter::TickerShape>(shape);
+}
 
 // Appends what a script needs to know of a limit. `flag` is its second letter. `about`: the
 // time, near enough to tell which days and months are to be thought of.

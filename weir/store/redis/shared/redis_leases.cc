@@ -49,7 +49,9 @@ void RedisLeases::draw(const LeaseDraw& draw, DrawCallback callback) {
     append_amount(texts, shape, std::max<std::int64_t>(0, amount - draw.awaited));
   }
   const std::string record = lease_key(fleet_.prefix, draw.key);
-  const std::array<std::string_view, 3> keys = {fleet_.epoch_key, draw.key, record};
+  const std::string ebbs = ebb_key(fleet_.prefix, draw.key);
+  const std::array<std::string_view, 4> keys = {fleet_.epoch_key, draw.key, record, ebbs};
+  const std::size_t used = has_ebbs(shape) ? 4 : 3;
   const std::array<std::string_view, 12> arguments = {now,   "",        known->seen, known->fresh,
                                                       blob,  fleet_.id, length,      kept,
                                                       texts, word,      draw.epoch,  until};
@@ -60,7 +62,7 @@ void RedisLeases::draw(const LeaseDraw& draw, DrawCallback callback) {
     if (drawn) told(*drawn);
   };
   connections_.client().call(
-      shared_scripts().draw, keys, arguments,
+      shared_scripts().draw, std::span(keys).first(used), arguments,
       [this, amounts, known, callback = std::move(callback)](const Answer& answer) {
         if (!answer.ok()) {
           const Failure& failure = answer.failure();
@@ -115,11 +117,13 @@ void RedisLeases::give_back(const LeaseReturn& units, Instant now, ReturnCallbac
   const std::string until = fmt::format("{}", units.until.ns / kNsPerUs);
   const std::string word = fmt::format("{}", units.word);
   const std::string record = lease_key(fleet_.prefix, units.key);
-  const std::array<std::string_view, 3> keys = {fleet_.epoch_key, units.key, record};
+  const std::string ebbs = ebb_key(fleet_.prefix, units.key);
+  const std::array<std::string_view, 4> keys = {fleet_.epoch_key, units.key, record, ebbs};
+  const std::size_t used = has_ebbs(shape) ? 4 : 3;
   const std::array<std::string_view, 8> arguments = {at,        units.epoch, blob,  back,
                                                      fleet_.id, kept,        until, word};
   connections_.client().call(
-      shared_scripts().give_back, keys, arguments,
+      shared_scripts().give_back, std::span(keys).first(used), arguments,
       [callback = std::move(callback)](const Answer& answer) {
         if (answer.ok()) return callback(Delivery::kHeard);
         callback(answer.failure().may_have_run ? Delivery::kUnsure : Delivery::kUnsent);

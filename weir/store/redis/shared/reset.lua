@@ -2,7 +2,7 @@
 
 -- Forgets what one key has used. Not for slots. Each kind is read first, so that no value of
 -- another program is overwritten.
---   KEYS   epoch, the key, the record of its leases
+--   KEYS   epoch, the key, the record of its leases; of a bucket or ticker what is known of its ebbs
 --   ARGV   now, nothing, the epoch as last seen, a fresh epoch, a blob of no cost
 --   reply  now, the epoch if it is not as last seen, else ''
 
@@ -31,5 +31,7 @@ else
 end
 -- What servers have drawn before does not come back.
 if record then call('DEL', KEYS[3]) end
+-- Nor does what was charged to holds before.
+if KEYS[4] then call('DEL', KEYS[4]) end
 if epoch_after ~= epoch then call('SET', KEYS[1], epoch_after) end
 return {now, epoch_after == seen and '' or epoch_after}
