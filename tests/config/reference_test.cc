@@ -95,6 +95,8 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "  escalation: gpt-5\n"
       "listen resp: 127.0.0.1:6380\n"
       "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
+      "http origins: https://dash.example\n"
+      "http hosts: weir.internal\n"
       "state: ./weir-state, flushed every 200ms\n"
       "auth: admin (operations), decide\n");
   EXPECT_EQ(config.rules->rules().size(), 14u);

@@ -212,6 +212,7 @@ class OverHttp {
     const bool is_answered = api_.handle({.method = asked.what == "inspect" ? "GET" : "POST",
                                           .target = target,
                                           .body = body,
+                                          .content_type = "application/json",
                                           .role = Role::kAdmin},
                                          clock_.now(), answer,
                                          [box](const http::Answer& late) { box->put(said(late)); });

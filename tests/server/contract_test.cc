@@ -390,7 +390,7 @@ TEST_F(ContractServer, RefusesBodiesOfTenMegabytes) {
   begin();
   const std::string body = R"({"processing_units":")" + std::string(10 << 20, '1') + "\"}";
   HttpClient client(server->addresses()[1]);
-  client.send("POST /v1/contract/acme/reserve HTTP/1.1\r\nHost: weir\r\nContent-Length: " +
+  client.send("POST /v1/contract/acme/reserve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_EQ(client.read().status, 413);
   EXPECT_EQ(view().outstanding, 0u);

@@ -58,8 +58,9 @@ TEST_F(HttpBounds, BodyBytesWithoutAToken) {
   EXPECT_EQ(known.ask(begin(60'000, token) + " ").status, 200);
 
   const auto chunked = [](const std::string& fields, const std::string& body) {
-    return "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n" + fields +
-           "\r\n4e20\r\n" + body + "\r\n0";
+    return "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+           "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n" +
+           fields + "\r\n4e20\r\n" + body + "\r\n0";
   };
   HttpClient chunks(address()), known_chunks(address());
   chunks.send(chunked("", padded(20'000)));
@@ -70,7 +71,8 @@ TEST_F(HttpBounds, BodyBytesWithoutAToken) {
 TEST_F(HttpBounds, BodyBytesInChunks) {
   serve("bounds: { request_bytes: 1024 }\n");
   const auto chunked = [](std::size_t last) {
-    return "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n200\r\n" +
+    return "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+           "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n200\r\n" +
            padded(512) + "\r\n" + (last == 512 ? "200" : "201") + "\r\n" + std::string(last, ' ') +
            "\r\n0\r\n\r\n";
   };
@@ -145,7 +147,8 @@ TEST_F(HttpBounds, SlowRequests) {
 TEST_F(HttpBounds, WhoHasBeenAnsweredIsIdleAlsoAfterChunks) {
   serve("bounds: { slow: 300ms }\n");
   const std::string chunked =
-      "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n" +
+      "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+      "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n" +
       padded(32) + "\r\n0\r\n\r\n";
   HttpClient client(address());
   ASSERT_EQ(client.ask(chunked).status, 200);
@@ -159,7 +162,8 @@ TEST_F(HttpBounds, BodiesBeyondWhatIsEverReadAreRefusedBeforeTheyCome) {
   serve("bounds: { request_bytes: 2000000 }\n");
   HttpClient client(address());
   client.send(
-      "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nContent-Length: 1048577\r\n\r\nthe beginning");
+      "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1048577\r\n\r\nthe "
+      "beginning");
   const HttpAnswer refused = client.read();
   EXPECT_EQ(refused.status, 413);
   EXPECT_THAT(refused.body, HasSubstr("longer than 1048576 bytes; send less\""))
@@ -171,8 +175,10 @@ TEST_F(HttpBounds, RequestsThatDripInAreSlowToo) {
   serve("bounds: { slow: 400ms }\n");
   for (const std::string& begin :
        {std::string("GET /healthz HTTP/1.1\r\nX: "),
-        std::string("POST /v1/acquire HTTP/1.1\r\nHost: w\r\nContent-Length: 60000\r\n\r\n"),
-        std::string("POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n"
+        std::string(
+            "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60000\r\n\r\n"),
+        std::string("POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                    "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
                     "ffff\r\n")}) {
     HttpClient client(address());
     client.send(begin);
@@ -206,18 +212,18 @@ TEST_F(HttpBounds, OutputThatNobodyReads) {
 
 TEST_F(HttpBounds, MalformedRequestsGetAProblemAndAreClosed) {
   serve();
-  const std::string acquire = "POST /v1/acquire HTTP/1.1\r\nHost: w\r\n";
+  const std::string acquire = "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n";
   const std::vector<std::string> requests = {
       "NONSENSE\r\n\r\n",
       "\x16\x03\x01\x02\x01\x01\xfc\x03\x03",
-      "GET /healthz HTTP/2.0\r\nHost: w\r\n\r\n",
+      "GET /healthz HTTP/2.0\r\nHost: 127.0.0.1\r\n\r\n",
       "GET /healthz HTTP/1.1\nHost: w\n\n",
       "GET /healthz HTTP/1.1\r\n\r\n",
       "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-      "GET /healthz HTTP/1.1\r\nHost: w\r\nBad Name: x\r\n\r\n",
-      "GET /healthz HTTP/1.1\r\nHost: w\r\nX: a\r\n folded\r\n\r\n",
-      "GET /healthz HTTP/1.1\r\nHost: w\r\nX:\r\n folded\r\n\r\n",
-      "GET /he althz HTTP/1.1\r\nHost: w\r\n\r\n",
+      "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nBad Name: x\r\n\r\n",
+      "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: a\r\n folded\r\n\r\n",
+      "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX:\r\n folded\r\n\r\n",
+      "GET /he althz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
       acquire + "Content-Length: -1\r\n\r\n",
       acquire + "Content-Length: 2x\r\n\r\n{}",
       acquire + "Content-Length: 99999999999999999999\r\n\r\n",
@@ -267,7 +273,8 @@ TEST_F(HttpBounds, NoBytesWhateverStopTheServer) {
   SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   const std::string good = post("/v1/acquire", kAcme) +
-                           "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n"
+                           "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                           "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
                            "\r\n2\r\n{}\r\n0\r\n\r\n" +
                            get("/v1/limits");
   for (int i = 0; i < 300; ++i) {

@@ -28,14 +28,16 @@ struct HttpAnswer {
 };
 
 inline std::string get(std::string_view target, std::string_view fields = "") {
-  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: weir\r\n" + std::string(fields) +
+  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + std::string(fields) +
          "\r\n";
 }
+// As JSON, unless the fields say what it is.
 inline std::string with_body(std::string_view method, std::string_view target,
                              std::string_view body, std::string_view fields = "") {
-  return std::string(method) + " " + std::string(target) + " HTTP/1.1\r\nHost: weir\r\n" +
-         std::string(fields) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         std::string(body);
+  const bool has_type = fields.find("Content-Type:") != std::string_view::npos;
+  return std::string(method) + " " + std::string(target) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" +
+         std::string(fields) + (has_type ? "" : "Content-Type: application/json\r\n") +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 inline std::string post(std::string_view target, std::string_view body,
                         std::string_view fields = "") {

@@ -39,15 +39,17 @@ TEST_F(HttpTest, PythonHttpClientIsAnswered) {
   const Ran ran =
       run("/usr/bin/python3 -c \"\n"
           "import http.client, json\n"
+          "json_type = {'Content-Type': 'application/json'}\n"
           "c = http.client.HTTPConnection('127.0.0.1', " +
           port +
           ", timeout=20)\n"
           "for i in range(3):\n"
-          "    c.request('POST', '/v1/acquire', json.dumps({'attributes': {'client': 'py'}}))\n"
+          "    c.request('POST', '/v1/acquire', json.dumps({'attributes': {'client': 'py'}}), "
+          "json_type)\n"
           "    r = c.getresponse()\n"
           "    print(r.status, json.load(r)['limits'][0]['remaining'])\n"
           "c.request('POST', '/v1/acquire', iter([b'{', b'}']), encode_chunked=True,\n"
-          "          headers={'Transfer-Encoding': 'chunked'})\n"
+          "          headers={'Transfer-Encoding': 'chunked', **json_type})\n"
           "r = c.getresponse()\n"
           "print(r.status, json.load(r)['verdict'])\n\"");
   EXPECT_EQ(ran.output, "200 999999\n200 999998\n200 999997\n200 allowed\n");

@@ -123,7 +123,8 @@ TEST_F(HttpTest, PutsTogetherWhatArrivesInPieces) {
   for (const std::string& request :
        {post("/v1/acquire", kAcme),
         std::string(
-            "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
             "4\r\n{\"at\r\n1c;x=y\r\ntributes\":{\"client\":\"acme\"}}\r\n0\r\nT: x\r\n\r\n")}) {
     HttpClient client(address());
     for (const char byte : request) {
@@ -140,7 +141,8 @@ TEST_F(HttpTest, ReadsAChunkedBodyInTheMiddleOfAPipeline) {
   serve();
   HttpClient client(address());
   client.send(get("/healthz") +
-              "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n"
+              "POST /v1/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+              "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
               "2\r\n{}\r\n0\r\n\r\n" +
               get("/readyz"));
   EXPECT_EQ(client.read().body, "ok\n");
@@ -183,7 +185,7 @@ TEST_F(HttpTest, SpeaksToClientsOfHttp10) {
 TEST_F(HttpTest, SendsNoBodyWithHead) {
   serve();
   HttpClient client(address());
-  client.send("HEAD /healthz HTTP/1.1\r\nHost: w\r\n\r\n" + get("/readyz"));
+  client.send("HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + get("/readyz"));
   EXPECT_EQ(client.read(false).status, 200);
   EXPECT_EQ(client.read().body, "ready\n");
 }

@@ -105,7 +105,7 @@ TEST_F(LeasingServers, ShowTheirModeAndTheirUnits) {
   start_two(hundred("{ most: 20, length: 1h }"));
   ask(*server, 10);
   HttpClient client(server->addresses()[1]);
-  const HttpAnswer limits = client.ask("GET /v1/limits HTTP/1.1\r\nHost: weir\r\n\r\n");
+  const HttpAnswer limits = client.ask("GET /v1/limits HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   EXPECT_THAT(limits.body, HasSubstr(R"("shared":{"mode":"leased","outage":"deny",)"
                                      R"("lease":{"most":20,"length":"1h"}})"));
   EXPECT_GE(metric(*server, "weir_lease_units_total{limit=\"calls\",what=\"drawn\"}"), 10u);

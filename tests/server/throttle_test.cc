@@ -186,14 +186,14 @@ TEST_F(ThrottleServer, KeepsItsDefinitionsWhenItIsSentNonsense) {
   // Ten times that: refused by its length, whether it says it or not.
   HttpClient announced(server->addresses()[1]);
   announced.send(
-      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: w\r\n"
+      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
       "Content-Type: application/json\r\nContent-Length: 10485760\r\n\r\nxxx");
   const HttpAnswer refused = announced.read();
   EXPECT_EQ(refused.status, 413);
   EXPECT_THAT(refused.body, HasSubstr("urn:weir:"));
   HttpClient chunked(server->addresses()[1]);
   chunked.send(
-      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: w\r\n"
+      "PUT /v1/throttle/definitions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
       "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
       false);
   const std::string piece = "100000\r\n" + std::string(1 << 20, 'x') + "\r\n";

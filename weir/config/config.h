@@ -50,6 +50,8 @@ constexpr std::size_t kListenersMax = 16;     // of one protocol
 constexpr std::size_t kAuthTokensMax = 1024;  // of one file
 constexpr std::size_t kTokenBytesMax = 512;
 constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
+constexpr std::size_t kVisitorsMax = 64;        // origins, and hosts
+constexpr std::size_t kHostNameBytesMax = 253;  // what a name may have
 constexpr unsigned kThreadsMax = 256;
 constexpr std::size_t kAccountsMax = 1024;                 // of one file
 constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;  // requests that wait at one limit
@@ -87,6 +89,12 @@ struct AuthToken {
   std::string token;
   Role role = Role::kDecide;
   std::string name{};  // shown instead of the token
+};
+
+// `http:`. Whose requests are answered besides those of programs and of pages of the server itself.
+struct Visitors {
+  std::vector<std::string> origins{};  // of pages, such as `https://dash.example`; in lower case
+  std::vector<std::string> hosts{};    // names of the server, without a port; in lower case
 };
 
 // How HTTP answers carry what is left of a limit.
@@ -207,6 +215,7 @@ struct Config {
   std::vector<Address> http{};
   std::optional<StateSettings> state{};  // none: memory only
   std::vector<AuthToken> auth{};         // not empty if any listener can be reached from outside
+  Visitors visitors{};
   HeaderStyle headers = HeaderStyle::kIetf;
   Rounding rounding = Rounding::kCell;
   Bounds bounds{};

@@ -255,6 +255,12 @@ std::string describe(const Config& config) {
   if (config.pools) text += pool_lines(*config.pools);
   text += fmt::format("listen resp: {}\n", listeners(config.resp));
   text += fmt::format("listen http: {}\n", listeners(config.http));
+  if (!config.visitors.origins.empty()) {
+    text += fmt::format("http origins: {}\n", joined(config.visitors.origins, ", "));
+  }
+  if (!config.visitors.hosts.empty()) {
+    text += fmt::format("http hosts: {}\n", joined(config.visitors.hosts, ", "));
+  }
   text += config.state ? fmt::format("state: {}, flushed every {}\n", config.state->dir,
                                      engine::duration_text(config.state->flush))
                        : "state: memory only\n";

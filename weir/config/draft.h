@@ -49,6 +49,10 @@ struct Draft {
 void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft);
 void list_settings_keys(std::vector<KeyHelp>& out);
 
+// `http:`.
+void read_visitors(const Entry& entry, Context& context, Draft& draft);
+void list_visitor_keys(std::vector<KeyHelp>& out);
+
 // `limits:`. Units must have been read before.
 void read_limits(const Entry& entry, Context& context, Draft& draft);
 void list_limit_keys(std::vector<KeyHelp>& out);

@@ -199,6 +199,9 @@ constexpr Key<Draft> kTopKeys[] = {
      "Units besides `requests`, each `whole` or `micro` (six decimal places)."},
     {"auth", read_auth, "list",
      "Who may ask. Needed when a listener is neither loopback nor a unix socket."},
+    {"http", read_visitors, "map",
+     "Pages of browsers that may ask, and names that the server is asked by. Left out: pages of "
+     "the server itself, loopback names and literal addresses."},
     {"headers", in_config<choice_at<&Config::headers, kHeaderStyles, Config>>, "ietf",
      "Style of HTTP headers: `ietf`, `x-ratelimit`, `x-ratelimit-epoch` or `none`. Default "
      "`ietf`."},
@@ -297,6 +300,7 @@ void list_settings_keys(std::vector<KeyHelp>& out) {
   list_keys<Listen>("listen", kListenKeys, out);
   list_keys<StateSettings>("state", kStateKeys, out);
   list_keys<AuthToken>("auth", kAuthKeys, out);
+  list_visitor_keys(out);
   list_keys<Bounds>("bounds", kBoundsKeys, out);
 }
 

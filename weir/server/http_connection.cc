@@ -61,7 +61,8 @@ HttpConnection::HttpConnection(HttpDesk& desk, Socket socket, std::uint64_t id,
                        std::move(on_close)),
       desk_(desk),
       reader_(desk.request_bounds),
-      id_(id) {}
+      id_(id),
+      over_unix_(is_unix()) {}
 
 void HttpConnection::on_input(std::string_view bytes, Instant now) {
   if (is_stream_ || is_closing_) return wait_readable();  // it is not read
@@ -153,7 +154,11 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .content_type = request.content_type,
                               .role = desk_.tokens.role_of(request.token),
                               .token = request.token,
-                              .fields = std::span(request.fields).first(request.field_count)};
+                              .fields = std::span(request.fields).first(request.field_count),
+                              .visit = {.host = request.host,
+                                        .origin = request.origin,
+                                        .fetch_site = request.fetch_site,
+                                        .over_unix = over_unix_}};
   is_stranger_ = call.role == Role::kNobody;
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.

@@ -123,6 +123,7 @@ class HttpConnection final : public SocketConnection {
   HttpDesk& desk_;
   wire::http::RequestReader reader_;
   const std::uint64_t id_;
+  const bool over_unix_;
   std::size_t needed_ = 0;                    // bytes of a request that is arriving; 0: unknown
   std::function<bool(Instant now)> give_up_;  // of the request that waits
   std::size_t waiting_route_ = 0;             // or that of the stream

@@ -23,6 +23,10 @@ wire::http::HeaderStyle style_of(config::HeaderStyle style) {
   return wire::http::HeaderStyle::kIetf;
 }
 
+wire::http::Visitors visitors_of(const config::Visitors& visitors) {
+  return {.origins = visitors.origins, .hosts = visitors.hosts};
+}
+
 }  // namespace
 
 HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Config& config,
@@ -30,7 +34,10 @@ HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Confi
                      Clock& clock, const ConnectionBounds& bounds,
                      const std::vector<std::unique_ptr<Loop>>& loops)
     : host_(server, clock),
-      api_(engine, host_, {.headers = style_of(config.headers), .batch_max = config.bounds.batch},
+      api_(engine, host_,
+           {.headers = style_of(config.headers),
+            .batch_max = config.bounds.batch,
+            .visitors = visitors_of(config.visitors)},
            std::move(systems)),
       request_bounds_{
           .header_bytes = config.bounds.header_bytes,
@@ -40,6 +47,10 @@ HttpFront::HttpFront(Server& server, engine::Engine& engine, const config::Confi
     desks_.push_back(
         std::make_unique<HttpDesk>(*loop, api_, tokens, clock, bounds, request_bounds_, streams_));
   }
+}
+
+void HttpFront::admit(const config::Visitors& visitors) noexcept {
+  api_.admit(visitors_of(visitors));
 }
 
 HttpDesk& HttpFront::desk(const Loop& loop) noexcept {

@@ -39,6 +39,9 @@ class HttpFront {
   const std::vector<std::unique_ptr<HttpDesk>>& desks() const noexcept { return desks_; }
   const std::vector<const wire::http::Route*>& routes() const noexcept { return api_.routes(); }
 
+  // From now on these are answered.
+  void admit(const config::Visitors& visitors) noexcept;
+
   // What a connection is told that is one too many.
   static std::string too_many_connections(Instant now);
 

@@ -340,6 +340,7 @@ std::optional<Refusal> Server::Impl::reload() {
   systems.change(clock.now());
   engine->try_waiters(clock.now());
   tokens.set(next.auth);
+  http->admit(next.visitors);
   {
     const std::scoped_lock lock(config_lock);
     config = std::move(next);

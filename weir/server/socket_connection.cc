@@ -84,6 +84,11 @@ std::string SocketConnection::peer() const {
   return host;
 }
 
+bool SocketConnection::is_unix() const {
+  ErrorNumber error;
+  return socket_.local_endpoint(error).protocol().family() == AF_UNIX;
+}
+
 bool SocketConnection::is_lost(Instant now) {
   if (is_reading_ || full_at_.ns == 0) return false;
   pollfd end{socket_.native_handle(), POLLRDHUP, 0};

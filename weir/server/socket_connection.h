@@ -59,6 +59,7 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   bool is_open() const noexcept { return is_open_; }
   // The address of the client, for a log.
   std::string peer() const;
+  bool is_unix() const;
   void wait_readable();
   // Enough is unread behind a request that waits, so nothing is read until wait_readable().
   void stop_reading(Instant now) noexcept { full_at_ = now; }

@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const std::size_t newline = std::min(all.find('\n', 1), size);
   const Call call{kMethods[data[0] % kMethods.size()], all.substr(1, newline - 1),
-                  all.substr(std::min(newline + 1, size)), "", Role::kAdmin};
+                  all.substr(std::min(newline + 1, size)), "application/json", Role::kAdmin};
   host.advance();
   engine->advance(host.now());
   int later = 0;

@@ -18,7 +18,8 @@ constexpr RequestBounds kBounds{.header_bytes = 512, .body_bytes = 256};
 
 void note(const HttpRequest& request, std::string& out) {
   for (const std::string_view part :
-       {request.method, request.target, request.body, request.content_type, request.token}) {
+       {request.method, request.target, request.body, request.content_type, request.token,
+        request.host, request.origin, request.fetch_site}) {
     out += part;
     out += '\n';
   }

@@ -155,7 +155,8 @@ TEST(Acquire, WritesAnAnswerAnew) {
   Desk desk(three_per_second());
   Answer answer;
   for (int i = 0; i < 3; ++i) {
-    desk.api.handle({"POST", "/v1/acquire", kAcme, "", Role::kDecide}, kTestStart, answer, {});
+    desk.api.handle({"POST", "/v1/acquire", kAcme, "application/json", Role::kDecide}, kTestStart,
+                    answer, {});
   }
   EXPECT_EQ(text_at(answer, "verdict"), "denied");
   desk.api.handle({"GET", "/healthz", "", "", Role::kNobody}, kTestStart, answer, {});

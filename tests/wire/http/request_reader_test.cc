@@ -16,11 +16,13 @@ using State = RequestReader::State;
 constexpr RequestBounds kBounds{.header_bytes = 256, .body_bytes = 64};
 
 const std::string kPlain =
-    "POST /v1/acquire HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\n"
+    "POST /v1/acquire HTTP/1.1\r\nHost: w:80\r\nContent-Type: application/json\r\n"
+    "Origin: https://o\r\nsec-fetch-site: none\r\n"
     "Authorization: Bearer secret\r\nWeir-Cost-X: 7\r\nContent-Length: 2\r\n\r\n{}";
 const std::string kChunked =
-    "POST /v1/peek HTTP/1.1\r\nHost: w\r\nWeir-Cost-X: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
-    "1\r\n{\r\n1;a=b\r\n}\r\n0\r\nAuthorization: Bearer trailer\r\n\r\n";
+    "POST /v1/peek HTTP/1.1\r\nHost: w:80\r\nWeir-Cost-X: 7\r\nOrigin: https://o\r\n"
+    "Sec-Fetch-Site: none\r\nTransfer-Encoding: chunked\r\n\r\n"
+    "1\r\n{\r\n1;a=b\r\n}\r\n0\r\nAuthorization: Bearer trailer\r\nOrigin: x\r\n\r\n";
 
 TEST(RequestReader, ReadsARequestWhereItLies) {
   RequestReader reader(kBounds);
@@ -61,6 +63,9 @@ TEST(RequestReader, ReadsTheSameHoweverItIsCut) {
       EXPECT_EQ(request.body, "{}") << cut;
       ASSERT_EQ(request.field_count, 1u) << cut;
       EXPECT_EQ(request.fields[0].value, "7") << cut;
+      EXPECT_EQ(request.host, "w:80") << cut;
+      EXPECT_EQ(request.origin, "https://o") << cut;
+      EXPECT_EQ(request.fetch_site, "none") << cut;
       EXPECT_EQ(request.token, whole == kPlain ? "secret" : "") << "a trailer is not looked at";
     }
   }
@@ -132,6 +137,18 @@ TEST(RequestReader, ReadsALastChunkThatComesByteByByte) {
   }
   unread += '\n';
   EXPECT_EQ(reader.read(unread, request).state, State::kWhole);
+}
+
+TEST(RequestReader, RefusesWhatSaysTwiceWhereItComesFrom) {
+  for (const std::string field : {"Host: w", "Origin: http://w", "Sec-Fetch-Site: none"}) {
+    RequestReader reader(kBounds);
+    HttpRequest request;
+    const std::string host = field.starts_with("Host") ? "" : "Host: w\r\n";
+    const auto step =
+        reader.read("GET / HTTP/1.1\r\n" + host + field + "\r\n" + field + "\r\n\r\n", request);
+    EXPECT_EQ(step.state, State::kBad) << field;
+    EXPECT_THAT(step.detail, HasSubstr("is there twice; send it once")) << field;
+  }
 }
 
 TEST(RequestReader, SaysWhatIsWrong) {

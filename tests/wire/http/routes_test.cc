@@ -119,15 +119,41 @@ TEST(Routes, AnswerHeadLikeGetWithoutABody) {
 
 TEST(Routes, ReadJsonOnly) {
   Desk desk(three_per_second());
-  for (const std::string_view type : {"", "application/json", "Application/JSON ; charset=utf-8"}) {
+  for (const std::string_view type : {"application/json", "Application/JSON ; charset=utf-8"}) {
     desk.content_type = type;
     EXPECT_EQ(desk.acquire("{}").status, 200u) << type;
   }
   for (const std::string_view type :
-       {"text/plain", "application/x-www-form-urlencoded", "application/jsonx", ";"}) {
+       {"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", ";"}) {
     desk.content_type = type;
     EXPECT_EQ(desk.acquire("{}").status, 415u) << type;
   }
+}
+
+// A page can send a form, or a Blob that has no type; with these, only where it may.
+TEST(Routes, ThatChangeSomethingWantATypeOrAFieldOfTheirOwn) {
+  Desk desk(three_per_second());
+  for (const Route* const route : desk.api.routes()) {
+    const bool changes = route->method != "GET";
+    for (const std::string_view type : {"", "text/plain"}) {
+      desk.content_type = type;
+      desk.fields = {};
+      const Answer answer = desk.ask(route->method, filled(*route));
+      EXPECT_EQ(answer.status == 415, changes) << route->name;
+      desk.fields = {{"weir-request", "1"}};
+      const bool is_wrong = type == "text/plain" && !route->body.empty();
+      EXPECT_EQ(desk.ask(route->method, filled(*route)).status == 415, is_wrong) << route->name;
+    }
+    desk.content_type = "application/json";
+    desk.fields = {};
+    EXPECT_NE(desk.ask(route->method, filled(*route)).status, 415u) << route->name;
+  }
+  EXPECT_EQ(desk.host.reloads, 3);
+  desk.content_type = "";
+  EXPECT_THAT(detail(desk.post("/v1/reload", "")),
+              HasSubstr("content-type is missing, but POST /v1/reload must come as JSON or with "
+                        "'Weir-Request'"));
+  EXPECT_THAT(detail(desk.post("/v1/reload", "")), HasSubstr("(curl --json)"));
 }
 
 TEST(Routes, ReadAMegabyteAndNoMore) {

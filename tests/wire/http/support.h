@@ -98,7 +98,13 @@ class Desk {
 
   Answer ask(std::string_view method, std::string_view target, std::string_view body = {}) {
     Answer answer;
-    const Call call{method, target, body, content_type, role};
+    const Call call{.method = method,
+                    .target = target,
+                    .body = body,
+                    .content_type = content_type,
+                    .role = role,
+                    .fields = fields,
+                    .visit = visit};
     const bool answered = api.handle(call, clock.now(), answer,
                                      [this](Answer late) { later.push_back(std::move(late)); });
     waiting = !answered;
@@ -126,6 +132,8 @@ class Desk {
   Api api;
   Role role = Role::kAdmin;
   std::string_view content_type = "application/json";
+  std::vector<Field> fields{};
+  Visit visit{};
   bool waiting = false;         // whether the last call waits
   std::vector<Answer> later{};  // answers to those that waited
 };

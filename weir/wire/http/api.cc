@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/in_quotes.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/openapi.h"
 #include "weir/wire/http/problem.h"
@@ -81,6 +82,19 @@ bool check_role(Exchange& exchange, const Route& route) {
   return false;
 }
 
+bool check_visit(Exchange& exchange) {
+  const Visit& visit = exchange.call.visit;
+  if (is_ordinary(visit)) return true;
+  const std::string why = exchange.api.objection_to(visit);
+  return why.empty() || exchange.fail(Problem::kForbidden, why);
+}
+
+// The header that no form, image or script of a page can send unasked.
+bool is_deliberate(const Call& call) {
+  return std::any_of(call.fields.begin(), call.fields.end(),
+                     [](const Field& field) { return is_same_word(field.name, kRequestField); });
+}
+
 bool check_content(Exchange& exchange, const Route& route) {
   const Call& call = exchange.call;
   if (call.body.size() > kBodyBytesMax) {
@@ -89,12 +103,22 @@ bool check_content(Exchange& exchange, const Route& route) {
                               call.body.size(), kBodyBytesMax));
     return false;
   }
-  if (route.body.empty() || call.content_type.empty() || is_json(call.content_type)) return true;
-  exchange.fail(Problem::kUnsupportedType,
-                fmt::format("content-type is '{}', but this route reads JSON; write "
-                            "'Content-Type: application/json'",
-                            shown(call.content_type)));
-  return false;
+  if (route.method == "GET" || is_json(call.content_type)) return true;
+  if (call.content_type.empty() || route.body.empty()) {
+    return is_deliberate(call) ||
+           exchange.fail(
+               Problem::kUnsupportedType,
+               fmt::format(
+                   "content-type is {}, but {} {} must come as JSON or with 'Weir-Request', as no "
+                   "page can send it unasked; write 'Content-Type: application/json' (curl "
+                   "--json), or 'Weir-Request: 1' (curl -H)",
+                   call.content_type.empty() ? "missing" : in_quotes(call.content_type),
+                   route.method, route.path));
+  }
+  return exchange.fail(Problem::kUnsupportedType,
+                       fmt::format("content-type is {}, but this route reads JSON; write "
+                                   "'Content-Type: application/json' (curl --json)",
+                                   in_quotes(call.content_type)));
 }
 
 // Path parameter and query, decoded.
@@ -114,6 +138,7 @@ bool read_target(Exchange& exchange, const Route& route, std::string_view query)
 
 void dispatch(Exchange& exchange) {
   const Call& call = exchange.call;
+  if (!check_visit(exchange)) return;
   if (call.target.size() > kTargetBytesMax) {
     exchange.fail(Problem::kTargetTooLong,
                   fmt::format("target: it is {} bytes long, but at most {} are read; write less",
@@ -148,9 +173,20 @@ Api::Api(engine::Engine& engine, Host& host, HttpSettings settings,
          std::vector<const RouteTable*> systems)
     : engine_(engine),
       host_(host),
-      settings_(settings),
+      settings_(std::move(settings)),
       tables_(with_engine(std::move(systems))),
-      routes_(rows_of(tables_)) {}
+      routes_(rows_of(tables_)),
+      visitors_(std::in_place, settings_.visitors) {}
+
+void Api::admit(Visitors visitors) noexcept {
+  const std::scoped_lock lock(visitors_);
+  visitors_.locked() = std::move(visitors);
+}
+
+std::string Api::objection_to(const Visit& visit) const {
+  const std::scoped_lock lock(visitors_);
+  return objection(visitors_.locked(), visit);
+}
 
 const std::string& Api::openapi() {
   std::call_once(describes_, [this] { openapi_ = openapi_of(tables_); });

@@ -31,11 +31,13 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/guarded.h"
 #include "weir/base/result.h"
 #include "weir/base/role.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
 #include "weir/wire/http/headers.h"
+#include "weir/wire/http/visitors.h"
 
 namespace weir::wire::http {
 
@@ -58,7 +60,12 @@ struct Call {
   Role role = Role::kNobody;
   std::string_view token{};  // that was presented, for Host::name_of()
   std::span<const Field> fields{};
+  Visit visit{};  // where it comes from
 };
+
+// A request that changes something comes as JSON or with this field, whatever its value: a page
+// cannot send either to another site without being allowed to.
+constexpr std::string_view kRequestField = "Weir-Request";
 
 struct Answer {
   unsigned status = 200;
@@ -81,6 +88,7 @@ using Later = std::function<void(Answer)>;
 struct HttpSettings {
   HeaderStyle headers = HeaderStyle::kIetf;
   std::size_t batch_max = 1000;  // requests in one POST /v1/batch
+  Visitors visitors{};           // at first; see Api::admit()
 };
 
 // What the server supplies. Called from the threads that call the Api.
@@ -110,6 +118,11 @@ class Api {
   // written anew, keeping their memory.
   bool handle(const Call& call, Instant now, Answer& answer, Later later) noexcept;
 
+  // From now on these are answered, besides ordinary requests.
+  void admit(Visitors visitors) noexcept;
+  // Why a request from there is refused; empty: it is answered.
+  std::string objection_to(const Visit& visit) const;
+
   // One server-sent event with the state of the engine, for any number of streams: each
   // puts a line `id: N` of its own in front.
   std::string event(Instant now) noexcept;
@@ -138,6 +151,7 @@ class Api {
   std::string openapi_;
   std::mutex policies_lock_;
   std::shared_ptr<const Policies> policies_;
+  Guarded<Visitors> visitors_;
 };
 
 }  // namespace weir::wire::http

@@ -262,6 +262,7 @@ void authorize(Exchange& exchange) {
     const Field& field = exchange.call.fields[i];
     names[i] = lower(field.name);
     const std::string_view name = names[i];
+    if (is_same_word(name, kRequestField)) continue;
     if (name.starts_with(kAttributePrefix)) {
       ask.attributes.push_back({name.substr(kAttributePrefix.size()), field.value});
       continue;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weir/wire/http/read.h"
+#include "weir/wire/http/text.h"
 
 namespace weir::wire::http {
 namespace {
@@ -29,13 +30,6 @@ constexpr std::string_view kOurs = "Weir-";
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 std::string_view text_of(BeastText text) { return {text.data(), text.size()}; }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool is_same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
-}
 
 // What a proxy is asked names the server as well: `http://host/path` is `/path`.
 std::string_view path_of(std::string_view target) {
@@ -80,6 +74,9 @@ class Parser final : public beast::http::basic_parser<true> {
     request.body = body;
     request.content_type = content_type_;
     request.token = token_;
+    request.host = host_;
+    request.origin = origin_;
+    request.fetch_site = fetch_site_;
     request.is_http_10 = is_http_10_;
     request.keep_alive = keep_alive();
     if (chunked()) {
@@ -93,7 +90,10 @@ class Parser final : public beast::http::basic_parser<true> {
     const auto move = [&](std::string_view& view) {
       if (!view.empty()) view = {to + (view.data() - from), view.size()};
     };
-    for (std::string_view* view : {&method_, &target_, &content_type_, &token_}) move(*view);
+    for (std::string_view* view :
+         {&method_, &target_, &content_type_, &token_, &host_, &origin_, &fetch_site_}) {
+      move(*view);
+    }
     for (std::size_t i = 0; i < into_->field_count; ++i) {
       kept_fields_.push_back(into_->fields[i]);
       move(kept_fields_.back().name);
@@ -121,6 +121,19 @@ class Parser final : public beast::http::basic_parser<true> {
     switch (field) {
       case beast::http::field::host:
         if (++hosts_ > 1) return object("header: Host is there twice; send it once", error);
+        host_ = text_of(value);
+        break;
+      case beast::http::field::origin:
+        if (std::exchange(has_origin_, true)) {
+          return object("header: Origin is there twice; send it once", error);
+        }
+        origin_ = text_of(value);
+        break;
+      case beast::http::field::sec_fetch_site:
+        if (std::exchange(has_fetch_site_, true)) {
+          return object("header: Sec-Fetch-Site is there twice; send it once", error);
+        }
+        fetch_site_ = text_of(value);
         break;
       case beast::http::field::content_type:
         content_type_ = text_of(value);
@@ -176,6 +189,9 @@ class Parser final : public beast::http::basic_parser<true> {
   std::string_view target_{};
   std::string_view content_type_{};
   std::string_view token_{};
+  std::string_view host_{};
+  std::string_view origin_{};
+  std::string_view fetch_site_{};
   std::string_view objection_{};
   std::string chunks_{};  // a chunked body so far
   std::vector<Field> kept_fields_{};
@@ -183,6 +199,8 @@ class Parser final : public beast::http::basic_parser<true> {
   unsigned hosts_ = 0;
   bool is_http_10_ = false;
   bool has_authorization_ = false;
+  bool has_origin_ = false;
+  bool has_fetch_site_ = false;
   bool has_encoding_ = false;
   bool wants_continue_ = false;
 };

@@ -47,6 +47,9 @@ struct HttpRequest {
   std::string_view body{};
   std::string_view content_type{};
   std::string_view token{};  // of `Authorization: Bearer`
+  std::string_view host{};
+  std::string_view origin{};
+  std::string_view fetch_site{};  // `Sec-Fetch-Site`
   bool is_http_10 = false;
   bool keep_alive = false;
   std::size_t field_count = 0;

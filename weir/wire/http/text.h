@@ -23,6 +23,9 @@
 
 namespace weir::wire::http {
 
+// Equal but for the case of ASCII letters.
+bool is_same_word(std::string_view a, std::string_view b) noexcept;
+
 void append_int(std::string& out, std::int64_t value);
 void append_unsigned(std::string& out, std::uint64_t value);
 // null: there is none.
