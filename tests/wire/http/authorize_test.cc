@@ -52,6 +52,21 @@ TEST_F(Authorize, ReadsCostsOfAUnitOfMillionthsAsDecimals) {
   EXPECT_THAT(answer.body, HasSubstr(R"("remaining":1360000,)"));
 }
 
+// Programs that watch a server send HEAD to see whether a path is there.
+TEST_F(Authorize, DoesNotChargeForAHead) {
+  const Answer head = desk.ask("HEAD", "/v1/authorize");
+  EXPECT_EQ(head.status, 405u);
+  EXPECT_EQ(head.headers, "Allow: GET\r\n");
+  EXPECT_EQ(head.body, "");
+  desk.fields = {{"Weir-Attribute-Client", "a"}};
+  desk.ask("HEAD", "/v1/authorize");
+  EXPECT_EQ(desk.engine->usage().keys, 0u);
+}
+
+TEST_F(Authorize, ReadsPastTheFieldOfDeliberateRequests) {
+  EXPECT_EQ(ask({{"Weir-Request", "1"}, {"Weir-Attribute-Client", "a"}}).status, 200u);
+}
+
 TEST_F(Authorize, GivesARefusalTheStatusThatIsAskedFor) {
   const std::vector<Field> never = {{"Weir-Attribute-Client", "a"}, {"Weir-Cost-Requests", "3"}};
   EXPECT_EQ(ask(never, "/v1/authorize?deny=403").status, 403u);

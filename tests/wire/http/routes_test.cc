@@ -106,7 +106,7 @@ TEST(Routes, AnswerHeadLikeGetWithoutABody) {
   Desk desk(three_per_second());
   for (const Route* const each : desk.api.routes()) {
     const Route& route = *each;
-    if (route.method != "GET") continue;
+    if (route.method != "GET" || !route.takes_head) continue;
     const Answer get = desk.get(filled(route));
     const Answer head = desk.ask("HEAD", filled(route));
     EXPECT_EQ(head.status, get.status) << route.name;

@@ -33,21 +33,22 @@ bool is_json(std::string_view content_type) {
 // The route for the call, or nullptr with the problem already written.
 const Route* find_route(Exchange& exchange, std::string_view path) {
   const Call& call = exchange.call;
-  const std::string_view method = call.method == "HEAD" ? "GET" : call.method;
+  const bool is_head = call.method == "HEAD";
+  const std::string_view method = is_head ? "GET" : call.method;
   std::string allow;
   std::size_t place = 0;
   for (const RouteTable* const table : exchange.api.tables()) {
     for (const Route& route : table->rows()) {
       if (!matches(route, path, exchange.raw_parameter)) {
         ++place;
-      } else if (route.method == method) {
+      } else if (route.method == method && (!is_head || route.takes_head)) {
         exchange.answer.route = place;
         exchange.table = table;
         return &route;
       } else {
         ++place;
         allow += allow.empty() ? "" : ", ";
-        allow += route.method == "GET" ? "GET, HEAD" : route.method;
+        allow += route.method == "GET" && route.takes_head ? "GET, HEAD" : route.method;
       }
     }
   }

@@ -30,7 +30,7 @@ constexpr std::array kRows = {
     with_names({"GET", "/v1/authorize", Role::kDecide, authorize, "authorize",
                 "Decide and charge as acquire does, for a proxy: attributes and costs come in "
                 "headers.",
-                "", "Decision", kAuthorizeQuery}),
+                "", "Decision", kAuthorizeQuery, false}),
     Route{"POST", "/v1/settle", Role::kDecide, settle, "settle",
           "End a hold with the actual costs.", "Settlement", "State"},
     Route{"POST", "/v1/cancel", Role::kDecide, cancel, "cancel",

@@ -40,6 +40,7 @@ struct Route {
   std::string_view body{};    // schema of the request in /openapi.json; empty: none is read
   std::string_view answer{};  // schema of the answer; empty: not JSON
   std::span<const QueryParameter> query{};
+  bool takes_head = true;  // of a GET: whether HEAD is answered like it; not if it charges
 
   // The names in `query`, at most four.
   std::span<const std::string_view> query_names() const noexcept {
