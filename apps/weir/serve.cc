@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/weir/exit.h"
+#include "apps/weir/file_marks.h"
 #include "weir/base/clock.h"
 #include "weir/config/config.h"
 #include "weir/server/server.h"
@@ -27,51 +26,11 @@ constexpr auto kPatience = std::chrono::seconds{5};  // for replies to be read a
 constexpr std::size_t kFilesBesides = 64;            // open files that are no connections
 constexpr timespec kLookEvery{1, 0};                 // at the files that were read
 
-// What tells two versions of a file apart.
-struct FileMark {
-  timespec changed{};
-  ino_t inode = 0;
-  off_t bytes = 0;
-
-  static FileMark of(const std::string& path) {
-    struct stat found {};
-    if (::stat(path.c_str(), &found) != 0) return {};
-    return {found.st_mtim, found.st_ino, found.st_size};
-  }
-  // Whether the file is another than before. One that is not there, as between two steps of
-  // replacing it, is not looked at.
-  bool changes(const std::string& path) {
-    const FileMark now = of(path);
-    if (now.inode == 0 || now == *this) return false;
-    *this = now;
-    return true;
-  }
-  friend bool operator==(const FileMark& a, const FileMark& b) {
-    return a.changed.tv_sec == b.changed.tv_sec && a.changed.tv_nsec == b.changed.tv_nsec &&
-           a.inode == b.inode && a.bytes == b.bytes;
-  }
-};
-
-// The same for files that the configuration names.
-class FileMarks {
- public:
-  // Whether one of them is another than when it was looked at before.
-  bool change(const std::vector<std::string>& paths) {
-    std::map<std::string, FileMark> now;
-    bool has_changed = false;
-    for (const std::string& path : paths) {
-      const auto known = marks_.find(path);
-      FileMark mark = known == marks_.end() ? FileMark::of(path) : known->second;
-      if (known != marks_.end() && mark.changes(path)) has_changed = true;
-      now.emplace(path, mark);
-    }
-    marks_ = std::move(now);
-    return has_changed;
-  }
-
- private:
-  std::map<std::string, FileMark> marks_;
-};
+// Its own file, and those that it names.
+std::vector<std::string> all_files(const std::string& path, std::vector<std::string> named) {
+  named.push_back(path);
+  return named;
+}
 
 // Every connection is an open file, of which systems usually grant 1,024 unasked and more
 // on demand.
@@ -100,11 +59,12 @@ int run_serve(const ServeOptions& options) {
     log({LogLevel::kError, "start-refused", {{"config", path}}});
     return kExitFailed;
   };
-  FileMark mark = FileMark::of(path);
+  // Looked at before they are read, so that a change in between is seen.
+  FileMarks files;
+  files.watch({path});
   Result<config::Config> config = config::load(path);
   if (!config) return refuse(config.error());
-  FileMarks others;
-  others.change(config->files);
+  files.watch(all_files(path, config->files));
   // Blocked before any thread starts, so that only this one takes them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -142,11 +102,12 @@ int run_serve(const ServeOptions& options) {
   for (;;) {
     const int signal = ::sigtimedwait(&signals, nullptr, &kLookEvery);
     if (signal == SIGTERM || signal == SIGINT) break;
-    const bool changed = mark.changes(path);
-    const bool others_changed = others.change((*server)->files());
-    if (signal == SIGHUP || changed || others_changed) {
+    files.watch(all_files(path, (*server)->files()));
+    if (files.look() || signal == SIGHUP) {
+      files.load();
       // Refused or not, the server says so in the log.
-      static_cast<void>((*server)->reload(signal == SIGHUP ? "SIGHUP" : "file change").ok());
+      static_cast<void>(
+          (*server)->reload(signal == SIGHUP ? "SIGHUP" : server::kByFileChange).ok());
     }
     if (signal == SIGHUP) {
       if (const Status status = (*server)->reopen_recording(); !status) {

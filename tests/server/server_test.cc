@@ -367,6 +367,36 @@ TEST_F(ServerTest, ForgetsATokenThatAReloadTakesAway) {
   EXPECT_TRUE(kept.ask_until("CL.THROTTLE x 1 1 1\r\n", "\r\n").starts_with("-NOPERM"));
 }
 
+// Half a file may be in order: what stands in its other half is not taken away unasked.
+TEST_F(ServerTest, KeepsTokensAndLimitsThatAFileLosesUnasked) {
+  const std::string listen = "listen: { resp: 127.0.0.1:0, http: none }\n";
+  const std::string auth = "auth: [ { token: secret, role: admin } ]\n";
+  const std::string limits(kServerLimits);
+  start(listen + auth);
+  write(listen + limits);
+  const Status open = server->reload(kByFileChange);
+  ASSERT_FALSE(open.ok());
+  EXPECT_EQ(open.error().message,
+            path() +
+                ": auth is gone, and nobody asked for this reload, so the file may be half "
+                "written; write it again, or send SIGHUP or WEIR.RELOAD to do without");
+  EXPECT_EQ(server->role_of(""), Role::kNobody);
+  for (const std::string& none : {std::string("limits: []\n"), std::string("compute: {}\n")}) {
+    write(listen + auth + none);
+    const Status unlimited = server->reload(kByFileChange);
+    ASSERT_FALSE(unlimited.ok());
+    EXPECT_NE(unlimited.error().message.find("every limit is gone"), std::string::npos);
+  }
+  EXPECT_EQ(server->engine().rules()->rules().size(), 2u);
+  // A part of them may go, and all where somebody asks.
+  write(listen + auth + "limits: [ { name: other, window: { limit: 1, every: 1d } } ]\n");
+  EXPECT_TRUE(server->reload(kByFileChange).ok());
+  write(listen + "limits: []\n");
+  EXPECT_TRUE(server->reload("SIGHUP").ok());
+  EXPECT_EQ(server->role_of(""), Role::kAdmin);
+  EXPECT_TRUE(server->reload(kByFileChange).ok()) << "nothing is lost";
+}
+
 TEST_F(ServerTest, AsksOpenConnectionsForATokenOnceOneIsSet) {
   const std::string listen = "listen: { resp: 127.0.0.1:0, http: none }\n";
   start(listen);

@@ -93,6 +93,14 @@ Result<NextConfig> load_next(const std::string& path, const Config& running) {
   return NextConfig{std::move(*config), std::move(reload.restarts)};
 }
 
+bool has_limits(const Config& config) {
+  const std::vector<engine::LimitSpec>& limits = config.limits_spec.limits;
+  return std::any_of(limits.begin(), limits.end(), [](const engine::LimitSpec& limit) {
+    return limit.name != kThrottlesLimit && limit.name != kComputeLimit &&
+           limit.name != kSamplingLimit;
+  });
+}
+
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next) {
   std::vector<std::string_view> keys;
   const auto compare = [&](std::string_view key, const auto& before, const auto& after) {

@@ -243,6 +243,9 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 // another file is a mistake.
 Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
 
+// Whether there is a limit besides those that sections make.
+bool has_limits(const Config& config);
+
 // The keys whose change takes a restart, of those that differ.
 std::vector<std::string_view> needs_restart(const Config& running, const Config& next);
 

@@ -113,9 +113,10 @@ struct Server::Impl {
     return config.path;
   }
   Status check_tokens(const config::Config& next) const;
+  Status check_losses(const config::Config& next) const;
   using Rules = std::shared_ptr<const engine::RuleSet>;
   std::optional<Refusal> prepare(const config::Config& next, Rules& rules);
-  std::optional<Refusal> reload();
+  std::optional<Refusal> reload(bool is_asked);
 
   void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
     if (log) log({level, event, std::move(fields)});
@@ -311,6 +312,20 @@ Status Server::Impl::check_tokens(const config::Config& next) const {
   return Done{};
 }
 
+// Half a file may be in order, and what stands in its other half would be gone: with the tokens
+// everybody is an administrator, with the limits everything that was used is forgotten.
+Status Server::Impl::check_losses(const config::Config& next) const {
+  const auto lost = [&](std::string_view key) {
+    return bad_argument(
+        fmt::format("{}: {} is gone, and nobody asked for this reload, so the file may be half "
+                    "written; write it again, or send SIGHUP or WEIR.RELOAD to do without",
+                    next.path, key));
+  };
+  if (!config.auth.empty() && next.auth.empty()) return lost("auth");
+  if (config::has_limits(config) && !config::has_limits(next)) return lost("every limit");
+  return Done{};
+}
+
 // Every step of a reload that may fail, once the file has been read, and the rules to swap to.
 std::optional<Refusal> Server::Impl::prepare(const config::Config& next, Rules& rules) {
   if (Status status = systems.check(next); !status) return status.error();
@@ -323,12 +338,15 @@ std::optional<Refusal> Server::Impl::prepare(const config::Config& next, Rules& 
 }
 
 // Nothing: what the file says is in force.
-std::optional<Refusal> Server::Impl::reload() {
+std::optional<Refusal> Server::Impl::reload(bool is_asked) {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::NextConfig> loaded = config::load_next(path(), config);
   if (!loaded) return std::move(loaded).error();
   config::Config& next = loaded->config;
   if (Status status = check_tokens(next); !status) return status.error();
+  if (!is_asked) {
+    if (Status status = check_losses(next); !status) return status.error();
+  }
 
   Rules rules;
   if (std::optional<Refusal> refusal = prepare(next, rules)) {
@@ -353,7 +371,7 @@ std::optional<Refusal> Server::Impl::reload() {
 }
 
 Status Server::reload(std::string_view by) noexcept {
-  std::optional<Refusal> refusal = impl_->reload();
+  std::optional<Refusal> refusal = impl_->reload(by != kByFileChange);
   (refusal ? impl_->failed_reloads : impl_->reloads).fetch_add(1, std::memory_order_relaxed);
   const std::string path = impl_->path();
   if (!refusal) {

@@ -27,6 +27,9 @@
 
 namespace weir::server {
 
+// What asks for a reload where nobody does.
+constexpr std::string_view kByFileChange = "file change";
+
 class Server final : public wire::resp::Host {
  public:
   // Brings back the state, binds the listeners and starts the loops. State that cannot
@@ -56,7 +59,9 @@ class Server final : public wire::resp::Host {
 
   // Reads the configuration again: parse, every system checks, the engine swaps, every system
   // changes. An error changes nothing. What needs a restart stays as it is and is logged. Tokens
-  // may not all go while a listener can be reached from outside. `by`: what asked, for the log.
+  // may not all go while a listener can be reached from outside. `by`: what asked, for the log; a
+  // file that changed by itself may be half a file, so it takes neither all tokens nor all limits
+  // away.
   Status reload(std::string_view by) noexcept;
   Status reload() noexcept override { return reload("request"); }
 
