@@ -94,7 +94,7 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "  job type summary: 1 of each pool, about 10000 tokens and 1 requests\n"
       "  escalation: gpt-5\n"
       "listen resp: 127.0.0.1:6380\n"
-      "listen http: 127.0.0.1:8080, unix:/run/weir.sock\n"
+      "listen http: 127.0.0.1:8080, unix:/run/weir.sock (mode 0660, group weir)\n"
       "http origins: https://dash.example\n"
       "http hosts: weir.internal\n"
       "state: ./weir-state, flushed every 200ms\n"

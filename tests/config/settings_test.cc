@@ -70,6 +70,46 @@ TEST(ConfigListen, TakesOneOrSeveralAddressesOrNone) {
   EXPECT_THAT(config_of("listen: { http: 127.0.0.1:1 }").resp, IsEmpty());
 }
 
+TEST(ConfigListen, LetsOnlyItsOwnerUseAUnixSocketUnlessAModeSaysMore) {
+  const Config config = config_of(
+      "listen: { resp: [{ unix: /x, mode: 0660, group: weir }, { unix: y, mode: 666 }, 'unix:z'],\n"
+      "          http: { unix: /w } }");
+  EXPECT_THAT(texts(config.resp), ElementsAre("unix:/x", "unix:y", "unix:z"));
+  EXPECT_EQ(config.resp[0].mode, 0660u);
+  EXPECT_EQ(config.resp[0].group, "weir");
+  EXPECT_EQ(config.resp[1].mode, 0666u);
+  EXPECT_EQ(config.resp[2].mode, 0600u);
+  EXPECT_EQ(config.http[0].mode, 0600u);
+  EXPECT_EQ(config.http[0].group, "");
+  EXPECT_THAT(describe(config),
+              HasSubstr("listen resp: unix:/x (mode 0660, group weir), unix:y (mode 0666), unix:z\n"
+                        "listen http: unix:/w\n"));
+}
+
+TEST(ConfigListen, RefusesModesThatAreNoneAndGroupsThatMayNotConnect) {
+  for (const std::string mode : {"8", "0o660", "1777", "06600", "66", "rw", "0668", ""}) {
+    EXPECT_EQ(mistakes_of("listen: { http: { unix: x, mode: '" + mode + "' } }"),
+              "f:1:34: listen: mode is '" + mode +
+                  "', but it must be three octal digits, with a zero in front; write '0600' or "
+                  "'0660'");
+  }
+  for (const std::string mode : {"", "mode: 0600, ", "mode: 0646, "}) {
+    EXPECT_THAT(mistakes_of("listen: { http: { unix: x, " + mode + "group: g } }"),
+                HasSubstr("does not let a group in; write 'mode: 0660'"));
+  }
+  EXPECT_EQ(mistakes_of("listen: { http: { mode: 0600 } }"),
+            "f:1:17: listen: unix is missing, but it is needed; write 'unix: /run/weir.sock'");
+  const std::string path(kUnixPathBytesMax, 'p');
+  EXPECT_EQ(mistakes_of("listen: { http: { unix: " + path + " } }"), "");
+  EXPECT_THAT(mistakes_of("listen: { http: { unix: " + path + "p } }"), HasSubstr("108 bytes"));
+  const std::string group(kGroupBytesMax, 'g');
+  const std::string begin = "listen: { http: { unix: x, mode: 0660, group: ";
+  EXPECT_EQ(mistakes_of(begin + group + " } }"), "");
+  EXPECT_THAT(mistakes_of(begin + group + "g } }"), HasSubstr("257 bytes"));
+  EXPECT_THAT(mistakes_of("listen: { http: [{ unix: x }, 'unix:x'] }"),
+              HasSubstr("which is already listened on"));
+}
+
 TEST(ConfigListen, NeedsAuthBeyondThisMachine) {
   EXPECT_EQ(mistakes_of("listen: { resp: 0.0.0.0:6380 }"),
             "f:1:17: listen: resp is '0.0.0.0:6380', which others can reach, but there is no "

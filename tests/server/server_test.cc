@@ -1,6 +1,7 @@
 #include "weir/server/server.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <netinet/tcp.h>
 
@@ -365,6 +366,39 @@ TEST_F(ServerTest, ForgetsATokenThatAReloadTakesAway) {
   EXPECT_TRUE(old.ask_until(kPing, "\r\n").starts_with("-NOAUTH"));
   EXPECT_EQ(kept.ask(kPing, kPong.size()), kPong);
   EXPECT_TRUE(kept.ask_until("CL.THROTTLE x 1 1 1\r\n", "\r\n").starts_with("-NOPERM"));
+}
+
+// Whatever the process makes files with: in containers the mask is often 0.
+TEST_F(ServerTest, LetsOnlyItsUserConnectToAUnixSocket) {
+  const mode_t before = ::umask(0);
+  const std::string group = std::to_string(::getgid());
+  start("listen: { resp: ['unix:" + (dir / "a").string() + "', { unix: '" + (dir / "b").string() +
+        "', mode: 0660, group: " + group + " }], http: { unix: '" + (dir / "c").string() +
+        "', mode: 0666 } }\n");
+  EXPECT_EQ(::umask(before), 0u) << "the mask is as it was";
+  const auto mode_of = [&](const char* name) {
+    struct stat found {};
+    EXPECT_EQ(::stat((dir / name).c_str(), &found), 0);
+    EXPECT_EQ(found.st_gid, ::getgid());
+    return found.st_mode & 07777;
+  };
+  EXPECT_EQ(mode_of("a"), 0600u);
+  EXPECT_EQ(mode_of("b"), 0660u);
+  EXPECT_EQ(mode_of("c"), 0666u);
+  for (const std::string& where : server->addresses()) {
+    EXPECT_TRUE(Client(where).is_connected()) << where;
+  }
+}
+
+TEST_F(ServerTest, DoesNotStartWithAGroupThatIsNotThere) {
+  write("listen: { resp: { unix: '" + (dir / "a").string() +
+        "', mode: 0660, group: no-such-group }, http: none }\n" + std::string(kServerLimits));
+  auto config = config::load(path());
+  ASSERT_TRUE(config) << config.error().message;
+  const auto started = Server::start(std::move(*config), clock);
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message.find("group 'no-such-group'"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(dir / "a"));
 }
 
 // Half a file may be in order: what stands in its other half is not taken away unasked.

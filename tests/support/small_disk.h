@@ -19,7 +19,8 @@ namespace weir {
 // else a bound on the size of the files of a process, this one unless another is named.
 class SmallDisk {
  public:
-  SmallDisk() : mounted_(::mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=4m") == 0) {}
+  SmallDisk()
+      : mounted_(::mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=4m,mode=0700") == 0) {}
   ~SmallDisk() {
     make_room();
     if (mounted_) ::umount2(dir_.path().c_str(), MNT_DETACH);

@@ -52,6 +52,8 @@ constexpr std::size_t kTokenBytesMax = 512;
 constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
 constexpr std::size_t kVisitorsMax = 64;        // origins, and hosts
 constexpr std::size_t kHostNameBytesMax = 253;  // what a name may have
+constexpr unsigned kUnixMode = 0600;            // of a unix socket: whom the server runs as
+constexpr std::size_t kGroupBytesMax = 256;
 constexpr unsigned kThreadsMax = 256;
 constexpr std::size_t kAccountsMax = 1024;                 // of one file
 constexpr std::int64_t kQueueMax = std::int64_t{1} << 31;  // requests that wait at one limit
@@ -62,9 +64,11 @@ struct Address {
   enum class Kind : std::uint8_t { kTcp4, kTcp6, kUnix };
 
   Kind kind = Kind::kTcp4;
-  std::string host{};      // numeric; without the brackets of IPv6
-  std::uint16_t port = 0;  // 0: any free one
-  std::string path{};      // of a unix socket
+  std::string host{};         // numeric; without the brackets of IPv6
+  std::uint16_t port = 0;     // 0: any free one
+  std::string path{};         // of a unix socket
+  unsigned mode = kUnixMode;  // of that: who may connect, as permissions to write
+  std::string group{};        // that it belongs to, a name or a number; empty: that of the process
 
   // Reachable from this machine only: 127.0.0.0/8, ::1, or a unix socket.
   bool is_local() const noexcept;

@@ -216,7 +216,13 @@ std::string pool_lines(const PoolSettings& pools) {
 std::string listeners(const std::vector<Address>& addresses) {
   std::vector<std::string> texts;
   texts.reserve(addresses.size());
-  for (const Address& address : addresses) texts.push_back(address.text());
+  for (const Address& address : addresses) {
+    std::string text = address.text();
+    if (address.mode != kUnixMode) text += fmt::format(" (mode {:04o}", address.mode);
+    if (!address.group.empty()) text += fmt::format(", group {}", address.group);
+    if (address.mode != kUnixMode) text += ")";
+    texts.push_back(std::move(text));
+  }
   return texts.empty() ? "none" : joined(texts, ", ");
 }
 

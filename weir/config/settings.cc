@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "weir/config/draft.h"
@@ -20,7 +21,84 @@ struct Listen {
   Listeners http{};
 };
 
+// `{ unix: PATH, mode: 0660, group: NAME }`
+struct UnixListener {
+  std::string path{};
+  std::optional<unsigned> mode{};
+  std::string group{};
+};
+
+void read_unix_path(const Entry& entry, Context& context, UnixListener& listener) {
+  read_text(entry, context, listener.path);
+  if (listener.path.size() > kUnixPathBytesMax) {
+    context.mistake(entry.value.place,
+                    fmt::format("unix has {} bytes, but it must have 1 to {}; write a shorter path",
+                                listener.path.size(), kUnixPathBytesMax));
+  }
+}
+
+// Octal, as chmod takes it: three digits, which may have a zero in front.
+void read_mode(const Entry& entry, Context& context, UnixListener& listener) {
+  if (!check_text(entry.value, entry.key, context)) return;
+  std::string_view digits = entry.value.text;
+  if (digits.size() == 4 && digits[0] == '0') digits.remove_prefix(1);
+  unsigned mode = 0;
+  bool is_octal = digits.size() == 3;
+  for (const char c : digits) {
+    is_octal = is_octal && c >= '0' && c <= '7';
+    mode = mode * 8 + static_cast<unsigned>(c - '0');
+  }
+  if (!is_octal) {
+    context.mistake(entry.value.place,
+                    fmt::format("mode is {}, but it must be three octal digits, with a zero in "
+                                "front; write '0600' or '0660'",
+                                in_quotes(entry.value.text)));
+    return;
+  }
+  listener.mode = mode;
+}
+
+void read_group(const Entry& entry, Context& context, UnixListener& listener) {
+  read_text(entry, context, listener.group);
+  if (listener.group.size() > kGroupBytesMax) {
+    context.mistake(entry.value.place,
+                    fmt::format("group has {} bytes, but it must have 1 to {}; write a shorter one",
+                                listener.group.size(), kGroupBytesMax));
+  }
+}
+
+constexpr Key<UnixListener> kUnixKeys[] = {
+    {"unix", read_unix_path, "/run/weir.sock", "Path of a unix socket, instead of an address.",
+     kRequired},
+    {"mode", read_mode, "0660",
+     "Who may connect, as permissions of the file: those who may write. Default `0600`, whom the "
+     "server runs as."},
+    {"group", read_group, "weir",
+     "Group of the file, a name or a number; the mode then lets it in. Left out: that of the "
+     "server."},
+};
+
+void read_unix_listener(const TreeNode& node, Context& context, Listeners& out) {
+  const std::size_t before = context.mistakes.count();
+  UnixListener listener;
+  read_map<UnixListener>(node, kUnixKeys, context, listener);
+  const unsigned mode = listener.mode.value_or(kUnixMode);
+  if (!listener.group.empty() && (mode & 0020) == 0 && context.mistakes.count() == before) {
+    context.mistake(node.find("group")->place,
+                    fmt::format("group is {}, but mode {:04o} does not let a group in; write "
+                                "'mode: 0660', or leave the group out",
+                                in_quotes(listener.group), mode));
+  }
+  if (context.mistakes.count() != before) return;
+  out.addresses.push_back({.kind = Address::Kind::kUnix,
+                           .path = std::move(listener.path),
+                           .mode = mode,
+                           .group = std::move(listener.group)});
+  out.places.push_back(node.place);
+}
+
 void read_listener(const TreeNode& node, std::string_view key, Context& context, Listeners& out) {
+  if (node.kind == TreeNode::Kind::kMap) return read_unix_listener(node, context, out);
   if (!check_text(node, key, context)) return;
   Result<Address> address = parse_address(node.text);
   if (!address) {
@@ -51,7 +129,9 @@ void listeners_at(const Entry& entry, Context& context, Listen& listen) {
 
 constexpr Key<Listen> kListenKeys[] = {
     {"resp", listeners_at<&Listen::resp>, "127.0.0.1:6380",
-     "Redis protocol: an address, a list of them, or `none` (also when left out)."},
+     "Redis protocol: an address, a list of them, or `none` (also when left out). One may be a "
+     "map, "
+     "`{ unix: PATH }`."},
     {"http", listeners_at<&Listen::http>, "127.0.0.1:8080", "HTTP: the same."},
 };
 
@@ -298,6 +378,7 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
 void list_settings_keys(std::vector<KeyHelp>& out) {
   list_keys<Draft>("top level", kTopKeys, out);
   list_keys<Listen>("listen", kListenKeys, out);
+  list_keys<UnixListener>("listen: unix", kUnixKeys, out);
   list_keys<StateSettings>("state", kStateKeys, out);
   list_keys<AuthToken>("auth", kAuthKeys, out);
   list_visitor_keys(out);

@@ -1,13 +1,20 @@
 #include "weir/server/listeners.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <system_error>
 #include <utility>
+
+#include "weir/base/in_quotes.h"
 
 namespace weir::server {
 namespace {
@@ -18,6 +25,7 @@ using asio::local::stream_protocol;
 using ErrorNumber = boost::system::error_code;
 
 constexpr int kBacklog = 1024;
+constexpr std::size_t kGroupBytes = 65'536;  // of a group's entry with its members
 constexpr auto kAcceptPause = std::chrono::milliseconds{100};  // when the process has no more files
 
 Error cannot_listen(const config::Address& address, const ErrorNumber& error) {
@@ -25,6 +33,49 @@ Error cannot_listen(const config::Address& address, const ErrorNumber& error) {
                fmt::format("listen: cannot listen on {}: {}; stop what is using it, or write "
                            "another address",
                            address.text(), error.message())};
+}
+
+// A name or a number.
+std::optional<gid_t> group_of(const std::string& text) {
+  gid_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc{} && at == end) return number;
+  std::vector<char> words(kGroupBytes);
+  group found{};
+  group* result = nullptr;
+  if (::getgrnam_r(text.c_str(), &found, words.data(), words.size(), &result) != 0) return {};
+  return result == nullptr ? std::nullopt : std::optional(found.gr_gid);
+}
+
+// While it lives, what is made is for the owner only. Other threads' files are then stricter too.
+struct OwnerOnly {
+  OwnerOnly() : before(::umask(0177)) {}
+  ~OwnerOnly() { ::umask(before); }
+  OwnerOnly(const OwnerOnly&) = delete;
+  OwnerOnly& operator=(const OwnerOnly&) = delete;
+
+  const mode_t before;
+};
+
+// Lets in whom the configuration says, after the owner alone.
+Status let_in(const config::Address& address) {
+  const auto failed = [&](std::string_view what, int code) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("listen: {}: {}: {}; write a mode and a group that this user may set",
+                             address.text(), what, std::generic_category().message(code))};
+  };
+  if (!address.group.empty()) {
+    const std::optional<gid_t> id = group_of(address.group);
+    if (!id) return failed(fmt::format("group {}", in_quotes(address.group)), ENOENT);
+    if (::lchown(address.path.c_str(), static_cast<uid_t>(-1), *id) != 0) {
+      return failed(fmt::format("group {}", in_quotes(address.group)), errno);
+    }
+  }
+  if (::chmod(address.path.c_str(), address.mode) != 0) {
+    return failed(fmt::format("mode {:04o}", address.mode), errno);
+  }
+  return Done{};
 }
 
 // A socket file without a listener is left over from a process that was killed.
@@ -108,8 +159,17 @@ Status Listeners::listen(const config::Address& address, Protocol protocol) {
   if (address.kind == config::Address::Kind::kUnix) {
     remove_stale_socket(address.path);
     auto listener = std::make_unique<ListenerAt<stream_protocol>>(*this, protocol);
-    error = listener->bind(stream_protocol::endpoint(address.path));
+    {
+      const OwnerOnly owner_only;
+      error = listener->bind(stream_protocol::endpoint(address.path));
+    }
     listeners_.push_back(std::move(listener));
+    if (!error) {
+      if (Status status = let_in(address); !status) {
+        ::unlink(address.path.c_str());
+        return status;
+      }
+    }
   } else {
     const auto host = asio::ip::make_address(address.host, error);
     if (error) return cannot_listen(address, error);

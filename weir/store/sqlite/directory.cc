@@ -32,6 +32,38 @@ std::string holder(int lock) {
   return number.empty() ? "another process" : "process " + number;
 }
 
+// Nobody but the server's user, and root, may put files there: a link in place of one of ours would
+// let them choose what is overwritten.
+Status check_private(const fs::path& path, int directory) {
+  struct stat found {};
+  if (::fstat(directory, &found) != 0) return failed(path, "it cannot be looked at", errno);
+  if (found.st_uid != ::geteuid() && found.st_uid != 0) {
+    return Error{
+        ErrorCode::kUnavailable,
+        fmt::format("{}: it belongs to user {}, but the server runs as user {}; give it to "
+                    "that user with chown, or write a directory of its own",
+                    path.string(), found.st_uid, ::geteuid())};
+  }
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("{}: its mode is {:04o}, so others may write there; take that away "
+                             "with 'chmod go-w', or write a directory of the server's own",
+                             path.string(), found.st_mode & 07777)};
+  }
+  return Done{};
+}
+
+struct Handle {
+  explicit Handle(int file) noexcept : number(file) {}
+  ~Handle() {
+    if (number >= 0) ::close(number);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  const int number;
+};
+
 }  // namespace
 
 Result<Directory> Directory::open(const fs::path& path) {
@@ -41,9 +73,15 @@ Result<Directory> Directory::open(const fs::path& path) {
   if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return failed(path, "it cannot be made", errno);
   }
+  const Handle opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.number < 0) return failed(path, "it cannot be opened", errno);
+  if (Status status = check_private(path, opened.number); !status) return std::move(status).error();
   const fs::path file = path / "lock";
-  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (lock < 0) return failed(file, "it cannot be opened", errno);
+  const int lock =
+      ::openat(opened.number, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (lock < 0) {
+    return failed(file, errno == ELOOP ? "it is a link" : "it cannot be opened", errno);
+  }
   Directory directory(path, lock);
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failed(file, "it cannot be locked", errno);

@@ -2,7 +2,8 @@
 //
 // Opening it makes it if need be, readable by its owner only, and locks it: a second
 // server that uses the same directory is told who has it. The lock ends with the
-// process, however it ends.
+// process, however it ends. One that others may write to, or that belongs to another user than
+// the process's and root, is an error.
 //
 // Thread safety: values.
 
