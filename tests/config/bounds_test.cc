@@ -143,7 +143,7 @@ TEST(ConfigBound, OfTheServerHasARangeOfItsOwn) {
       {"header_bytes", 1'024, 1 << 20}, {"batch", 1, 1'000'000},
       {"waiting", 0, 10'000'000},       {"keys", 1, 1'000'000'000},
       {"holds", 1, 1'000'000'000},      {"log_runs", 1, 1'000'000'000},
-      {"streams", 0, 1'000'000}};
+      {"streams", 0, 1'000'000},        {"reply_bytes_all", 1 << 20, std::int64_t{1} << 40}};
   const auto bound = [](const Range& range, std::int64_t value) {
     return mistakes_of("bounds: { " + range.key + ": " + std::to_string(value) + " }");
   };

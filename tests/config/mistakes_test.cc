@@ -70,12 +70,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "limit: []",
             "f:1:1: top level: key 'limit' is unknown, but it must be one of listen, state, units, "
-            "auth, http, headers, rounding, bounds, threads, record, attributes, throttles, contracts, "
+            "auth, http, headers, rounding, bounds, threads, record, attributes, throttles, "
+            "contracts, "
             "compute, sampling, redis, pools, limits; "
             "write 'limits'"},
         Case{"zzz: []",
              "f:1:1: top level: key 'zzz' is unknown, but it must be one of listen, state, units, "
-             "auth, http, headers, rounding, bounds, threads, record, attributes, throttles, contracts, "
+             "auth, http, headers, rounding, bounds, threads, record, attributes, throttles, "
+             "contracts, "
              "compute, sampling, redis, pools, limits; "
              "write one of "
              "them, or leave it out"},
@@ -129,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
              "'1s' or '15m'"},
         Case{"bounds: { key: 5 }",
              "f:1:11: bounds: key 'key' is unknown, but it must be one of connections, "
-             "request_bytes, header_bytes, reply_bytes, batch, waiting, streams, idle, slow, keys, "
+             "request_bytes, header_bytes, reply_bytes, reply_bytes_all, batch, waiting, streams, "
+             "idle, slow, keys, "
              "holds, "
              "log_runs, "
              "when_full; write 'keys'"},

@@ -165,7 +165,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   const Bounds bounds =
       config_of(
           "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, reply_bytes: 16385, "
-          "batch: 4,\n"
+          "reply_bytes_all: 1048577, batch: 4,\n"
           "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, "
           "when_full: evict }")
           .bounds;
@@ -173,6 +173,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   EXPECT_EQ(bounds.request_bytes, 1025u);
   EXPECT_EQ(bounds.header_bytes, 1026u);
   EXPECT_EQ(bounds.reply_bytes, 16'385u);
+  EXPECT_EQ(bounds.reply_bytes_all, 1'048'577u);
   EXPECT_EQ(bounds.batch, 4u);
   EXPECT_EQ(bounds.waiting, 5u);
   EXPECT_EQ(bounds.idle, 6s);

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 
 #include <atomic>
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -301,13 +302,68 @@ TEST_F(ServerTest, ClosesAClientThatReadsItsRepliesTooSlowlyThoughItReads) {
   std::string many;
   for (int i = 0; i < 400; ++i) many += "COMMAND DOCS\r\n";
   ASSERT_TRUE(client.send(many));
-  // Some 400 kB in a second, of more than a megabyte.
+  // Some 20 kB in a second, of more than a megabyte; then what is left.
   std::size_t got = 0;
-  for (std::string part = "x"; !part.empty(); got += part.size()) {
+  const auto began = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - began < 3s) {
     std::this_thread::sleep_for(50ms);
-    part = client.receive(20'000);
+    got += client.receive(1'000).size();
   }
-  EXPECT_LT(got, 1'000'000u);
+  EXPECT_LT(got + client.receive(2'000'000).size(), 1'000'000u);
+}
+
+// Each takes longer than `slow` for all, and gets on within it.
+TEST_F(ServerTest, LetsAClientReadItsRepliesSlowlyAsLongAsItGetsOn) {
+  for (const std::string& where :
+       {"'unix:" + (dir / "socket").string() + "'", std::string("127.0.0.1:0")}) {
+    start("listen: { resp: " + where + ", http: none }\nbounds: { slow: 1s }\n");
+    Client client(address());
+    constexpr std::size_t kMany = 2000;
+    const std::size_t bytes =
+        client.ask_until("COMMAND DOCS\r\n" + std::string(kPing), kPong).size() - kPong.size();
+    std::string many;
+    for (std::size_t i = 0; i < kMany; ++i) many += "COMMAND DOCS\r\n";
+    many += kPing;
+    std::thread sender([&] { client.send(many); });
+    // Some 2 MB in a second.
+    for (std::size_t left = kMany * bytes + kPong.size(); left > 0;) {
+      std::this_thread::sleep_for(50ms);
+      const std::size_t got = client.receive(std::min<std::size_t>(left, 100'000)).size();
+      if (got == 0) {
+        ADD_FAILURE() << left << " bytes did not come over " << where;
+        break;
+      }
+      left -= got;
+    }
+    sender.join();
+    server.reset();
+  }
+}
+
+TEST_F(ServerTest, ClosesTheClientWhoseUnreadRepliesAreTooManyForAll) {
+  start("listen: { resp: 'unix:" + (dir / "socket").string() +
+        "', http: none }\nbounds: { reply_bytes: 1000000, reply_bytes_all: 1048576 }\n");
+  Client first(address());
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += "COMMAND DOCS\r\n";
+  first.send(many, false);
+  const auto value_of = [&](const std::string& name) {
+    const std::string text = server->metrics();
+    const std::size_t at = text.find("\n" + name + " ");
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + name.size() + 2));
+  };
+  ASSERT_TRUE(eventually([&] { return value_of("weir_unread_reply_bytes") > 500'000; }));
+  EXPECT_EQ(value_of("weir_connections_overfull_total"), 0);
+  Client second(address());
+  second.send(many, false);
+  EXPECT_TRUE(eventually([&] { return value_of("weir_connections_overfull_total") == 1; }));
+  EXPECT_LE(value_of("weir_unread_reply_bytes"), 1'048'576);
+  // The others go on, and what they take is free again.
+  Client third(address());
+  EXPECT_EQ(third.ask(kPing, kPong.size()), kPong);
+  first.leave();
+  second.leave();
+  EXPECT_TRUE(eventually([&] { return value_of("weir_unread_reply_bytes") == 0; }));
 }
 
 TEST_F(ServerTest, LetsAClientLeaveAsManyRepliesUnreadAsItsBound) {

@@ -116,12 +116,14 @@ struct Bounds {
   std::size_t connections = 10'000;
   std::size_t request_bytes = 65'536;
   std::size_t header_bytes = 8'192;
-  std::size_t reply_bytes = std::size_t{1} << 20;  // that the client has not read
-  std::size_t batch = 1'000;                       // decisions in one request
-  std::size_t waiting = 10'000;                    // requests that wait, over all limits
-  std::size_t streams = 100;                       // of events
+  std::size_t reply_bytes = std::size_t{1} << 20;        // that the client has not read
+  std::size_t reply_bytes_all = std::size_t{256} << 20;  // the same of all clients
+  std::size_t batch = 1'000;                             // decisions in one request
+  std::size_t waiting = 10'000;                          // requests that wait, over all limits
+  std::size_t streams = 100;                             // of events
   Duration idle = std::chrono::minutes{5};
-  Duration slow = std::chrono::seconds{10};  // for a request to arrive whole
+  // For a request to arrive whole, or for a client to read a part of its replies.
+  Duration slow = std::chrono::seconds{10};
   std::size_t keys = 10'000'000;
   std::size_t holds = 1'000'000;
   std::size_t log_runs = 16'000'000;

@@ -305,7 +305,7 @@ void HttpConnection::send_event(Instant now) {
 
 void HttpConnection::check_time(Instant now) {
   const bool is_partial = (!unread_.empty() || reader_.is_midway()) && !is_busy();
-  if ((is_partial || is_lingering_ || !unsent_.empty()) && now - begun_at_ > bounds_.slow) {
+  if ((is_partial || is_lingering_ || !unsent_.empty()) && is_slow(now)) {
     if (!is_partial || !unsent_.empty()) return close();
     fail(Problem::kTimeout, "request: it did not arrive whole in time; send it at once", now);
     return send(now);

@@ -27,6 +27,10 @@ constexpr std::array kRows = {
     MetricRow{"weir_connections_total", "counter", "protocol", "Connections taken so far."},
     MetricRow{"weir_connections_refused_total", "counter", "",
               "Connections refused because there were as many as bounds.connections."},
+    MetricRow{"weir_unread_reply_bytes", "gauge", "",
+              "Replies that clients have not read, of at most bounds.reply_bytes_all."},
+    MetricRow{"weir_connections_overfull_total", "counter", "",
+              "Connections closed because their unread replies would have passed that bound."},
     MetricRow{"weir_requests_total", "counter", "protocol", "Requests and commands answered."},
     MetricRow{
         "weir_http_answers_total", "counter", "route, status",

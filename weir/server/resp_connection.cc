@@ -111,8 +111,8 @@ void RespConnection::stop_waiting() {
 
 void RespConnection::check_time(Instant now) {
   if (session_.look_at_tokens(now, loop_.output)) return send_replies(now);
-  const bool is_slow = (!unread_.empty() && !session_.is_waiting()) || !unsent_.empty();
-  if (is_slow && now - begun_at_ > bounds_.slow) return close();
+  const bool is_midway = (!unread_.empty() && !session_.is_waiting()) || !unsent_.empty();
+  if (is_midway && is_slow(now)) return close();
   if (session_.is_waiting() ? is_lost(now) : now - active_at_ > bounds_.idle) close();
 }
 

@@ -57,11 +57,12 @@ wire::resp::ParserBounds resp_bounds(const config::Bounds& bounds) {
   return parser;
 }
 
-ConnectionBounds connection_bounds(const config::Bounds& given) {
+ConnectionBounds connection_bounds(const config::Bounds& given, UnreadReplies& all_replies) {
   ConnectionBounds bounds;
   bounds.idle = given.idle;
   bounds.slow = given.slow;
   bounds.output_bytes = given.reply_bytes;
+  bounds.all_replies = &all_replies;
   return bounds;
 }
 
@@ -94,7 +95,8 @@ struct Server::Impl {
         keeper(std::move(kept)),
         systems(makers, ground),
         tokens(config.auth),
-        bounds(connection_bounds(config.bounds)),
+        all_replies(config.bounds.reply_bytes_all),
+        bounds(connection_bounds(config.bounds, all_replies)),
         loops(make_loops(config.threads)) {}
 
   // --- life
@@ -140,6 +142,7 @@ struct Server::Impl {
   std::atomic<std::uint64_t> reloads{0};
   std::atomic<std::uint64_t> failed_reloads{0};
   bool stopped = false;
+  UnreadReplies all_replies;
   const ConnectionBounds bounds;
   std::vector<std::unique_ptr<Loop>> loops;
   std::vector<std::unique_ptr<WakeTimer>> wake_timers;  // of the engine and the systems
@@ -442,6 +445,7 @@ std::string Server::metrics() const {
        .leases = shared == nullptr ? std::vector<store::redis::LeaseCounts>{}
                                    : shared->limits().lease_counts(),
        .refused = impl_->clients.refused(),
+       .unread = impl_->all_replies,
        .reloads = impl_->reloads.load(),
        .failed_reloads = impl_->failed_reloads.load()});
 }

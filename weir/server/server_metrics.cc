@@ -130,6 +130,10 @@ std::string server_metrics(const MetricSources& from) {
   write_protocols(out, "weir_connections_total", resp.opened, http.opened);
   out.begin("weir_connections_refused_total");
   out.value(from.refused);
+  out.begin("weir_unread_reply_bytes");
+  out.value(from.unread.bytes());
+  out.begin("weir_connections_overfull_total");
+  out.value(from.unread.refused());
   write_protocols(out, "weir_requests_total", commands, requests);
   out.begin("weir_http_answers_total");
   for (std::size_t i = 0; i < answers.size(); ++i) {

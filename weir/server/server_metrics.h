@@ -13,6 +13,7 @@
 #include "weir/server/keeper.h"
 #include "weir/server/loop.h"
 #include "weir/server/readiness.h"
+#include "weir/server/unread_replies.h"
 #include "weir/store/redis/shared/limits.h"
 
 namespace weir::server {
@@ -31,6 +32,7 @@ struct MetricSources {
   std::optional<store::redis::SharedCounts> shared{};  // none: no limit can be shared
   std::vector<store::redis::LeaseCounts> leases{};
   std::uint64_t refused = 0;  // connections
+  const UnreadReplies& unread;
   std::uint64_t reloads = 0;
   std::uint64_t failed_reloads = 0;
 };

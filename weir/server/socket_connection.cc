@@ -1,9 +1,11 @@
 #include "weir/server/socket_connection.h"
 
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -135,6 +137,7 @@ void SocketConnection::send(Instant now) {
     ErrorNumber error;
     const std::size_t sent = socket_.write_some(asio::buffer(left.data(), left.size()), error);
     traffic_.bytes_out.add(sent);
+    written_ += static_cast<std::int64_t>(sent);
     left.remove_prefix(sent);
     if (error == asio::error::would_block) break;
     if (error && error != asio::error::interrupted) {
@@ -144,15 +147,40 @@ void SocketConnection::send(Instant now) {
   }
   if (!left.empty()) {
     begin(now);
-    is_behind_ = true;
+    if (!std::exchange(is_behind_, true)) taken_then_ = taken_bytes();
     unsent_.append(left);
   }
   loop_.output.clear();
+  if (!count_unsent()) return close();
   if (unsent_.empty()) {
     is_behind_ = false;
     return on_sent(now);
   }
   wait_writable();
+}
+
+// What the kernel keeps for a client is not taken: of a large buffer the program hears only when a
+// third of it is free again.
+std::int64_t SocketConnection::taken_bytes() {
+  int queued = 0;
+  if (::ioctl(socket_.native_handle(), SIOCOUTQ, &queued) != 0) queued = 0;
+  return written_ - queued;
+}
+
+bool SocketConnection::is_slow(Instant now) {
+  if (now - begun_at_ <= bounds_.slow) return false;
+  if (!is_behind_) return true;
+  const std::int64_t taken = taken_bytes();
+  if (taken - taken_then_ < kProgressBytes) return true;
+  taken_then_ = taken;
+  begun_at_ = now;
+  return false;
+}
+
+bool SocketConnection::count_unsent() noexcept {
+  if (!bounds_.all_replies->change(counted_, unsent_.size())) return false;
+  counted_ = unsent_.size();
+  return true;
 }
 
 void SocketConnection::wait_writable() {
@@ -171,6 +199,7 @@ void SocketConnection::hold_back(std::uint64_t record, Instant now) {
   if (unsent_.empty()) begin(now);
   unsent_.append(loop_.output);
   loop_.output.clear();
+  if (!count_unsent()) return close();
   if (!std::exchange(is_held_back_, true)) return wait_written(record);
   held_next_ = std::max(held_next_, record);
 }
@@ -197,6 +226,7 @@ void SocketConnection::shut_sending() {
 void SocketConnection::close() {
   if (!is_open_) return;
   is_open_ = false;
+  bounds_.all_replies->change(std::exchange(counted_, 0), 0);
   const auto self = shared_from_this();
   on_closed();
   ErrorNumber ignored;

@@ -3,10 +3,10 @@
 // Reads when the socket is readable, into the loop's buffer; sends what the loop's
 // output holds in one write. What has arrived in part (`unread_`) and what could not be
 // sent yet (`unsent_`) is kept here until it can go on; a client that does not read its
-// replies is not read either. A client that leaves is noticed though nothing is read, and so is
-// one whose machine has vanished. Replies that tell of something that must be written first,
-// a grant of sampling, are kept until it is; if it cannot be, the connection is closed
-// without them.
+// replies is not read either, and closed if it does not go on reading them. A client that leaves is
+// noticed though nothing is read, and so is one whose machine has vanished. Replies that tell of
+// something that must be written first, a grant of sampling, are kept until it is; if it cannot be,
+// the connection is closed without them.
 //
 // Thread safety: none. Everything happens on the thread of its loop.
 
@@ -22,6 +22,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/server/loop.h"
+#include "weir/server/unread_replies.h"
 
 namespace weir::server {
 
@@ -30,9 +31,16 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 // Of every connection.
 struct ConnectionBounds {
   Duration idle{};  // without a request
-  Duration slow{};  // for a request to arrive whole, or for all replies to be read
+  // For a request to arrive whole, and for a client that has unread replies to take
+  // kProgressBytes of them, or all.
+  Duration slow{};
   std::size_t output_bytes = std::size_t{1} << 20;  // unread replies
+  UnreadReplies* all_replies = nullptr;             // of all connections; outlives them
 };
+
+// What a slow reader takes of its replies in ConnectionBounds::slow, at least: a client that takes
+// less is not reading, whatever it sends.
+constexpr std::int64_t kProgressBytes = 65'536;
 
 class SocketConnection : public Connection, public std::enable_shared_from_this<SocketConnection> {
  public:
@@ -70,6 +78,9 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   void begin(Instant now) noexcept {
     if (!is_behind_) begun_at_ = now;
   }
+  // Whether what arrives or is read takes too long: it began more than `slow` ago. For a client
+  // that takes its replies slowly, but takes them, it begins again.
+  bool is_slow(Instant now);
   // Sends what the loop's output holds, or keeps what cannot be sent yet. Calls on_sent()
   // before it returns, or later.
   void send(Instant now);
@@ -86,7 +97,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   std::string unread_;  // the beginning of a request
   std::string unsent_;  // replies the client has not taken
   Instant active_at_;   // the last whole request, or reply sent
-  Instant begun_at_;  // when the unread or unsent bytes began; reading some of them is no beginning
+  // When the unread or unsent bytes began, or when the client last got on with reading.
+  Instant begun_at_;
 
  private:
   void watch_peer();
@@ -96,6 +108,10 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   // Keeps what the loop's output holds until the record is on disk.
   void hold_back(std::uint64_t record, Instant now);
   void wait_written(std::uint64_t record);
+  // The bytes that the client's machine has taken so far.
+  std::int64_t taken_bytes();
+  // False: all connections keep too much.
+  bool count_unsent() noexcept;
 
   Traffic& traffic_;
   Socket socket_;
@@ -104,6 +120,9 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   bool is_reading_ = false;
   bool is_held_back_ = false;
   bool is_behind_ = false;       // replies have been waiting to be read since begun_at_
+  std::int64_t written_ = 0;     // bytes given to the kernel
+  std::int64_t taken_then_ = 0;  // taken_bytes() at begun_at_, of one that is behind
+  std::size_t counted_ = 0;      // of unsent_, in all_replies
   Instant full_at_{};            // when reading stopped; 0: it has not
   std::uint64_t held_next_ = 0;  // what replies behind those held back wait for
 };

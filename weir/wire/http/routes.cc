@@ -57,7 +57,7 @@ constexpr std::array kRows = {
     Route{"GET", "/healthz", Role::kNobody, show_health, "healthz", "Tell that the server runs."},
     Route{"GET", "/readyz", Role::kNobody, show_readiness, "readyz",
           "Tell whether requests should be sent here."},
-    Route{"GET", "/openapi.json", Role::kNobody, show_openapi, "openapi",
+    Route{"GET", "/openapi.json", Role::kObserve, show_openapi, "openapi",
           "Describe these routes as an OpenAPI 3.1 document.", "", "Document"},
 };
 
