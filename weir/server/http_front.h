@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/server/http_connection.h"
@@ -19,7 +20,9 @@ class HttpHost final : public wire::http::Host {
   HttpHost(Server& server, Clock& clock) noexcept : server_(server), clock_(clock) {}
 
   Instant now() noexcept override { return clock_.now(); }
-  Status reload() noexcept override { return server_.reload(); }
+  void reload_later(engine::StatusCallback told) noexcept override {
+    server_.reload_later(std::move(told));
+  }
   std::string metrics() noexcept override { return server_.metrics(); }
   bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
   std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }

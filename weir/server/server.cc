@@ -25,6 +25,7 @@
 #include "weir/server/listeners.h"
 #include "weir/server/loop.h"
 #include "weir/server/recorder.h"
+#include "weir/server/reloader.h"
 #include "weir/server/seldom.h"
 #include "weir/server/server_metrics.h"
 #include "weir/server/shared_store.h"
@@ -118,7 +119,8 @@ struct Server::Impl {
   Status check_losses(const config::Config& next) const;
   using Rules = std::shared_ptr<const engine::RuleSet>;
   std::optional<Refusal> prepare(const config::Config& next, Rules& rules);
-  std::optional<Refusal> reload(bool is_asked);
+  std::optional<Refusal> put_in_force(bool is_asked);
+  Status reload(std::string_view by);
 
   void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
     if (log) log({level, event, std::move(fields)});
@@ -154,6 +156,7 @@ struct Server::Impl {
   Listeners listeners{loops, [this](Protocol protocol, Loop& loop, Socket socket) {
                         clients.welcome(protocol, loop, std::move(socket));
                       }};
+  Reloader reloader{[this] { return reload("request"); }};  // for clients
 };
 
 // --- life
@@ -232,6 +235,7 @@ Status Server::Impl::start(Server& server) {
   }
   listeners.start();
   for (auto& loop : loops) loop->start();
+  reloader.start();
   if (shared != nullptr) shared->attach(loops);
   return Done{};
 }
@@ -239,6 +243,7 @@ Status Server::Impl::start(Server& server) {
 Status Server::Impl::stop(Duration patience) {
   if (std::exchange(stopped, true)) return Done{};
   readiness.obstruct("server", "it is stopping");
+  reloader.stop();
   systems.rest();
   loops[0]->post([this] {
     listeners.close();
@@ -341,7 +346,7 @@ std::optional<Refusal> Server::Impl::prepare(const config::Config& next, Rules& 
 }
 
 // Nothing: what the file says is in force.
-std::optional<Refusal> Server::Impl::reload(bool is_asked) {
+std::optional<Refusal> Server::Impl::put_in_force(bool is_asked) {
   const std::scoped_lock one_at_a_time(reload_lock);
   Result<config::NextConfig> loaded = config::load_next(path(), config);
   if (!loaded) return std::move(loaded).error();
@@ -373,19 +378,24 @@ std::optional<Refusal> Server::Impl::reload(bool is_asked) {
   return std::nullopt;
 }
 
-Status Server::reload(std::string_view by) noexcept {
-  std::optional<Refusal> refusal = impl_->reload(by != kByFileChange);
-  (refusal ? impl_->failed_reloads : impl_->reloads).fetch_add(1, std::memory_order_relaxed);
-  const std::string path = impl_->path();
+Status Server::Impl::reload(std::string_view by) {
+  std::optional<Refusal> refusal = put_in_force(by != kByFileChange);
+  (refusal ? failed_reloads : reloads).fetch_add(1, std::memory_order_relaxed);
   if (!refusal) {
-    impl_->say(LogLevel::kInfo, "reload", {{"config", path}, {"by", std::string(by)}});
+    say(LogLevel::kInfo, "reload", {{"config", path()}, {"by", std::string(by)}});
     return Done{};
   }
-  impl_->say(LogLevel::kError, "reload-refused",
-             {{"config", path},
-              {"by", std::string(by)},
-              {refusal->is_of_file ? "mistakes" : "error", refusal->error.message}});
+  say(LogLevel::kError, "reload-refused",
+      {{"config", path()},
+       {"by", std::string(by)},
+       {refusal->is_of_file ? "mistakes" : "error", refusal->error.message}});
   return std::move(refusal->error);
+}
+
+Status Server::reload(std::string_view by) noexcept { return impl_->reload(by); }
+
+void Server::reload_later(engine::StatusCallback told) noexcept {
+  impl_->reloader.ask(std::move(told));
 }
 
 // --- the server as others see it

@@ -63,7 +63,10 @@ class Server final : public wire::resp::Host {
   // file that changed by itself may be half a file, so it takes neither all tokens nor all limits
   // away.
   Status reload(std::string_view by) noexcept;
-  Status reload() noexcept override { return reload("request"); }
+  Status reload() noexcept { return reload("request"); }
+  // The same on a thread of its own, so that no loop stands still meanwhile. Those who ask while
+  // one has not begun are told of that one.
+  void reload_later(engine::StatusCallback told) noexcept override;
 
   // Opens the recording's file again, after a program has moved it away.
   Status reopen_recording();

@@ -20,6 +20,21 @@ TEST(Reload, AsksTheHost) {
   EXPECT_EQ(desk.host.reloads, 1);
 }
 
+TEST(Reload, IsAnsweredOnceItIsDone) {
+  Desk desk(three_per_second());
+  desk.host.reloads_later = true;
+  desk.post("/v1/reload", "");
+  ASSERT_TRUE(desk.waiting);
+  desk.host.waiting_reload(Done{});
+  ASSERT_EQ(desk.later.size(), 1u);
+  EXPECT_EQ(desk.later[0].status, 200u);
+  EXPECT_EQ(desk.later[0].body, R"({"state":"reloaded"})");
+  desk.post("/v1/reload", "");
+  desk.host.waiting_reload(bad_argument("weir.yaml:3:1: period is '0s'"));
+  ASSERT_EQ(desk.later.size(), 2u);
+  EXPECT_EQ(desk.later[1].status, 422u);
+}
+
 TEST(Reload, TellsWhatIsWrongWithTheConfiguration) {
   Desk desk(three_per_second());
   desk.host.reload_status = bad_argument("weir.yaml:3:1: period is '0s'");

@@ -63,9 +63,13 @@ class TestHost final : public Host {
   explicit TestHost(weir::testing::ManualClock& clock) : clock_(clock) {}
 
   Instant now() noexcept override { return clock_.now(); }
-  Status reload() noexcept override {
+  void reload_later(engine::StatusCallback told) noexcept override {
     ++reloads;
-    return reload_status;
+    if (reloads_later) {
+      waiting_reload = std::move(told);
+    } else {
+      told(reload_status);
+    }
   }
   std::string metrics() noexcept override { return "weir_decisions_total 7\n"; }
   bool ready(std::string& why) noexcept override {
@@ -81,6 +85,8 @@ class TestHost final : public Host {
   std::string name{};
   int reloads = 0;
   Status reload_status = Done{};
+  bool reloads_later = false;
+  engine::StatusCallback waiting_reload{};
   std::string not_ready_because{};
 
  private:

@@ -30,9 +30,13 @@ struct FakeHost final : Host {
     if (token == "decide") return Role::kDecide;
     return token == "admin" ? Role::kAdmin : Role::kNobody;
   }
-  Status reload() override {
+  void reload_later(engine::StatusCallback told) override {
     reloads += 1;
-    return Done{};
+    if (reloads_later) {
+      waiting_reload = std::move(told);
+    } else {
+      told(Done{});
+    }
   }
   std::uint64_t token_epoch() const noexcept override { return epoch; }
   std::string info() const override {
@@ -44,6 +48,8 @@ struct FakeHost final : Host {
   std::string revoked{};
   std::uint64_t epoch = 1;
   int reloads = 0;
+  bool reloads_later = false;
+  engine::StatusCallback waiting_reload{};
 };
 
 inline engine::RuleSetSpec some_limits() {

@@ -456,6 +456,26 @@ TEST_F(SessionTest, ReloadsAndResets) {
   EXPECT_EQ(host.reloads, 1);
 }
 
+TEST_F(SessionTest, OwesTheReplyToAReload) {
+  host.reloads_later = true;
+  EXPECT_EQ(say("PING\r\nWEIR.RELOAD\r\nPING\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(session->is_waiting());
+  host.waiting_reload(Done{});
+  ASSERT_EQ(late.size(), 1u);
+  std::string out;
+  EXPECT_TRUE(session->deliver(late[0].first, late[0].second, kStart, out));
+  EXPECT_EQ(out, "+OK\r\n");
+  EXPECT_EQ(say(""), "+PONG\r\n");
+}
+
+// What follows it there would be run with the old rules.
+TEST_F(SessionTest, ReloadsNothingInATransaction) {
+  EXPECT_EQ(say("MULTI\r\n"), "+OK\r\n");
+  EXPECT_TRUE(say("WEIR.RELOAD\r\n").starts_with("-ERR WEIR.RELOAD may wait here"));
+  EXPECT_TRUE(say("EXEC\r\n").starts_with("-EXECABORT"));
+  EXPECT_EQ(host.reloads, 0);
+}
+
 TEST_F(SessionTest, ShowsTheHeaviestKeys) {
   // Keys are sampled, so one is asked for often enough to be seen.
   for (int i = 0; i < 1000; ++i) say("WEIR.ACQUIRE client=a\r\n");

@@ -98,8 +98,9 @@ class Host {
 
   // Read when a wait ends, which no call's `now` can tell.
   virtual Instant now() noexcept = 0;
-  // Reads the configuration again and puts it in force.
-  virtual Status reload() noexcept = 0;
+  // Reads the configuration again and puts it in force, and tells how it went: at once, or later
+  // from any thread.
+  virtual void reload_later(engine::StatusCallback told) noexcept = 0;
   // In the text format of Prometheus.
   virtual std::string metrics() noexcept = 0;
   // Whether requests should be sent here; if not, `why` says what is missing.

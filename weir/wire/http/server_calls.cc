@@ -1,20 +1,25 @@
 // What the server itself is asked: reload, metrics, health, events, description.
 
+#include <utility>
+
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
 
 void reload(Exchange& exchange) {
-  const Status status = exchange.api.host().reload();
-  if (status) {
-    exchange.answer_state("reloaded");
-  } else if (status.error().code == ErrorCode::kBadArgument) {
-    // The request was good; what the configuration says is not.
-    exchange.fail(Problem::kBadConfiguration, status.error().message);
-  } else {
-    exchange.fail(status.error());
-  }
+  exchange.answer_call<Status>(
+      [&](engine::StatusCallback told) { exchange.api.host().reload_later(std::move(told)); },
+      [](Exchange& answered, const Status& status) {
+        if (status) {
+          answered.answer_state("reloaded");
+        } else if (status.error().code == ErrorCode::kBadArgument) {
+          // The request was good; what the configuration says is not.
+          answered.fail(Problem::kBadConfiguration, status.error().message);
+        } else {
+          answered.fail(status.error());
+        }
+      });
 }
 
 void show_metrics(Exchange& exchange) {

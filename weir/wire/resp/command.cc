@@ -42,7 +42,7 @@ constexpr std::array kCommands = {
     Command{"WEIR.RESET", 2, -1, Role::kAdmin, kOneByOne, run_reset, "limit [name=value ...]",
             "Forget what one key of a limit has used."},
     Command{"WEIR.RELOAD", 1, 1, Role::kAdmin, kOneByOne, run_reload, "",
-            "Read the configuration again."},
+            "Read the configuration again.", kQueued, reload_may_wait},
     Command{"PING", 1, 2, Role::kObserve, kOneByOne, run_ping, "[message]", "Answer PONG."},
     Command{"ECHO", 2, 2, Role::kObserve, kOneByOne, run_echo, "message", "Answer the message."},
     Command{"HELLO", 1, -1, Role::kNobody, kOneByOne, run_hello,

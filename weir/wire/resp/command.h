@@ -134,6 +134,7 @@ std::size_t run_inspect(Run& run);
 std::size_t run_heaviest(Run& run);
 std::size_t run_reset(Run& run);
 std::size_t run_reload(Run& run);
+bool reload_may_wait(Words arguments);
 
 // Whole milliseconds until `at`, rounded up; -1: unknown.
 std::int64_t ms_until(Instant at, Instant now);

@@ -407,8 +407,16 @@ std::size_t run_reset(Run& run) {
   return 1;
 }
 
+// What follows in a transaction would be run with the old rules.
+bool reload_may_wait(Words) { return true; }
+
 std::size_t run_reload(Run& run) {
-  write_status(run.session.service().host->reload(), run.reply);
+  reply_to(
+      run,
+      [&](engine::StatusCallback told) {
+        run.session.service().host->reload_later(std::move(told));
+      },
+      write_status);
   return 1;
 }
 

@@ -52,8 +52,8 @@ class Host {
   virtual Role role_of(std::string_view token) const = 0;
   // Changes whenever roles may have. Never 0.
   virtual std::uint64_t token_epoch() const noexcept = 0;
-  // Reads the configuration again.
-  virtual Status reload() = 0;
+  // Reads the configuration again, and tells how it went: at once, or later from any thread.
+  virtual void reload_later(engine::StatusCallback told) = 0;
   // The text of INFO.
   virtual std::string info() const = 0;
 };
