@@ -276,15 +276,15 @@ void Model::see_ebb(const Key& key, Instant now) {
                [&](std::uint64_t, Charge& charge) { charge.ebb = std::min(*charge.ebb, low); });
 }
 
-void Model::forget_ebbs(const Key& key) {
+void Model::drain_ebbs(const Key& key) {
   seen_.erase(key);
-  for_each_ebb(key, [](std::uint64_t, Charge& charge) { charge.ebb.reset(); });
+  for_each_ebb(key, [](std::uint64_t, Charge& charge) { charge.ebb = 0; });
 }
 
 void Model::reshape_ebbs(const Key& key, Instant now) {
   const auto found = meters_.find(key);
   if (found == meters_.end() || same_parameters(found->second.spec, parameters(key))) return;
-  if (kind_of(found->second.spec) != kind_of(parameters(key))) return forget_ebbs(key);
+  if (kind_of(found->second.spec) != kind_of(parameters(key))) return drain_ebbs(key);
   if (!seen_.contains(key)) return;
   see_ebb(key, now);
   std::unique_ptr<Meter> reshaped = view(key, now);

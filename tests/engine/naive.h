@@ -138,7 +138,8 @@ class Model {
   void for_each_ebb(const Key& key, Visit&& visit);
   // The meter was left alone since the last call that held or gave back, as far as that one knows.
   void see_ebb(const Key& key, Instant now);
-  void forget_ebbs(const Key& key);
+  // Nothing comes back to what was charged so far.
+  void drain_ebbs(const Key& key);
   // The key's meter is about to get the parameters in force.
   void reshape_ebbs(const Key& key, Instant now);
   std::int64_t grant_up_to(std::vector<Item>& items, const std::string& unit, std::int64_t want,

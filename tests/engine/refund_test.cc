@@ -145,6 +145,20 @@ TEST(Refund, GoesOnThroughNewParameters) {
   EXPECT_EQ(left(*engine, kStart + 1500ms), 3);
 }
 
+TEST(Refund, IsNothingWhereTheBucketBecameAnotherKindOfMeter) {
+  auto engine = engine_of(one_limit(kTwoASecond));
+  const HoldId first = take(*engine, 2, kStart);
+  const HoldId second = take(*engine, 1, kStart);
+  const auto rules = rules_of(one_limit(WindowSpec{10, 1h}));
+  ASSERT_TRUE(engine->swap(rules, kStart).ok());
+  ASSERT_EQ(left(*engine, kStart), 7);
+  const Cost more[] = {{kRequests, 4}};
+  EXPECT_EQ(*engine::settle(*engine, first, more, kStart), HoldState::kSettled);
+  ASSERT_TRUE(engine->swap(rules_of(one_limit(WindowSpec{20, 1h})), kStart).ok());
+  engine::cancel(*engine, second, kStart);
+  EXPECT_EQ(left(*engine, kStart), 15);
+}
+
 // Work that was cancelled was not done, and what was settled cost what it said. Of such work a
 // meter admits in any interval no more than its burst and what it gains meanwhile.
 struct Work {

@@ -294,7 +294,7 @@ Slot* Attempt::slot_for(std::size_t i) {
   if (item.slot == nullptr) {
     item.slot = table_.insert(shard(i), planned(i).print, planned(i).limit->row, item.words, now_);
     // The one before, if there was one, is gone with what was in use.
-    table_.ebbs(shard(i)).forget(planned(i).print);
+    table_.ebbs(shard(i)).drain(planned(i).print);
   } else if (is_left_over(rows_, *planned(i).limit, *item.slot)) {
     adopt(rows_, *planned(i).limit, table_, shard(i), *item.slot, now_);
   }

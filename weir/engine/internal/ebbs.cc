@@ -205,12 +205,19 @@ void Ebbs::end(Print print, std::uint64_t mark) noexcept {
   Record* const record = find(print);
   if (mark == 0 || !knows(record, mark)) return;
   record->charges -= 1;
-  if (record->charges == 0) forget(print);
+  if (record->charges == 0) records_.erase({print.low, print.high});
+}
+
+void Ebbs::drain(Print print) noexcept {
+  Record* const record = find(print);
+  if (record == nullptr) return;
+  lower_all(*record, {});
+  record->last = {};
 }
 
 void Ebbs::overdrawn(Print print, const MeterShape& shape, const Words& words, Instant now) {
   Record* const record = find(print);
-  if (record == nullptr) return;
+  if (record == nullptr || !has_ebbs(shape)) return;
   lower_all(*record, in_use(shape, record->last, now));
   record->last = words;
 }
@@ -220,7 +227,8 @@ void Ebbs::reshaped(Print print, const MeterShape& from, const MeterShape& to, c
   Record* const record = find(print);
   if (record == nullptr) return;
   if (from == to) return;
-  if (!has_ebbs(from) || from.index() != to.index()) return forget(print);
+  // What was carried over to another kind of meter has no charges.
+  if (!has_ebbs(from) || from.index() != to.index()) return drain(print);
   lower_all(*record, in_use(from, record->last, now));
   for (Entry& entry : record->entries) entry.ebb = reshaped_use(from, to, entry.ebb);
   record->last = after;

@@ -88,10 +88,8 @@ class Ebbs {
   void reshaped(Print print, const MeterShape& from, const MeterShape& to, const Words& after,
                 Instant now);
 
-  // The key began anew: what was charged before is known no more.
-  void forget(Print print) noexcept {
-    if (!records_.empty()) records_.erase({print.low, print.high});
-  }
+  // The key begins anew, with nothing in use: so nothing comes back to what was charged before.
+  void drain(Print print) noexcept;
 
   // Keys with outstanding charges.
   std::size_t size() const noexcept { return records_.size(); }

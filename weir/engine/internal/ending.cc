@@ -226,7 +226,7 @@ Status EndingHolds::reset(std::string_view limit, std::span<const std::string_vi
       Slot* slot = table.find(shard, changed);
       const Instant at = shard.at_least(now);
       holds_.forget_charges(changed);
-      table.ebbs(shard).forget(changed);
+      table.ebbs(shard).drain(changed);
       if (slot == nullptr || is_left_over(ground_.rows, *keyed->limit, *slot)) return Done{};
       const MeterShape& shape = adopt(ground_.rows, *keyed->limit, table, shard, *slot, at);
       release(shape, slot->words(), table.logs);

@@ -203,7 +203,7 @@ Status RulesInForce::change_row(const KeyedLimit& keyed, RowId row, bool overrid
     } else {
       release(from.shape, slot->words(), table.logs);
       slot->set_words(initial_words(to, now));
-      table.ebbs(shard).forget(keyed.print);
+      table.ebbs(shard).drain(keyed.print);
     }
   }
   const std::uint64_t kept = slot->meta() & meta::kWaiters;
@@ -308,7 +308,7 @@ const MeterShape& adopt(const Rows& rows, const ActiveLimit& limit, Table& table
   } else {
     release(row.shape, slot.words(), table.logs);
     words = initial_words(limit.shape, now);
-    table.ebbs(shard).forget(slot.print());
+    table.ebbs(shard).drain(slot.print());
   }
   slot.set_meta((slot.meta() & meta::kWaiters) | limit.row);
   slot.set_words(words);
