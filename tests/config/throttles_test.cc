@@ -57,6 +57,15 @@ TEST(Throttles, TakeLimitsOfDuration) {
               HasSubstr("duration_capacity is '-1'"));
 }
 
+TEST(Throttles, TakeInstantsTenSecondsAheadUnlessSetOtherwise) {
+  EXPECT_EQ(throttled().throttles->spec.ahead, std::chrono::seconds{10});
+  EXPECT_EQ(throttled(", ahead: 1500ms").throttles->spec.ahead, std::chrono::milliseconds{1500});
+  EXPECT_EQ(throttled(", ahead: 0s").throttles->spec.ahead, Duration{0});
+  EXPECT_EQ(throttled(", ahead: off").throttles->spec.ahead, std::nullopt);
+  EXPECT_THAT(throttle_mistakes("file: t.json, ahead: never", std::string(kTwoCalls)),
+              HasSubstr("ahead is 'never'"));
+}
+
 TEST(Throttles, HaveThePublishedDefaults) {
   const system::throttle::ThrottlesSpec spec = throttled().throttles->spec;
   EXPECT_EQ(spec.nodes, 1);

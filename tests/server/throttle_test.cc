@@ -141,7 +141,7 @@ TEST_F(ThrottleServer, SavesAndBringsBackLevels) {
   begin();
   const std::string submit =
       post("/v1/throttle/submit",
-           R"({"operation":"ContractCall","role":"consensus","at_ns":1800000000000000000})");
+           R"({"operation":"ContractCall","role":"consensus","at_ns":1700000000000000000})");
   EXPECT_EQ(http(submit).status, 200);
   const std::string saved = http(get("/v1/throttle/snapshot")).body;
   const std::string published = http(get("/v1/throttle/snapshot?form=positional")).body;
@@ -152,6 +152,24 @@ TEST_F(ThrottleServer, SavesAndBringsBackLevels) {
   EXPECT_EQ(http(submit).status, 429);
   EXPECT_EQ(http(with_body("PUT", "/v1/throttle/snapshot?form=positional", published)).status, 200);
   EXPECT_EQ(http(submit).status, 200);
+}
+
+TEST_F(ThrottleServer, DecidesForConsensusForTheTokenThatMay) {
+  begin("",
+        "auth: [ { token: a, role: admin }, { token: d, role: decide },\n"
+        "        { token: c, role: decide, consensus: true } ]\n" +
+            std::string(kLimits));
+  const auto submits = [&](std::string_view token) {
+    std::string call =
+        post("/v1/throttle/submit",
+             R"({"operation":"ContractCall","role":"consensus","at_ns":1700000000000000000})");
+    call.insert(call.find("\r\n") + 2, "Authorization: Bearer " + std::string(token) + "\r\n");
+    return http(call).status;
+  };
+  EXPECT_EQ(submits("d"), 403);
+  EXPECT_EQ(submits("c"), 200);
+  EXPECT_EQ(submits("a"), 200);
+  EXPECT_EQ(submits("b"), 401);
 }
 
 TEST_F(ThrottleServer, TakesUploadedDefinitionsWholeOrNotAtAll) {

@@ -92,7 +92,8 @@ struct StateSettings {
 struct AuthToken {
   std::string token;
   Role role = Role::kDecide;
-  std::string name{};  // shown instead of the token
+  std::string name{};      // shown instead of the token
+  bool consensus = false;  // speaks for consensus to the throttles
 };
 
 // `http:`. Whose requests are answered besides those of programs and of pages of the server itself.

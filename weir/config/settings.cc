@@ -180,6 +180,9 @@ constexpr Key<AuthToken> kAuthKeys[] = {
     {"role", choice_at<&AuthToken::role, kRoles>, "decide",
      "`observe`, `decide` or `admin`; each may do what the ones before it may.", kRequired},
     {"name", text_at<&AuthToken::name>, "billing", "Shown instead of the token."},
+    {"consensus", flag_at<&AuthToken::consensus>, "true",
+     "Whether it may also decide for consensus ([throttle.md](throttle.md#over-http)), as `admin` "
+     "may. Default `false`."},
 };
 
 void read_auth(const Entry& entry, Context& context, Draft& draft) {

@@ -80,6 +80,15 @@ void duration_at(const Entry& entry, Context& context, ThrottlesDraft& draft) {
   read_count(entry, context, 0, kAmountMax, draft.spec().settings.*Member);
 }
 
+void read_ahead(const Entry& entry, Context& context, ThrottlesDraft& draft) {
+  std::optional<Duration>& ahead = draft.spec().ahead;
+  if (entry.value.text == "off") {
+    ahead.reset();
+  } else {
+    read_span(entry, context, ahead.emplace());
+  }
+}
+
 // --- congestion
 
 void read_tiers(const Entry& entry, Context& context, ThrottlesSpec& spec) {
@@ -149,6 +158,9 @@ constexpr Key<ThrottlesDraft> kThrottleKeys[] = {
      "Bytes per second that large transactions may have beyond 6,144 each. Default `133120`."},
     {"exempt_payers", read_exempt_payers, "100",
      "Accounts from 1 to this one are never throttled; 0: none are exempt. Default `100`."},
+    {"ahead", read_ahead, "10s",
+     "How far after the server's clock an instant of consensus may be; `off`: any is taken, for "
+     "replays. Default `10s`."},
     {"congestion", read_congestion, "map", "When fees are multiplied."},
 };
 

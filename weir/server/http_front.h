@@ -26,6 +26,9 @@ class HttpHost final : public wire::http::Host {
   std::string metrics() noexcept override { return server_.metrics(); }
   bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
   std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }
+  bool speaks_for_consensus(std::string_view token) noexcept override {
+    return server_.speaks_for_consensus(token);
+  }
 
  private:
   Server& server_;

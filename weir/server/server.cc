@@ -429,6 +429,10 @@ const engine::RestoreReport& Server::restored() const noexcept { return impl_->r
 
 std::string Server::name_of(std::string_view token) const { return impl_->tokens.name_of(token); }
 
+bool Server::speaks_for_consensus(std::string_view token) const {
+  return impl_->tokens.speaks_for_consensus(token);
+}
+
 std::vector<std::string> Server::files() const {
   const std::scoped_lock lock(impl_->config_lock);
   return impl_->config.files;

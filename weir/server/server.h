@@ -53,6 +53,7 @@ class Server final : public wire::resp::Host {
 
   // What a token is called; empty: it is not known, or has no name.
   std::string name_of(std::string_view token) const;
+  bool speaks_for_consensus(std::string_view token) const;
 
   // Files besides the configuration that it was read from: when one changes, reload() is due.
   std::vector<std::string> files() const;

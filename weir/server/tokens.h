@@ -47,6 +47,16 @@ class Tokens {
     return role;
   }
 
+  // Whether a client with this token speaks for consensus; administrators do in any case.
+  bool speaks_for_consensus(std::string_view token) const {
+    const std::scoped_lock lock(lock_);
+    bool may = false;
+    for (const config::AuthToken& known : tokens_) {
+      if (is_same(token, known.token)) may = known.consensus;
+    }
+    return may;
+  }
+
   // What it is called; empty: it is not known, or has no name.
   std::string name_of(std::string_view token) const {
     const std::scoped_lock lock(lock_);

@@ -268,9 +268,9 @@ TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
       other->restore(SetRole::kConsensus, throttles->snapshot(SetRole::kConsensus), kStart).ok());
   EXPECT_EQ(other->snapshot(SetRole::kConsensus), throttles->snapshot(SetRole::kConsensus));
   const auto third = make();
-  ASSERT_TRUE(third->restore_positional(throttles->positional_snapshot()).ok());
+  ASSERT_TRUE(third->restore_positional(throttles->positional_snapshot(), kStart).ok());
   EXPECT_EQ(third->snapshot(SetRole::kConsensus), throttles->snapshot(SetRole::kConsensus));
-  EXPECT_THAT(third->restore_positional(R"({"tps": []})").error().message,
+  EXPECT_THAT(third->restore_positional(R"({"tps": []})", kStart).error().message,
               HasSubstr("it has 0 buckets, and there are 1"));
 }
 

@@ -77,12 +77,14 @@ class TestHost final : public Host {
     return why.empty();
   }
   std::string name_of(std::string_view) noexcept override { return name; }
+  bool speaks_for_consensus(std::string_view) noexcept override { return is_consensus; }
 
   std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
   std::shared_ptr<system::sampling::Sampling> sampling_in_force{};
   ComputePart compute_in_force{};
   system::pool::HeldJobs* pool_in_force = nullptr;
   std::string name{};
+  bool is_consensus = false;
   int reloads = 0;
   Status reload_status = Done{};
   bool reloads_later = false;

@@ -24,13 +24,16 @@ constexpr std::string_view kDefinitions = R"({"buckets":[
    "throttleGroups":[{"opsPerSec":10,"operations":["CryptoTransfer","ScheduleCreate"]}]}]})";
 
 struct ThrottleDesk : Desk {
-  ThrottleDesk() : Desk(three_per_second()) {
+  using Change = void (*)(system::throttle::ThrottlesSpec&);
+
+  explicit ThrottleDesk(Change change = [](auto&) {}) : Desk(three_per_second()) {
     auto definitions = system::throttle::load_definitions(kDefinitions, "t.json", 1);
     EXPECT_TRUE(definitions.ok());
     system::throttle::ThrottlesSpec spec{.definitions = *definitions, .first_claim = 1};
     spec.settings.throttle_by_gas = true;
     spec.settings.front_end_gas_per_second = 1000;
     spec.settings.consensus_gas_per_second = 1000;
+    change(spec);
     host.throttles_in_force = *system::throttle::Throttles::create(spec);
   }
 
@@ -150,6 +153,53 @@ TEST(ThrottleSubmit, RefusesConsensusTimeThatGoesBack) {
       desk.submit(R"({"operation":"ContractCall","role":"consensus","at_ns":1799999999999999999})");
   EXPECT_EQ(answer.status, 400u);
   EXPECT_THAT(detail(answer), HasSubstr("time-went-backwards"));
+}
+
+// What is 10 s ahead of the clock, and one nanosecond more.
+constexpr std::string_view kAhead =
+    R"({"operation":"ContractCall","role":"consensus","at_ns":1800000010000000000})";
+constexpr std::string_view kTooFarAhead =
+    R"({"operation":"ContractCall","role":"consensus","at_ns":1800000010000000001})";
+
+TEST(ThrottleSubmit, RefusesAnInstantTooFarAheadOfTheClock) {
+  ThrottleDesk desk;
+  const std::string before = desk.get("/v1/throttle/snapshot").body;
+  for (const std::string_view body :
+       {kTooFarAhead,
+        std::string_view(
+            R"({"operation":"ContractCall","role":"consensus","at_ns":9000000000000000000})"),
+        std::string_view(R"({"operation":"ContractCall","role":"consensus","dry_run":true,
+                             "at_ns":1800000010000000001})")}) {
+    const Answer answer = desk.submit(body);
+    EXPECT_EQ(answer.status, 400u) << body;
+    EXPECT_THAT(detail(answer), HasSubstr("at most 10s after the server's clock")) << body;
+    EXPECT_THAT(detail(answer), HasSubstr("'throttles: { ahead: off }'")) << body;
+  }
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before) << "later ones are decided as ever";
+  EXPECT_EQ(desk.submit(kAhead).status, 200u);
+}
+
+TEST(ThrottleSubmit, TakesAnyInstantWhereAheadIsOff) {
+  ThrottleDesk desk([](system::throttle::ThrottlesSpec& spec) { spec.ahead.reset(); });
+  EXPECT_EQ(desk.submit(kTooFarAhead).status, 200u);
+}
+
+TEST(ThrottleSubmit, DecidesForConsensusOnlyWhereTheTokenMay) {
+  ThrottleDesk desk;
+  desk.submit(kConsensusCall);
+  desk.role = Role::kDecide;
+  const std::string before = desk.get("/v1/throttle/snapshot").body;
+  const Answer refused = desk.submit(kAhead);
+  EXPECT_EQ(refused.status, 403u);
+  EXPECT_THAT(detail(refused), HasSubstr("give it 'consensus: true' under 'auth'"));
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":9})").status, 403u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 403u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":2})").status, 404u);
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before);
+  EXPECT_EQ(desk.submit(kCall).status, 200u) << "the front end is everybody's";
+  desk.host.is_consensus = true;
+  EXPECT_EQ(desk.submit(kAhead).status, 200u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":9})").status, 200u);
 }
 
 TEST(ThrottleSubmit, NamesWhatIsWrongWithABody) {
@@ -309,6 +359,28 @@ TEST(ThrottleSnapshots, ThatAreWrongChangeNothing) {
   EXPECT_EQ(desk.get("/v1/throttle/snapshot?role=node").status, 400u);
   EXPECT_EQ(desk.get("/v1/throttle/snapshot?role=front_end&form=positional").status, 400u);
   EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before);
+}
+
+TEST(ThrottleSnapshots, OfConsensusTooFarAheadOfTheClockAreRefused) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"", R"({"buckets":[],"gas":[0,1800000010,1]})"},
+      {"", R"({"buckets":[],"duration":[0,1800000010,1]})"},
+      {"", R"({"buckets":[],"genericStarts":[[1800000010,1],null,null]})"},
+      {"", R"({"buckets":[],"clock":[9223372036854775807,0]})"},
+      {"?form=positional", R"({"tps":[[0,1800000010,1],[0,null]]})"},
+      {"?form=positional", R"({"tps":[[0,null],[0,null]],"gasStarts":[[1800000010,1],null,null]})"},
+  };
+  ThrottleDesk desk;
+  const std::string before = desk.get("/v1/throttle/snapshot").body;
+  for (const auto& [form, snapshot] : cases) {
+    const Answer answer = desk.ask("PUT", "/v1/throttle/snapshot" + std::string(form), snapshot);
+    EXPECT_EQ(answer.status, 400u) << snapshot;
+    EXPECT_THAT(detail(answer), HasSubstr("after the server's clock")) << snapshot;
+  }
+  EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before);
+  EXPECT_EQ(
+      desk.ask("PUT", "/v1/throttle/snapshot", R"({"buckets":[],"gas":[0,1800000010,0]})").status,
+      200u);
 }
 
 TEST(ThrottleDefinitions, AreReplacedWhole) {

@@ -46,7 +46,38 @@ bool restore_all(const PositionalSnapshot& snapshot, ThrottleSet& set) {
   return true;
 }
 
+void note(std::optional<Moment> moment, Moment& latest) noexcept {
+  if (moment) latest = std::max(latest, *moment);
+}
+void note(const std::optional<Usage>& usage, Moment& latest) noexcept {
+  if (usage) note(usage->decided, latest);
+}
+void note(const TierStarts& starts, Moment& latest) noexcept {
+  for (const std::optional<Moment>& start : starts) note(start, latest);
+}
+
 }  // namespace
+
+Moment latest_of(const Snapshot& snapshot) noexcept {
+  Moment latest = snapshot.clock;
+  for (const NamedUsage& bucket : snapshot.buckets) note(bucket.usage.decided, latest);
+  note(snapshot.gas, latest);
+  note(snapshot.bytes, latest);
+  note(snapshot.duration, latest);
+  note(snapshot.generic_starts, latest);
+  note(snapshot.gas_starts, latest);
+  return latest;
+}
+
+Moment latest_of(const PositionalSnapshot& snapshot) noexcept {
+  Moment latest;
+  for (const Usage& usage : snapshot.buckets) note(usage.decided, latest);
+  note(snapshot.gas, latest);
+  note(snapshot.duration, latest);
+  if (snapshot.generic_starts) note(*snapshot.generic_starts, latest);
+  if (snapshot.gas_starts) note(*snapshot.gas_starts, latest);
+  return latest;
+}
 
 Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion) {
   Snapshot snapshot;

@@ -56,6 +56,10 @@ struct PositionalSnapshot {
   std::optional<TierStarts> gas_starts{};
 };
 
+// The latest instant in it: of a decision, of a tier that went on, of its clock.
+Moment latest_of(const Snapshot& snapshot) noexcept;
+Moment latest_of(const PositionalSnapshot& snapshot) noexcept;
+
 // `congestion` may be null.
 Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion);
 PositionalSnapshot positional_snapshot_of(const ThrottleSet& set, const Congestion* congestion);

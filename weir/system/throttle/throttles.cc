@@ -19,6 +19,7 @@
 #include <random>
 #include <utility>
 
+#include "weir/engine/quantity.h"
 #include "weir/system/throttle/validate.h"
 
 namespace weir::system::throttle {
@@ -87,6 +88,7 @@ Status check(const ThrottlesSpec& spec) {
         fmt::format("throttles: nodes is {}, but there must be 1 or more; write the network's size",
                     spec.nodes));
   }
+  if (spec.ahead && spec.ahead->count() < 0) return negative("ahead", spec.ahead->count());
   const NetworkSettings& settings = spec.settings;
   if (settings.front_end_gas_per_second < 0) {
     return negative("the front end's gas limit", settings.front_end_gas_per_second);
@@ -111,6 +113,7 @@ Throttles::Throttles(ThrottlesSpec spec)
     : Guarded(std::in_place, ThrottleSet(spec.definitions, options_of(spec, SetRole::kFrontEnd)),
               ThrottleSet(spec.definitions, options_of(spec, SetRole::kConsensus))),
       nodes_(spec.nodes),
+      ahead_(spec.ahead),
       congestion_(std::move(spec.tiers), spec.congestion_period_s),
       last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
 
@@ -191,6 +194,26 @@ Result<Submitted> Throttles::peek(SetRole role, const Submission& submission, In
   return submitted(role, said);
 }
 
+// Requires the lock.
+Status Throttles::check_ahead(std::string_view what, Moment latest, Instant now) const {
+  if (!ahead_ || latest <= moment_of(now + *ahead_)) return Done{};
+  return bad_argument(fmt::format(
+      "{} is at second {}, but it must be at most {} after the server's clock, which is at second "
+      "{}; correct one of the two, or write 'throttles: {{ ahead: off }}' for a replay",
+      what, latest.seconds, engine::duration_text(*ahead_), moment_of(now).seconds));
+}
+
+Status Throttles::check_instant(Instant at, Instant now) const {
+  const std::scoped_lock lock(*this);
+  return check_ahead("the instant", moment_of(at), now);
+}
+
+std::optional<SetRole> Throttles::role_of(std::uint64_t claim) const {
+  const std::scoped_lock lock(*this);
+  const auto found = kept_.find(claim);
+  return found == kept_.end() ? std::nullopt : std::optional(found->second.role);
+}
+
 std::uint64_t Throttles::keep(SetRole role, Claims claims, Moment at) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
   kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
@@ -261,6 +284,7 @@ Status Throttles::set_definitions(std::string_view text, std::string_view file) 
 void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) {
   WEIR_ASSERT(check(after).ok());
   const std::scoped_lock lock(*this);
+  ahead_ = after.ahead;
   if (before.settings != after.settings) {
     locked().front_end.configure(after.settings);
     locked().consensus.configure(after.settings);
@@ -309,16 +333,22 @@ Result<RestoreReport> Throttles::restore(SetRole role, std::string_view text, In
         snapshot->clock.seconds, moment_of(now).seconds));
   }
   const std::scoped_lock lock(*this);
+  if (Status status = check_ahead("the snapshot", latest_of(*snapshot), now); !status) {
+    return std::move(status).error();
+  }
   Result<RestoreReport> report = throttle::restore(
       *snapshot, locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr);
   if (report) forget_claims(role);
   return report;
 }
 
-Status Throttles::restore_positional(std::string_view text) {
+Status Throttles::restore_positional(std::string_view text, Instant now) {
   const Result<PositionalSnapshot> snapshot = parse_positional_snapshot(text);
   if (!snapshot) return snapshot.error();
   const std::scoped_lock lock(*this);
+  if (Status status = check_ahead("the snapshot", latest_of(*snapshot), now); !status) {
+    return status;
+  }
   // Tried on copies first: the published way leaves half of what does not fit.
   ThrottleSet set = locked().consensus;
   Congestion congestion = congestion_;

@@ -16,6 +16,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -44,6 +45,8 @@ struct ThrottlesSpec {
   NetworkSettings settings{};
   std::vector<Tier> tiers{{90, 10}, {95, 25}, {99, 100}};
   std::int64_t congestion_period_s = 60;
+  // How far ahead of the clock an instant from outside may be; none: any is taken, for replays.
+  std::optional<Duration> ahead = std::chrono::seconds{10};
   std::optional<std::uint64_t> first_claim{};  // number of the first claim; none: a fresh one
 };
 
@@ -133,6 +136,13 @@ class Throttles : public Guarded<ThrottleSets> {
   // What submit() would say. Changes nothing.
   Result<Submitted> peek(SetRole role, const Submission& submission, Instant now) const;
 
+  // Whether consensus may be decided at `at`, an instant from outside: an error if that is more
+  // than the spec's `ahead` after `now`, because every decision after it must be later still.
+  Status check_instant(Instant at, Instant now) const;
+
+  // Whose the claim is; none: settle() would not know it.
+  std::optional<SetRole> role_of(std::uint64_t claim) const;
+
   // The work is done: gas that was claimed and not used is given back, and its duration is
   // charged, at the transaction's instant or when some was charged last, whichever is later.
   // Fails, and the claim goes on, if a duration is said of a transaction at the front end.
@@ -153,14 +163,16 @@ class Throttles : public Guarded<ThrottleSets> {
   std::string snapshot(SetRole role) const;
   std::string positional_snapshot() const;  // of consensus, which alone is saved
   // Claims of that role that were made before can no longer be given back. The front end's
-  // clock must not be ahead of `now`, because nothing would leak until then.
+  // clock must not be ahead of `now`, because nothing would leak until then; consensus' clocks
+  // not by more than the spec's `ahead`.
   Result<RestoreReport> restore(SetRole role, std::string_view text, Instant now);
-  Status restore_positional(std::string_view text);
+  Status restore_positional(std::string_view text, Instant now);
 
  private:
   explicit Throttles(ThrottlesSpec spec);
 
   Result<Submitted> submitted(SetRole role, const Answered<Admission>& said) const;
+  Status check_ahead(std::string_view what, Moment latest, Instant now) const;
   std::uint64_t keep(SetRole role, Claims claims, Moment at);
   void forget_claims(SetRole role);
 
@@ -172,6 +184,7 @@ class Throttles : public Guarded<ThrottleSets> {
 
   // With the sets, under one lock:
   std::int32_t nodes_;
+  std::optional<Duration> ahead_;
   Congestion congestion_;
   std::map<std::uint64_t, Kept> kept_;
   std::uint64_t last_claim_;

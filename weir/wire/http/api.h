@@ -107,6 +107,8 @@ class Host {
   virtual bool ready(std::string& why) noexcept = 0;
   // Who presents this token, for histories; empty: it has no name.
   virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
+  // Whether who presents this token, without being an administrator, speaks for consensus.
+  virtual bool speaks_for_consensus(std::string_view /*token*/) noexcept { return false; }
 };
 
 class Api {

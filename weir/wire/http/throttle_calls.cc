@@ -36,6 +36,23 @@ Result<throttle::Submitted> decide(Throttles& throttles, const SubmissionBody& a
                        : throttles.submit(asked.role, asked.submission, at);
 }
 
+// Consensus is one sequence for the whole network: who may decide here may not therefore speak for
+// it. False: the problem is written.
+bool speaks_for_consensus(Exchange& exchange) {
+  const Call& call = exchange.call;
+  if (call.role == Role::kAdmin || exchange.api.host().speaks_for_consensus(call.token))
+    return true;
+  return exchange.fail(Problem::kForbidden,
+                       "throttles: the token may not decide for consensus; give it 'consensus: "
+                       "true' under 'auth', use one that has it, or leave out \"role\"");
+}
+
+// Of a claim that is not known here, anybody may hear so.
+bool may_end_claim(Exchange& exchange, const Throttles& throttles, std::int64_t claim) {
+  return throttles.role_of(static_cast<std::uint64_t>(claim)) != throttle::SetRole::kConsensus ||
+         speaks_for_consensus(exchange);
+}
+
 void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
                   std::string_view state) {
   if (end == throttle::ClaimEnd::kUnknown) {
@@ -98,7 +115,14 @@ void submit_transaction(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
+  if (asked->role == throttle::SetRole::kConsensus && !speaks_for_consensus(exchange)) return;
   const Instant at = asked->at_ns ? Instant{*asked->at_ns} : exchange.now;
+  if (asked->at_ns) {
+    if (const Status status = throttles->check_instant(at, exchange.now); !status) {
+      exchange.fail(status.error());
+      return;
+    }
+  }
   const Result<throttle::Submitted> said = decide(*throttles, *asked, at);
   if (!said) {
     exchange.fail(said.error());
@@ -122,6 +146,7 @@ void settle_claim(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
+  if (!may_end_claim(exchange, *throttles, asked->claim)) return;
   // Without a figure, all that was claimed counts as used.
   const std::int64_t gas = asked->gas.value_or(std::numeric_limits<std::int64_t>::max());
   const Result<throttle::ClaimEnd> end = throttles->settle(
@@ -142,6 +167,7 @@ void cancel_claim(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
+  if (!may_end_claim(exchange, *throttles, asked->claim)) return;
   answer_claim(exchange, asked->claim, throttles->cancel(static_cast<std::uint64_t>(asked->claim)),
                "cancelled");
 }
@@ -175,7 +201,8 @@ void restore_snapshot(Exchange& exchange) {
     return;
   }
   if (choice->is_positional) {
-    if (const Status status = throttles->restore_positional(exchange.call.body); !status) {
+    if (const Status status = throttles->restore_positional(exchange.call.body, exchange.now);
+        !status) {
       exchange.fail(status.error());
       return;
     }
