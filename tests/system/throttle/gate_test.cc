@@ -84,6 +84,16 @@ TEST_F(ThrottleGateTest, IsUntouchedByAnotherLimitsRefusal) {
   EXPECT_EQ(usage(1), before);
 }
 
+// A clock of gas that is ahead makes an anomaly of every decision that leaks it, and most do.
+TEST_F(ThrottleGateTest, RefusesWhatItCouldNotChargeRatherThanEndTheProcess) {
+  use();
+  ASSERT_EQ(set().restore_gas({0, moment_of(kStart + 60s)}), system::throttle::Anomaly::kNone);
+  const auto refused = engine::acquire(*engine, transfer(), {.hold = 10s}, kStart);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(refused->verdict, Verdict::kDenied);
+  EXPECT_EQ(usage(0).used, 0);
+}
+
 TEST_F(ThrottleGateTest, IsUntouchedByAPeek) {
   use();
   ASSERT_EQ(admitted(*engine, call(), kStart, 2), 2);

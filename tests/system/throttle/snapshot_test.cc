@@ -58,6 +58,26 @@ TEST(Snapshot, ChangesNothingWhenALevelIsWrong) {
   EXPECT_EQ(set.buckets()[0].bucket.used(), 0);
 }
 
+TEST(Snapshot, IsShiftedBackAsAWhole) {
+  const auto parsed = parse_snapshot(
+      R"({"buckets":[{"name":"a","capacity":2,"used":1,"decided":[1700000000,4]}],)"
+      R"("gas":[0,null],"bytes":[0,1700000000,5],"duration":[0,-9223372036854775807,0],)"
+      R"("genericStarts":[null,[1700000000,1]],"gasStarts":[null],"clock":[1700000001,0]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  Snapshot snapshot = *parsed;
+  EXPECT_EQ(latest_of(snapshot), (Moment{1'700'000'001, 0}));
+  shift_back(snapshot, 2s + 4ns);
+  EXPECT_EQ(snapshot.buckets[0].usage.decided, (Moment{1'699'999'998, 0}));
+  EXPECT_EQ(snapshot.gas->decided, std::nullopt);
+  EXPECT_EQ(snapshot.bytes->decided, (Moment{1'699'999'998, 1}));
+  EXPECT_EQ(snapshot.duration->decided, (Moment{INT64_MIN, 0}));
+  EXPECT_EQ(snapshot.generic_starts[1], (Moment{1'699'999'997, 999'999'997}));
+  EXPECT_EQ(snapshot.clock, (Moment{1'699'999'998, 999'999'996}));
+  Snapshot never;
+  shift_back(never, 1s);
+  EXPECT_EQ(never.clock, Moment{});
+}
+
 TEST(Snapshot, NamesThePlaceOfAMistake) {
   EXPECT_EQ(parse_snapshot("{\"gas\": [0, null],\n \"oops\": 1}").error().message,
             "snapshot:2:2: unknown key 'oops'; delete it");

@@ -292,6 +292,66 @@ TEST_F(ThrottlesTest, TakeNoFrontEndClockThatIsAhead) {
   EXPECT_TRUE(make()->restore(SetRole::kFrontEnd, snapshot, kStart + 5s).ok());
 }
 
+// A year ahead when they were kept: what had to leak must not take a year now.
+constexpr Instant kYearAhead = kStart + 365 * 24h;
+
+TEST_F(ThrottlesTest, BringBackAFrontEndWhoseClockWasAhead) {
+  const auto throttles = make({.throttle_by_gas = true, .front_end_gas_per_second = 100});
+  ASSERT_TRUE(throttles->submit(SetRole::kFrontEnd, call(100), kYearAhead)->admission.allowed);
+  ASSERT_TRUE(throttles->submit(SetRole::kFrontEnd, call(0), kYearAhead + 20ms)->admission.allowed);
+  const auto now = make({.throttle_by_gas = true, .front_end_gas_per_second = 100});
+  const auto report =
+      now->bring_back(SetRole::kFrontEnd, throttles->snapshot(SetRole::kFrontEnd), kStart);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  const auto busy = now->submit(SetRole::kFrontEnd, call(100), kStart);
+  EXPECT_EQ(busy->status, "BUSY");
+  EXPECT_EQ(busy->bucket, "gas");
+  EXPECT_EQ(busy->admission.fits_at, kStart + 980ms) << "20 ms had passed before it was kept";
+  EXPECT_TRUE(now->submit(SetRole::kFrontEnd, call(100), kStart + 980ms)->admission.allowed);
+}
+
+TEST_F(ThrottlesTest, BringBackAClockThatWasRightAsItWas) {
+  const auto throttles = make();
+  ASSERT_TRUE(throttles->submit(SetRole::kFrontEnd, call(0), kStart)->admission.allowed);
+  ASSERT_TRUE(throttles->submit(SetRole::kConsensus, call(0), kStart + 10s)->admission.allowed);
+  const auto now = make();
+  for (const SetRole role : {SetRole::kFrontEnd, SetRole::kConsensus}) {
+    const std::string snapshot = throttles->snapshot(role);
+    ASSERT_TRUE(now->bring_back(role, snapshot, kStart).ok());
+    EXPECT_EQ(now->snapshot(role), snapshot);
+  }
+}
+
+TEST_F(ThrottlesTest, BringBackAConsensusThatIsTooFarAhead) {
+  const auto throttles = make();
+  ASSERT_TRUE(throttles->submit(SetRole::kConsensus, call(0), kYearAhead)->admission.allowed);
+  const auto now = make();
+  const std::string snapshot = throttles->snapshot(SetRole::kConsensus);
+  EXPECT_FALSE(now->restore(SetRole::kConsensus, snapshot, kStart).ok());
+  ASSERT_TRUE(now->bring_back(SetRole::kConsensus, snapshot, kStart).ok());
+  EXPECT_TRUE(now->submit(SetRole::kConsensus, call(0), kStart)->admission.allowed);
+  EXPECT_FALSE(now->submit(SetRole::kConsensus, call(0), kStart)->admission.allowed);
+  EXPECT_TRUE(now->submit(SetRole::kConsensus, call(0), kStart + 500ms)->admission.allowed);
+}
+
+TEST_F(ThrottlesTest, TakeNoFrontEndThatContradictsItself) {
+  const auto throttles = make();
+  for (const std::string_view after :
+       {R"("gas":[0,1800000001,0])", R"("bytes":[0,1800000001,0])",
+        R"("duration":[0,1800000001,0])", R"("gas":[0,1800000000,1])"}) {
+    const std::string text =
+        R"({"buckets":[],)" + std::string(after) + R"(,"clock":[1800000000,0]})";
+    const auto refused = throttles->restore(SetRole::kFrontEnd, text, kStart + 5s);
+    ASSERT_FALSE(refused.ok()) << text;
+    EXPECT_THAT(refused.error().message, HasSubstr("but its clock is only at [1800000000,0]"));
+    EXPECT_FALSE(throttles->bring_back(SetRole::kFrontEnd, text, kStart + 5s).ok()) << text;
+  }
+  const std::string bucket =
+      R"({"buckets":[{"name":"calls","capacity":5,"used":1,"decided":[1800000001,0]}],)"
+      R"("clock":[1800000000,0]})";
+  EXPECT_FALSE(throttles->restore(SetRole::kFrontEnd, bucket, kStart + 5s).ok());
+}
+
 TEST_F(ThrottlesTest, NumberTheirClaimsAfreshEachTime) {
   const std::uint64_t first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
   const std::uint64_t second = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;

@@ -167,14 +167,13 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
     for (const Part& part : parts) written_.erase(part.name);
   }
 
-  Status restore(std::string_view name, Bytes bytes, Instant /*now*/) override {
+  Status restore(std::string_view name, Bytes bytes, Instant now) override {
     const auto throttles = this->throttles();
     if (throttles == nullptr) return Done{};
     for (const KeptRole& kept : kKeptRoles) {
       if (kept.part != name) continue;
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      // Our own clock: should it have been set back, no time has passed until it is there again.
-      const auto report = throttles->restore(kept.role, text, kForever);
+      const auto report = throttles->bring_back(kept.role, text, now);
       if (!report) return report.error();
     }
     return Done{};

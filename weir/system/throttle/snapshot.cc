@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "weir/base/in_quotes.h"
 #include "weir/base/integer.h"
@@ -56,7 +58,48 @@ void note(const TierStarts& starts, Moment& latest) noexcept {
   for (const std::optional<Moment>& start : starts) note(start, latest);
 }
 
+// Calls `visit` with every instant of a bucket or tier.
+template <typename Visit>
+void for_each_instant(Snapshot& snapshot, Visit&& visit) {
+  for (NamedUsage& bucket : snapshot.buckets) visit(bucket.usage.decided);
+  for (std::optional<Usage>* usage : {&snapshot.gas, &snapshot.bytes, &snapshot.duration}) {
+    if (*usage) visit((*usage)->decided);
+  }
+  for (TierStarts* starts : {&snapshot.generic_starts, &snapshot.gas_starts}) {
+    for (std::optional<Moment>& start : *starts) visit(start);
+  }
+}
+
+// Seconds of 64 bits are nanoseconds of 94, so nothing overflows; before the first second is it.
+Moment back_by(Moment at, Duration by) noexcept {
+  const Wide ns = Wide{at.seconds} * kNsPerSecond + at.nanos - by.count();
+  const Wide seconds = floor_div(ns, kNsPerSecond);
+  if (seconds < INT64_MIN) return {INT64_MIN, 0};
+  return {static_cast<std::int64_t>(seconds),
+          static_cast<std::int32_t>(ns - seconds * kNsPerSecond)};
+}
+
+// An error if a decision or a tier is later than the clock.
+Status check_clock(const Snapshot& snapshot) {
+  Snapshot decisions = snapshot;
+  decisions.clock = Moment{INT64_MIN, 0};
+  const Moment latest = latest_of(decisions);
+  if (latest <= snapshot.clock) return Done{};
+  return bad_argument(
+      fmt::format("snapshot: something was decided at [{},{}], but its clock is only at [{},{}]; "
+                  "write a snapshot that this software has made",
+                  latest.seconds, latest.nanos, snapshot.clock.seconds, snapshot.clock.nanos));
+}
+
 }  // namespace
+
+void shift_back(Snapshot& snapshot, Duration by) noexcept {
+  for_each_instant(snapshot, [by](std::optional<Moment>& at) {
+    if (at) at = back_by(*at, by);
+  });
+  // A clock at the epoch has never been read.
+  if (snapshot.clock != Moment{}) snapshot.clock = back_by(snapshot.clock, by);
+}
 
 Moment latest_of(const Snapshot& snapshot) noexcept {
   Moment latest = snapshot.clock;
@@ -110,6 +153,9 @@ PositionalSnapshot positional_snapshot_of(const ThrottleSet& set, const Congesti
 
 Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Congestion* congestion) {
   RestoreReport report;
+  if (set.options().clamp_clock) {
+    if (Status status = check_clock(snapshot); !status) return std::move(status).error();
+  }
   std::vector<const NamedUsage*> chosen(set.buckets().size());
   for (const NamedUsage& named : snapshot.buckets) {
     if (named.usage.used < 0 || named.usage.used > named.capacity || named.capacity < 1) {

@@ -60,6 +60,9 @@ struct PositionalSnapshot {
 Moment latest_of(const Snapshot& snapshot) noexcept;
 Moment latest_of(const PositionalSnapshot& snapshot) noexcept;
 
+// Moves every instant back, as if the clock that it was saved by had not been ahead by so much.
+void shift_back(Snapshot& snapshot, Duration by) noexcept;
+
 // `congestion` may be null.
 Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion);
 PositionalSnapshot positional_snapshot_of(const ThrottleSet& set, const Congestion* congestion);
@@ -72,7 +75,8 @@ struct RestoreReport {
 };
 
 // Checks everything before it changes anything. Of several buckets with one name, the
-// first gets the first.
+// first gets the first. Where the set's clock is clamped, nothing in it may be later than its
+// clock: such a snapshot contradicts itself.
 Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Congestion* congestion);
 
 enum class RestorePolicy : std::uint8_t {

@@ -316,7 +316,10 @@ struct ThrottleSet::Looking {
     ScalarBucket gas = set.gas_;
     return gas.claim(claim.gas, now);
   }
-  static Anomaly leak_gas() { return Anomaly::kNone; }
+  Anomaly leak_gas() const {
+    ScalarBucket gas = set.gas_;
+    return gas.leak_until(now);
+  }
   Answer bytes(const Claim& claim) const {
     ScalarBucket bytes = *set.bytes_;
     return bytes.claim(claim.bytes, now);

@@ -336,10 +336,36 @@ Result<RestoreReport> Throttles::restore(SetRole role, std::string_view text, In
   if (Status status = check_ahead("the snapshot", latest_of(*snapshot), now); !status) {
     return std::move(status).error();
   }
+  return restore(role, *snapshot);
+}
+
+// Requires the lock.
+Result<RestoreReport> Throttles::restore(SetRole role, const Snapshot& snapshot) {
   Result<RestoreReport> report = throttle::restore(
-      *snapshot, locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr);
+      snapshot, locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr);
   if (report) forget_claims(role);
   return report;
+}
+
+Result<RestoreReport> Throttles::bring_back(SetRole role, std::string_view text, Instant now) {
+  Result<Snapshot> snapshot = parse_snapshot(text);
+  if (!snapshot) return std::move(snapshot).error();
+  const std::scoped_lock lock(*this);
+  const Moment at = moment_of(now);
+  const Moment latest = latest_of(*snapshot);
+  // Instants of consensus are not our clock's, and may be ahead of it as far as we let them.
+  const bool is_ahead =
+      role == SetRole::kConsensus ? !check_ahead("the snapshot", latest, now) : latest > at;
+  if (is_ahead) {
+    const std::optional<std::int64_t> by_ns = elapsed_ns(at, latest);
+    if (!by_ns) {
+      return bad_argument(fmt::format(
+          "snapshot: it is of second {}, and now is second {}, centuries before; set the clock",
+          latest.seconds, at.seconds));
+    }
+    shift_back(*snapshot, Duration{*by_ns});
+  }
+  return restore(role, *snapshot);
 }
 
 Status Throttles::restore_positional(std::string_view text, Instant now) {

@@ -167,11 +167,16 @@ class Throttles : public Guarded<ThrottleSets> {
   // not by more than the spec's `ahead`.
   Result<RestoreReport> restore(SetRole role, std::string_view text, Instant now);
   Status restore_positional(std::string_view text, Instant now);
+  // The same as restore() for what we have kept ourselves. If its clocks are ahead, ours was when
+  // it was kept, and is right now: they are shifted back, so that what has to leak still takes as
+  // long.
+  Result<RestoreReport> bring_back(SetRole role, std::string_view text, Instant now);
 
  private:
   explicit Throttles(ThrottlesSpec spec);
 
   Result<Submitted> submitted(SetRole role, const Answered<Admission>& said) const;
+  Result<RestoreReport> restore(SetRole role, const Snapshot& snapshot);
   Status check_ahead(std::string_view what, Moment latest, Instant now) const;
   std::uint64_t keep(SetRole role, Claims claims, Moment at);
   void forget_claims(SetRole role);
