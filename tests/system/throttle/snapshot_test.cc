@@ -49,6 +49,56 @@ TEST(Snapshot, KeepsTheShareOfABucketThatHasChanged) {
   EXPECT_EQ(set.buckets()[0].bucket.used(), (10 * kUnitsPerOperation + 2) / 3);  // rounded up
 }
 
+TEST(Snapshot, KeepsTheShareOfGasBytesAndDurationThatHaveChanged) {
+  const NetworkSettings before{.front_end_gas_per_second = 100,
+                               .duration_capacity = 10,
+                               .duration_per_second = 1,
+                               .jumbo_bytes_per_second = 10};
+  const NetworkSettings smaller{.front_end_gas_per_second = 33,
+                                .duration_capacity = 5,
+                                .duration_per_second = 1,
+                                .jumbo_bytes_per_second = 7};
+  ThrottleSet set(definitions_of(kTwoBuckets), {.settings = before});
+  ASSERT_EQ(set.restore_gas({50, std::nullopt}), Anomaly::kNone);
+  ASSERT_EQ(set.restore_bytes({10, std::nullopt}), Anomaly::kNone);
+  ASSERT_EQ(set.restore_duration({21, std::nullopt}), Anomaly::kNone);
+  const Result<Snapshot> saved = parse_snapshot(to_json(snapshot_of(set, nullptr)));
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  ThrottleSet other(definitions_of(kTwoBuckets), {.settings = smaller});
+  const auto report = restore(*saved, other, nullptr);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_THAT(report->converted, ElementsAre("gas", "bytes", "duration"));
+  EXPECT_EQ(other.gas().used(), 17);  // 16.5, rounded up
+  EXPECT_EQ(other.bytes()->used(), 7);
+  EXPECT_EQ(other.duration().used(), 11);  // beyond its capacity, as before
+}
+
+TEST(Snapshot, FillsWhatIsSmallerWhereItDoesNotSayItsCapacities) {
+  ThrottleSet set(definitions_of(kTwoBuckets), {.settings = {.front_end_gas_per_second = 33,
+                                                             .duration_capacity = 5,
+                                                             .jumbo_bytes_per_second = 7}});
+  const auto old = parse_snapshot(R"({"buckets":[],"gas":[50,null],"bytes":[5,null],)"
+                                  R"("duration":[9,null]})");
+  ASSERT_TRUE(old.ok()) << old.error().message;
+  const auto report = restore(*old, set, nullptr);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(set.gas().used(), 33);
+  EXPECT_EQ(set.bytes()->used(), 5);
+  EXPECT_EQ(set.duration().used(), 9);
+}
+
+TEST(Snapshot, IsRefusedWithALevelBeyondItsOwnCapacity) {
+  ThrottleSet set(definitions_of(kTwoBuckets), {});
+  for (const std::string_view text : {R"({"gas":[2,null],"capacities":{"gas":1}})",
+                                      R"({"bytes":[1,null],"capacities":{"bytes":0}})"}) {
+    EXPECT_FALSE(restore(*parse_snapshot(text), set, nullptr).ok()) << text;
+  }
+  EXPECT_TRUE(
+      restore(*parse_snapshot(R"({"duration":[9,null],"capacities":{"duration":0}})"), set, nullptr)
+          .ok());
+  EXPECT_EQ(set.duration().used(), 9);
+}
+
 TEST(Snapshot, ChangesNothingWhenALevelIsWrong) {
   ThrottleSet set = consensus_of(kTwoBuckets);
   Snapshot snapshot = snapshot_of(set, nullptr);

@@ -15,11 +15,11 @@
 namespace weir::system::throttle {
 namespace {
 
-// The same share of another capacity, rounded up: what was used stays used.
-Usage converted(const NamedUsage& from, std::int64_t capacity) noexcept {
-  if (from.capacity == capacity) return from.usage;
-  const Wide used = ceil_div(Wide{from.usage.used} * capacity, from.capacity);
-  return {static_cast<std::int64_t>(used), from.usage.decided};
+// The same share of another capacity, rounded up: what was used stays used. Both factors are below
+// 2^63. Of no capacity there are no shares.
+Usage converted(const Usage& from, std::int64_t of, std::int64_t capacity) noexcept {
+  if (of == capacity || of < 1) return from;
+  return {saturate(ceil_div(Wide{from.used} * capacity, of)), from.decided};
 }
 
 Error bad_level(std::string_view what, std::int64_t used, std::int64_t capacity) {
@@ -29,12 +29,25 @@ Error bad_level(std::string_view what, std::int64_t used, std::int64_t capacity)
                   what, used, capacity));
 }
 
-// The clock of a scalar bucket stays inside its own arithmetic whatever it says; only the
-// level can be wrong.
+// A level beyond the capacity it was saved with contradicts itself, but for a duration.
 std::optional<Error> check_scalar(std::string_view what, const std::optional<Usage>& usage,
-                                  std::int64_t capacity) {
-  if (!usage || (usage->used >= 0 && usage->used <= capacity)) return std::nullopt;
-  return bad_level(what, usage->used, capacity);
+                                  std::optional<std::int64_t> capacity) {
+  const std::int64_t most = capacity.value_or(kMax);
+  if (!usage || (usage->used >= 0 && usage->used <= most)) return std::nullopt;
+  return bad_level(what, usage->used, most);
+}
+
+// `usage` for a bucket of gas or bytes that now holds `capacity`.
+Usage fitted(const Usage& usage, std::optional<std::int64_t> of, std::int64_t capacity) noexcept {
+  Usage fits = of ? converted(usage, *of, capacity) : usage;
+  fits.used = std::min(fits.used, capacity);
+  return fits;
+}
+
+// Notes a bucket that has another capacity than it was saved with.
+void note_converted(std::string_view name, std::optional<std::int64_t> of, std::int64_t capacity,
+                    RestoreReport& report) {
+  if (of && *of != capacity) report.converted.emplace_back(name);
 }
 
 bool restore_all(const PositionalSnapshot& snapshot, ThrottleSet& set) {
@@ -129,8 +142,13 @@ Snapshot snapshot_of(const ThrottleSet& set, const Congestion* congestion) {
         {live.name, live.high_volume, live.bucket.capacity(), live.bucket.usage()});
   }
   snapshot.gas = set.gas().usage();
-  if (set.bytes()) snapshot.bytes = set.bytes()->usage();
+  snapshot.capacities.gas = set.gas().capacity();
+  if (set.bytes()) {
+    snapshot.bytes = set.bytes()->usage();
+    snapshot.capacities.bytes = set.bytes()->capacity();
+  }
   snapshot.duration = set.duration().usage();
+  snapshot.capacities.duration = set.duration().capacity();
   if (congestion != nullptr) {
     snapshot.generic_starts = congestion->generic().starts();
     snapshot.gas_starts = congestion->gas().starts();
@@ -175,11 +193,10 @@ Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Conges
       chosen[place] = &named;
     }
   }
-  if (auto error = check_scalar("gas", snapshot.gas, set.gas().capacity())) return *error;
-  if (auto error = check_scalar("duration", snapshot.duration, kMax)) return *error;
-  if (set.bytes()) {
-    if (auto error = check_scalar("bytes", snapshot.bytes, set.bytes()->capacity())) return *error;
-  }
+  const ScalarCapacities& of = snapshot.capacities;
+  if (auto error = check_scalar("gas", snapshot.gas, of.gas)) return *error;
+  if (auto error = check_scalar("bytes", snapshot.bytes, of.bytes)) return *error;
+  if (auto error = check_scalar("duration", snapshot.duration, std::nullopt)) return *error;
 
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const LiveBucket& live = set.buckets()[i];
@@ -188,13 +205,27 @@ Result<RestoreReport> restore(const Snapshot& snapshot, ThrottleSet& set, Conges
       continue;
     }
     if (chosen[i]->capacity != live.bucket.capacity()) report.converted.push_back(live.name);
-    const Anomaly anomaly = set.restore_bucket(i, converted(*chosen[i], live.bucket.capacity()));
+    const Anomaly anomaly = set.restore_bucket(
+        i, converted(chosen[i]->usage, chosen[i]->capacity, live.bucket.capacity()));
     WEIR_ASSERT(anomaly == Anomaly::kNone);
     report.restored += 1;
   }
-  if (snapshot.gas) (void)set.restore_gas(*snapshot.gas);
-  if (snapshot.bytes) (void)set.restore_bytes(*snapshot.bytes);
-  if (snapshot.duration) (void)set.restore_duration(*snapshot.duration);
+  if (snapshot.gas) {
+    const std::int64_t capacity = set.gas().capacity();
+    note_converted("gas", of.gas, capacity, report);
+    (void)set.restore_gas(fitted(*snapshot.gas, of.gas, capacity));
+  }
+  if (snapshot.bytes && set.bytes()) {
+    const std::int64_t capacity = set.bytes()->capacity();
+    note_converted("bytes", of.bytes, capacity, report);
+    (void)set.restore_bytes(fitted(*snapshot.bytes, of.bytes, capacity));
+  }
+  if (snapshot.duration) {
+    const std::int64_t capacity = set.duration().capacity();
+    note_converted("duration", of.duration, capacity, report);
+    (void)set.restore_duration(
+        converted(*snapshot.duration, of.duration.value_or(capacity), capacity));
+  }
   set.clamp_to(snapshot.clock);
   if (congestion != nullptr) congestion->restore(snapshot.generic_starts, snapshot.gas_starts);
   return report;

@@ -8,9 +8,13 @@
 //   {"buckets": [{"name": "ThroughputLimits", "capacity": 390000, "used": 5,
 //                 "decided": [1700000000, 4]}, ...],
 //    "gas": [0, null], "duration": [0, null], "bytes": [0, null],
+//    "capacities": {"gas": 15000000, "bytes": 133120, "duration": 500000000},
 //    "genericStarts": [null, [1700000000, 4]], "gasStarts": [null, null], "clock": [..]}
 //   {"tps": [[5, 1700000000, 4], [0, null]], "gas": [0, null], "ops": [0, null],
 //    "genStarts": [null], "gasStarts": [null]}
+//
+// Gas and bytes take the same share likewise; where the capacity is left out, what fits. Duration
+// may be beyond its capacity, and without one it stays as it is.
 //
 // A usage is [used, seconds, nanoseconds] of the last decision, or [used, null].
 //
@@ -38,11 +42,19 @@ struct NamedUsage {
   Usage usage{};
 };
 
+// Of buckets without a name; none: not known.
+struct ScalarCapacities {
+  std::optional<std::int64_t> gas{};
+  std::optional<std::int64_t> bytes{};
+  std::optional<std::int64_t> duration{};
+};
+
 struct Snapshot {
   std::vector<NamedUsage> buckets{};
   std::optional<Usage> gas{};
   std::optional<Usage> bytes{};
   std::optional<Usage> duration{};
+  ScalarCapacities capacities{};  // of the three
   TierStarts generic_starts{};
   TierStarts gas_starts{};
   Moment clock{};  // of a set whose clock is clamped

@@ -51,6 +51,17 @@ void add(std::string& text, std::string_view key, std::string_view value) {
   text += fmt::format("{}\"{}\":{}", text.size() > 1 ? "," : "", key, value);
 }
 
+std::string text_of(const ScalarCapacities& capacities) {
+  std::string text = "{";
+  const auto put = [&](std::string_view name, const std::optional<std::int64_t>& capacity) {
+    if (capacity) add(text, name, fmt::format("{}", *capacity));
+  };
+  put("gas", capacities.gas);
+  put("bytes", capacities.bytes);
+  put("duration", capacities.duration);
+  return text + '}';
+}
+
 // --- reading
 
 class SnapshotReader {
@@ -209,6 +220,15 @@ class SnapshotReader {
            mistake(at, "a bucket lacks its name or its capacity; write both");
   }
 
+  bool read_capacities(ScalarCapacities& out) {
+    return read_object([&](std::string_view key) {
+      if (key == "gas") return read_number(0, INT64_MAX, out.gas.emplace());
+      if (key == "bytes") return read_number(0, INT64_MAX, out.bytes.emplace());
+      if (key == "duration") return read_number(0, INT64_MAX, out.duration.emplace());
+      return unknown_key(key);
+    });
+  }
+
   bool named_field(std::string_view key, Snapshot& out) {
     if (key == "buckets") {
       out.buckets.clear();
@@ -217,6 +237,7 @@ class SnapshotReader {
     if (key == "gas") return read_usage(out.gas);
     if (key == "bytes") return read_usage(out.bytes);
     if (key == "duration") return read_usage(out.duration);
+    if (key == "capacities") return read_capacities(out.capacities);
     if (key == "genericStarts") return read_starts(out.generic_starts);
     if (key == "gasStarts") return read_starts(out.gas_starts);
     if (key == "clock") {
@@ -260,6 +281,8 @@ std::string to_json(const Snapshot& snapshot) {
   if (snapshot.gas) add(text, "gas", text_of(*snapshot.gas));
   if (snapshot.bytes) add(text, "bytes", text_of(*snapshot.bytes));
   if (snapshot.duration) add(text, "duration", text_of(*snapshot.duration));
+  const std::string capacities = text_of(snapshot.capacities);
+  if (capacities != "{}") add(text, "capacities", capacities);
   add(text, "genericStarts", text_of(snapshot.generic_starts));
   add(text, "gasStarts", text_of(snapshot.gas_starts));
   add(text, "clock", text_of(std::optional(snapshot.clock)));
