@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "tests/server/http_client.h"
+#include "weir/store/sqlite/database.h"
 #include "weir/system/throttle/throttles.h"
 #include "weir/wire/http/throttle_routes.h"
 
@@ -313,6 +316,75 @@ TEST_F(ThrottleServer, KeepsItsLevelsOverARestart) {
   start(settings() + state, kLimits);
   EXPECT_EQ(http(get("/v1/throttle/snapshot?role=front_end")).body, saved);
   EXPECT_EQ(acquire(kCall).status, 429);
+}
+
+TEST_F(ThrottleServer, KeepsTheShareOfLevelsOverARestartWithSmallerLimits) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  define(calls(2));
+  const auto gas = [&] {
+    return in_force<wire::http::ThrottlePart>(*server)->reading(Instant{0}).front_end.gas.used;
+  };
+  start(settings(", front_end_gas: 1000, consensus_gas: 1000, excess_bytes: 10") + state, kLimits);
+  EXPECT_EQ(
+      acquire(R"({"attributes":{"client":"a","operation":"ContractCall"},"costs":{"gas":900}})")
+          .status,
+      200);
+  EXPECT_EQ(gas(), 900);
+  ASSERT_TRUE(server->stop(std::chrono::seconds{0}));
+  server.reset();
+  start(settings(", front_end_gas: 501, consensus_gas: 1, excess_bytes: 1") + state, kLimits);
+  EXPECT_EQ(gas(), 451) << "of 501, as 900 of 1000: 450.9, rounded up";
+  EXPECT_EQ(http(get("/readyz")).body, "ready\n");
+}
+
+TEST_F(ThrottleServer, StartsWithoutAPartOfItsStateThatCannotBeUsed) {
+  const std::string state = "state: { dir: '" + (dir / "state").string() + "' }\n";
+  define(calls(2));
+  start(settings() + state, kLimits);
+  EXPECT_EQ(acquire(kCall).status, 200);
+  ASSERT_TRUE(server->stop(std::chrono::seconds{0}));
+  server.reset();
+  {
+    auto database = store::sqlite::Database::open(dir / "state" / "meters.db");
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(
+        database->run("UPDATE facts SET blob = x'00' WHERE name = 'part:throttle/front_end'"));
+  }
+  std::mutex lock;
+  std::vector<std::string> told;
+  auto config = config::load(path());
+  ASSERT_TRUE(config.ok());
+  auto started =
+      Server::start(std::move(*config), clock, StartEmpty::kNo, [&](const LogLine& line) {
+        const std::scoped_lock locked(lock);
+        if (line.event == "part-unusable") {
+          for (const LogField& field : line.fields) told.push_back(field.value);
+        }
+      });
+  ASSERT_TRUE(started.ok()) << started.error().message;
+  server = std::move(*started);
+  EXPECT_EQ(used(), 0);
+  EXPECT_THAT(http(get("/v1/meters?limit=per-client&key=a")).body, HasSubstr(R"("remaining":2,)"))
+      << "the rest of the file is used";
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0], "throttle/front_end");
+  EXPECT_EQ(told[2], "bad-1:throttle/front_end");
+  EXPECT_EQ(http(get("/readyz")).body,
+            "ready\nthrottle/front_end: what was kept could not be used; it began empty, or as "
+            "configured\n");
+  EXPECT_EQ(acquire(kCall).status, 200);
+  ASSERT_TRUE(server->stop(std::chrono::seconds{0}));
+  server.reset();
+  {
+    auto database = store::sqlite::Database::open(dir / "state" / "meters.db");
+    ASSERT_TRUE(database.ok());
+    EXPECT_EQ(*database->integer("SELECT count(*) FROM facts WHERE blob = x'00' "
+                                 "AND name = 'bad-1:throttle/front_end'"),
+              1);
+  }
+  start(settings() + state, kLimits);
+  EXPECT_GT(used(), 0) << "what was written since is sound";
+  EXPECT_EQ(http(get("/readyz")).body, "ready\n");
 }
 
 // --- waiting

@@ -33,6 +33,10 @@ Result<engine::RestoreReport> Keeper::begin(engine::Engine& engine, store::sqlit
   return report;
 }
 
+std::vector<store::sqlite::UnusablePart> Keeper::unusable_parts() const {
+  return store_ ? store_->unusable_parts() : std::vector<store::sqlite::UnusablePart>{};
+}
+
 Status Keeper::end() { return flusher_ ? flusher_->stop() : Status{Done{}}; }
 
 std::optional<StatePlace> Keeper::place() const {

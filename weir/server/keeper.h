@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
@@ -47,6 +48,8 @@ class Keeper {
   // `parts` must outlive the keeper.
   Result<engine::RestoreReport> begin(engine::Engine& engine, store::sqlite::Parts& parts,
                                       Clock& clock);
+  // Parts that begin() could not bring back: the rest of the state is used.
+  std::vector<store::sqlite::UnusablePart> unusable_parts() const;
   Status end();
 
   // None: memory only. Valid as long as the keeper.

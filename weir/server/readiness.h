@@ -5,6 +5,7 @@
 //
 //   readiness.obstruct("state", "the disk is full: what is decided now is not kept");
 //   readiness.clear("state");
+//   readiness.note("contract/acme", "it began as configured");   // does not stand in the way
 //
 // Thread safety: every function may be called from any thread.
 
@@ -29,11 +30,18 @@ class Readiness {
     if (const auto found = reasons_.find(part); found != reasons_.end()) reasons_.erase(found);
   }
 
-  // If not ready, `why` is every part with its reason: `state: the disk is full; …`.
+  // What should be known though requests may be sent here, for as long as the process runs.
+  void note(std::string part, std::string what) {
+    const std::scoped_lock lock(lock_);
+    notes_.insert_or_assign(std::move(part), std::move(what));
+  }
+
+  // If not ready, `why` is every part with its reason: `state: the disk is full; …`. Otherwise it
+  // is what was noted, likewise.
   bool ready(std::string& why) const {
     const std::scoped_lock lock(lock_);
     why.clear();
-    for (const auto& [part, reason] : reasons_) {
+    for (const auto& [part, reason] : reasons_.empty() ? notes_ : reasons_) {
       if (!why.empty()) why += "; ";
       why += part;
       why += ": ";
@@ -43,8 +51,11 @@ class Readiness {
   }
 
  private:
+  using Texts = std::map<std::string, std::string, std::less<>>;  // by part
+
   mutable std::mutex lock_;
-  std::map<std::string, std::string, std::less<>> reasons_;
+  Texts reasons_;
+  Texts notes_;
 };
 
 }  // namespace weir::server

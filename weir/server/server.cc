@@ -103,6 +103,7 @@ struct Server::Impl {
   // --- life
   Status start(Server& server);
   Status make_engine();
+  void tell_of_unusable_parts();
   void set_timers();
   Status stop(Duration patience);
 
@@ -174,6 +175,17 @@ Status Server::Impl::make_engine() {
   return Done{};
 }
 
+// The rest of the state is used. Somebody should look at what it begins with instead.
+void Server::Impl::tell_of_unusable_parts() {
+  for (store::sqlite::UnusablePart& part : keeper.unusable_parts()) {
+    readiness.note(part.name, "what was kept could not be used; it began empty, or as configured");
+    say(LogLevel::kError, "part-unusable",
+        {{"part", std::move(part.name)},
+         {"error", std::move(part.why)},
+         {"kept_as", std::move(part.kept_as)}});
+  }
+}
+
 // Calls of a hook come from any thread.
 void Server::Impl::set_timers() {
   const auto add = [this](auto& of, std::function<void(Instant)> call) {
@@ -198,6 +210,7 @@ Status Server::Impl::start(Server& server) {
   Result<engine::RestoreReport> brought_back = keeper.begin(*engine, systems, clock);
   if (!brought_back) return std::move(brought_back).error();
   restored = *brought_back;
+  tell_of_unusable_parts();
   if (config.redis) {
     shared = std::make_unique<SharedStore>(*config.redis, clock, turns);
     set_store(*engine, &shared->limits());

@@ -59,6 +59,16 @@ struct PartsTest : ::testing::Test {
     return report ? "" : report.error().message;
   }
 
+  bool run(const char* statement) const {
+    auto database = Database::open(dir.path() / kDatabaseName);
+    return database.ok() && database->run(statement).ok();
+  }
+  std::int64_t count(const std::string& query) const {
+    auto database = Database::open(dir.path() / kDatabaseName);
+    EXPECT_TRUE(database.ok());
+    return database->integer(query.c_str()).value();
+  }
+
   TemporaryDirectory dir;
   Server server{};
 };
@@ -87,30 +97,55 @@ TEST_F(PartsTest, AreNotThereForAStoreThatKeepsNone) {
   plain.flush(kStart);
 }
 
-TEST_F(PartsTest, ThatMakeNoSenseAreRefusedWithTheFile) {
+TEST_F(PartsTest, ThatMakeNoSenseFailByThemselves) {
   Notes notes;
   EXPECT_EQ(begin(notes), "");
   notes.set("broken", "x");
+  notes.set("z", "sound");
   server.flush(kStart);
   Notes after;
-  EXPECT_THAT(begin(after), HasSubstr("meters.db: part 'broken': it makes no sense; "));
+  EXPECT_EQ(begin(after), "");
+  EXPECT_EQ(after.texts, (Texts{{"z", "sound"}}));
+  const std::vector<UnusablePart> unusable = server.store->unusable_parts();
+  ASSERT_EQ(unusable.size(), 1u);
+  EXPECT_EQ(unusable[0].name, "broken");
+  EXPECT_EQ(unusable[0].why, "it makes no sense");
+  EXPECT_EQ(unusable[0].kept_as, "bad-1:broken");
 }
 
-TEST_F(PartsTest, ThatAreDamagedAreRefusedWithTheFile) {
+TEST_F(PartsTest, ThatAreDamagedFailByThemselves) {
   Notes notes;
   EXPECT_EQ(begin(notes), "");
   notes.set("a", "one");
+  notes.set("b", "two");
   server.flush(kStart);
   server = {};
-  {
-    auto database = Database::open(dir.path() / kDatabaseName);
-    ASSERT_TRUE(database.ok());
-    ASSERT_TRUE(
-        database->run("UPDATE facts SET blob = x'57505254010000000000000061' "
-                      "WHERE name = 'part:a'"));
-  }
+  ASSERT_TRUE(run("UPDATE facts SET blob = x'57505254010000000000000061' WHERE name = 'part:a'"));
   Notes after;
-  EXPECT_THAT(begin(after), HasSubstr("part 'a': its checksum is wrong"));
+  EXPECT_EQ(begin(after), "");
+  EXPECT_EQ(after.texts, (Texts{{"b", "two"}}));
+  ASSERT_EQ(server.store->unusable_parts().size(), 1u);
+  EXPECT_THAT(server.store->unusable_parts()[0].why, HasSubstr("its checksum is wrong"));
+}
+
+TEST_F(PartsTest, ThatCannotBeUsedAreKeptBesideWhatIsWrittenAfterThem) {
+  for (int i = 1; i <= kBadPartsMax + 1; ++i) {
+    Notes notes;
+    EXPECT_EQ(begin(notes), "");
+    EXPECT_EQ(server.store->unusable_parts().size(), i == 1 ? 0u : 1u);
+    notes.set("broken", std::to_string(i));
+    server.flush(kStart);
+  }
+  Notes last;
+  EXPECT_EQ(begin(last), "");
+  server.flush(kStart);
+  server = {};
+  EXPECT_EQ(count("SELECT count(*) FROM facts WHERE name LIKE 'bad-%:broken'"), kBadPartsMax);
+  EXPECT_EQ(count("SELECT count(*) FROM facts WHERE name = 'part:broken'"), 0);
+  // The first is kept as it was, the last was replaced.
+  const std::string head = "SELECT CAST(substr(blob, -1) AS INTEGER) FROM facts WHERE name = 'bad-";
+  EXPECT_EQ(count(head + "1:broken'"), 1);
+  EXPECT_EQ(count(head + "8:broken'"), 9);
 }
 
 TEST_F(PartsTest, AreCollectedAgainWhenAFlushFails) {

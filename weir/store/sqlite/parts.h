@@ -24,6 +24,13 @@ struct Part {
   std::vector<std::byte> bytes;
 };
 
+// A part that could not be brought back. Its bytes are kept in the file under another name.
+struct UnusablePart {
+  std::string name;
+  std::string why;
+  std::string kept_as;  // in the table `facts`
+};
+
 class Parts {
  public:
   virtual ~Parts() = default;
@@ -33,7 +40,7 @@ class Parts {
   // They could not be written: the next call of changed() returns them again.
   virtual void mark_changed(const std::vector<Part>& parts) = 0;
   // Brings one back. A name that is not known any more is not an error; bytes that are not
-  // a part are.
+  // a part are, and then nothing has changed: the part begins as it is.
   virtual Status restore(std::string_view name, Bytes bytes, Instant now) = 0;
 };
 

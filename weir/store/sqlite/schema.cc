@@ -129,22 +129,54 @@ Status write(Database& database, const Part& part) {
   return write_fact(database, std::string(kPartPrefix) + part.name, pack_part(part.bytes));
 }
 
-Status restore_parts(Database& database, const std::string& file, Parts& parts, Instant now) {
-  Result<Statement> query = database.prepare("SELECT name, blob FROM facts ORDER BY name");
-  if (!query) return unusable(file, query.error());
-  for (;;) {
-    const Result<bool> row = query->step();
-    if (!row) return unusable(file, row.error());
-    if (!*row) return Done{};
-    const std::string_view fact = query->text(0);
-    if (!fact.starts_with(kPartPrefix)) continue;
-    const std::string_view name = fact.substr(kPartPrefix.size());
-    const Result<Bytes> bytes = unpack_part(query->blob(1));
-    const Status restored = bytes ? parts.restore(name, *bytes, now) : Status(bytes.error());
-    if (!restored) {
-      return unusable(file, fmt::format("part '{}': {}", name, restored.error().message));
+// Renames the fact of a part to the first `bad-<n>:` that is free, and returns that.
+static Result<std::string> set_aside(Database& database, std::string_view name) {
+  Result<Transaction> transaction = Transaction::begin(database);
+  if (!transaction) return std::move(transaction).error();
+  for (int n = 1;; ++n) {
+    std::string kept_as = fmt::format("bad-{}:{}", n, name);
+    Result<Statement> rename = database.prepare(
+        n < kBadPartsMax ? "UPDATE OR IGNORE facts SET name = ?2 WHERE name = ?1 "
+                           "AND NOT EXISTS (SELECT 1 FROM facts WHERE name = ?2)"
+                         : "UPDATE OR REPLACE facts SET name = ?2 WHERE name = ?1");
+    if (!rename) return std::move(rename).error();
+    const std::string part = std::string(kPartPrefix) + std::string(name);
+    Status status =
+        rename->bind(1, std::string_view(part)).bind(2, std::string_view(kept_as)).run();
+    if (!status) return std::move(status).error();
+    const Result<std::int64_t> renamed = database.integer("SELECT changes()");
+    if (!renamed) return renamed.error();
+    if (*renamed == 0) continue;
+    status = transaction->commit();
+    if (!status) return std::move(status).error();
+    return kept_as;
+  }
+}
+
+Result<std::vector<UnusablePart>> restore_parts(Database& database, const std::string& file,
+                                                Parts& parts, Instant now) {
+  std::vector<UnusablePart> unusable_parts;
+  {
+    Result<Statement> query = database.prepare("SELECT name, blob FROM facts ORDER BY name");
+    if (!query) return unusable(file, query.error());
+    for (;;) {
+      const Result<bool> row = query->step();
+      if (!row) return unusable(file, row.error());
+      if (!*row) break;
+      const std::string_view fact = query->text(0);
+      if (!fact.starts_with(kPartPrefix)) continue;
+      const std::string_view name = fact.substr(kPartPrefix.size());
+      const Result<Bytes> bytes = unpack_part(query->blob(1));
+      const Status restored = bytes ? parts.restore(name, *bytes, now) : Status(bytes.error());
+      if (!restored) unusable_parts.push_back({std::string(name), restored.error().message, {}});
     }
   }
+  for (UnusablePart& part : unusable_parts) {
+    Result<std::string> kept_as = set_aside(database, part.name);
+    if (!kept_as) return unusable(file, kept_as.error());
+    part.kept_as = std::move(*kept_as);
+  }
+  return unusable_parts;
 }
 
 }  // namespace weir::store::sqlite

@@ -1,7 +1,8 @@
 // Schema: the file meters.db, made, checked and opened.
 //
 //   facts       blobs by name: what the server is known by, the eras of limits, the places of
-//               the base, and parts (parts.h) under `part:` and their names
+//               the base, and parts (parts.h) under `part:` and their names; those that could not
+//               be used under `bad-<n>:` and their names
 //   meter_base  a blob for each range of prints, which replaces the changes before its place
 //   hold_base   blobs of holds
 //   changes     blobs on top of these, in the order in which they were written
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/base/result.h"
 #include "weir/store/sqlite/database.h"
@@ -31,6 +33,9 @@ constexpr std::int64_t kSchemaVersion = 2;
 // given out: what a crash forgot is not given out again.
 constexpr std::uint64_t kHoldNumbersSkipped = std::uint64_t{1} << 40;
 
+// Of one part, so many are kept that could not be used; the next replaces the last.
+constexpr int kBadPartsMax = 8;
+
 // Opens the directory's database, made if it is missing, brought to this schema if it is older.
 Result<Database> open_database(const Directory& directory);
 
@@ -44,7 +49,9 @@ Status write(Database& database, const Eras& eras);
 Status write(Database& database, const Places& places);
 
 Status write(Database& database, const Part& part);
-Status restore_parts(Database& database, const std::string& file, Parts& parts, Instant now);
+// Brings back what can be used, and sets the rest aside, so that no flush replaces it.
+Result<std::vector<UnusablePart>> restore_parts(Database& database, const std::string& file,
+                                                Parts& parts, Instant now);
 
 // The error for a file that cannot be used: what was found there, and what to do.
 Error unusable(const std::string& file, std::string_view found);

@@ -88,12 +88,18 @@ Result<engine::RestoreReport> Store::restore(engine::Engine& engine, Instant now
   const std::scoped_lock lock(lock_);
   parts_ = parts;
   if (parts_ != nullptr) {
-    Status status = restore_parts(database_, file_, *parts_, now);
-    if (!status) return std::move(status).error();
+    Result<std::vector<UnusablePart>> unusable = restore_parts(database_, file_, *parts_, now);
+    if (!unusable) return std::move(unusable).error();
+    unusable_parts_ = std::move(*unusable);
   }
   Result<engine::RestoreReport> report = restore_all(engine, now);
   restored_ = report.ok();
   return report;
+}
+
+std::vector<UnusablePart> Store::unusable_parts() const {
+  const std::scoped_lock lock(lock_);
+  return unusable_parts_;
 }
 
 // Blob by blob, so that no more than one of them is in memory beside the engine. Holds

@@ -74,9 +74,13 @@ class Store {
   const Directory& directory() const noexcept { return directory_; }
 
   // Brings back everything, also if that is nothing. Before the first flush, once. `parts`,
-  // which must outlive the store, are brought back and flushed too.
+  // which must outlive the store, are brought back and flushed too; one that cannot be used fails
+  // by itself.
   Result<engine::RestoreReport> restore(engine::Engine& engine, Instant now,
                                         Parts* parts = nullptr) noexcept;
+
+  // What restore() could not bring back of `parts`.
+  std::vector<UnusablePart> unusable_parts() const;
 
   // Writes what changed, and some of the rest if changes have become many. On an error
   // nothing is lost: the next flush tries again.
@@ -126,6 +130,7 @@ class Store {
   Compaction compaction_;
   bool restored_ = false;
   Parts* parts_ = nullptr;
+  std::vector<UnusablePart> unusable_parts_;
   StoreStats stats_;
   // Memory of one flush for the next: what is being written, and the prints of all that was.
   engine::MeterChanges meters_;

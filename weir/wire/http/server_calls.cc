@@ -40,6 +40,7 @@ void show_readiness(Exchange& exchange) {
   }
   exchange.answer.content_type = kPlainType;
   exchange.answer.body = "ready\n";
+  if (!why.empty()) exchange.answer.body += why + "\n";
 }
 
 void stream_events(Exchange& exchange) {
