@@ -243,6 +243,37 @@ TEST_F(SharedServers, SayOnceThatRedisIsOutOfReachAndOnceThatItIsBack) {
   EXPECT_EQ(turns->said.back(), "outage-over redis");
 }
 
+TEST_F(SharedServers, DoNotStartOnAReplica) {
+  RedisServer replica({.more = {"--replicaof", "127.0.0.1", std::to_string(redis.port())}});
+  write("listen: { resp: 127.0.0.1:0 }\nredis: { url: \"" + replica.url() + "\" }\n" +
+        std::string(kTenADay));
+  auto config = config::load(path());
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  const auto started = Server::start(std::move(*config), clock);
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message, HasSubstr("it is a replica, which takes no writes"));
+}
+
+// A failover leaves the address with the replica: `allow` would admit everything there.
+TEST_F(SharedServers, AreNotReadyAndAdmitNothingWhileRedisIsAReplica) {
+  start_two(
+      "limits: [ { name: calls, per: [client], bucket: { rate: 10/24h }, store: redis, "
+      "outage: allow } ]\n");
+  const auto ready = [&] { return HttpClient(server->addresses()[1]).ask(get("/readyz")); };
+  const auto acquire = [&] {
+    return post_to(*server, "/v1/acquire", R"({"attributes":{"client":"acme"}})").status;
+  };
+  EXPECT_EQ(acquire(), 200);
+  RedisServer master;
+  ASSERT_EQ(redis.ask("REPLICAOF 127.0.0.1 " + std::to_string(master.port())), "+OK");
+  EXPECT_EQ(acquire(), 503);
+  EXPECT_TRUE(eventually([&] { return ready().status == 503; }));
+  EXPECT_THAT(ready().body, HasSubstr("READONLY"));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(acquire(), 503);
+  ASSERT_EQ(redis.ask("REPLICAOF NO ONE"), "+OK");
+  EXPECT_TRUE(eventually([&] { return ready().status == 200 && acquire() == 200; }));
+}
+
 TEST_F(SharedServers, StopWhileRedisIsSilent) {
   start_two(R"(
 limits:

@@ -212,7 +212,8 @@ Status Server::Impl::start(Server& server) {
   restored = *brought_back;
   tell_of_unusable_parts();
   if (config.redis) {
-    shared = std::make_unique<SharedStore>(*config.redis, clock, turns);
+    shared = std::make_unique<SharedStore>(*config.redis, clock, turns, readiness);
+    if (Status status = shared->check(); !status) return status;
     set_store(*engine, &shared->limits());
   }
   if (Status status = systems.start(); !status) return status;

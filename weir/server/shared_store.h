@@ -14,6 +14,7 @@
 #include "weir/base/clock.h"
 #include "weir/config/config.h"
 #include "weir/server/loop.h"
+#include "weir/server/readiness.h"
 #include "weir/server/turns.h"
 #include "weir/store/redis/link/loop.h"
 #include "weir/store/redis/shared/limits.h"
@@ -22,7 +23,11 @@ namespace weir::server {
 
 class SharedStore {
  public:
-  SharedStore(const config::RedisSettings& settings, Clock& clock, const Turns& turns);
+  SharedStore(const config::RedisSettings& settings, Clock& clock, const Turns& turns,
+              Readiness& readiness);
+
+  // An error if what answers there is not one Redis by itself. That it does not answer is none.
+  Status check();
 
   store::redis::SharedLimits& limits() noexcept { return *limits_; }
 

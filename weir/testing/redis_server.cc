@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <thread>
 
@@ -114,6 +115,13 @@ bool RedisServer::spawn() {
   if (!options_.password.empty()) {
     words.insert(words.end(), {"--requirepass", options_.password});
   }
+  if (options_.is_sentinel) {
+    // It writes to its own file, so there must be one.
+    const std::string file = (dir_ / "sentinel.conf").string();
+    std::ofstream(file) << "port " << port_ << "\nbind 127.0.0.1\ndir " << dir_.string()
+                        << "\nlogfile " << (dir_ / "log").string() << "\n";
+    words = {"redis-server", file, "--sentinel"};
+  }
   words.insert(words.end(), options_.more.begin(), options_.more.end());
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -207,6 +215,8 @@ std::string RedisServer::answer_to(const std::string& sent, char last) const {
   if (socket < 0) return {};
   std::string answer;
   if (::send(socket, sent.data(), sent.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(sent.size())) {
+    // A sentinel knows no QUIT; it answers all that was sent before the end.
+    if (options_.is_sentinel && last == '\0') ::shutdown(socket, SHUT_WR);
     constexpr int kPatienceMs = std::chrono::milliseconds{kPatience}.count();
     pollfd readable{socket, POLLIN, 0};
     char c = 0;

@@ -4,6 +4,7 @@
 //   RedisServer kept({.keeps_data = true});             // every write is on disk
 //   kept.kill();  kept.start();                         // as it was
 //   kept.kill();  kept.forget();  kept.start();         // empty
+//   RedisServer replica({.more = {"--replicaof", "127.0.0.1", port}});
 //   kept.pause(); ... kept.resume();                    // SIGSTOP, SIGCONT
 //
 // `redis-server` must be in PATH. A failure to start it is an assertion: a test cannot go
@@ -25,6 +26,7 @@ namespace weir::testing {
 struct RedisServerOptions {
   bool unix_socket = false;         // instead of a port
   bool keeps_data = false;          // an append-only file, written before each reply
+  bool is_sentinel = false;         // that watches nothing
   std::string password{};           // of the default user
   std::vector<std::string> more{};  // of its command line, such as {"--maxmemory", "1mb"}
 };

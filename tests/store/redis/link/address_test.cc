@@ -61,6 +61,12 @@ TEST(Address, NamesWhatIsWrongAndWhatToWrite) {
       "Redis address 'http://localhost': it begins neither with 'redis://' nor with 'unix://'; "
       "write redis://[user:password@]host[:port][/database] or unix:///path/to/socket[?db=number]");
   EXPECT_THAT(message("rediss://localhost"), HasSubstr("TLS is not supported yet"));
+  for (const char* url : {"redis-sentinel://a:26379", "redis+sentinel://a", "sentinel://a"}) {
+    EXPECT_THAT(message(url), HasSubstr("Sentinel is not supported yet")) << url;
+  }
+  for (const char* url : {"redis-cluster://a:7000", "redis+cluster://a", "cluster://a"}) {
+    EXPECT_THAT(message(url), HasSubstr("Cluster is not supported yet")) << url;
+  }
   EXPECT_THAT(message("redis://"), HasSubstr("there is no host"));
   EXPECT_THAT(message("redis://:6379"), HasSubstr("there is no host"));
   EXPECT_THAT(message("redis://h:0"), HasSubstr("port '0' is not a number from 1 to 65535"));

@@ -148,7 +148,7 @@ TEST_F(RedisClient, TellsThatItSpeaksToAReplica) {
   const auto client = this->client({&kAdd});
   // No server is there: the port 1 of loopback refuses.
   ask(*client, {"REPLICAOF", "127.0.0.1", "1"});
-  EXPECT_EQ(run(*client, kAdd, {"n"}, {"1"}).kind, FailureKind::kReadOnly);
+  EXPECT_EQ(run(*client, kAdd, {"n"}, {"1"}).kind, FailureKind::kTopology);
 }
 
 TEST_F(RedisClient, TellsAnErrorOfTheServer) {

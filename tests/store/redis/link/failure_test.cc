@@ -18,7 +18,13 @@ TEST(Failure, IsOfTheKindThatTheFirstWordNames) {
   EXPECT_EQ(kind_of_error("NOAUTH Authentication required."), kRefusedUser);
   EXPECT_EQ(kind_of_error("WRONGPASS invalid username-password pair"), kRefusedUser);
   EXPECT_EQ(kind_of_error("NOPERM this user has no permissions"), kRefusedUser);
-  EXPECT_EQ(kind_of_error("READONLY You can't write against a read only replica."), kReadOnly);
+  for (const char* text :
+       {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", "CLUSTERDOWN The cluster is down",
+        "TRYAGAIN Multiple keys request", "CROSSSLOT Keys in request don't hash to the same slot",
+        "MASTERDOWN Link with MASTER is down"}) {
+    EXPECT_EQ(kind_of_error(text), kTopology) << text;
+  }
+  EXPECT_EQ(kind_of_error("READONLY You can't write against a read only replica."), kTopology);
   EXPECT_EQ(kind_of_error("WRONGTYPE Operation against a key script: 1f, on @user_script:1."),
             kScript);
   EXPECT_EQ(kind_of_error("ERR user_script:1: attempt to index"), kScript);

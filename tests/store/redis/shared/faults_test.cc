@@ -123,7 +123,11 @@ INSTANTIATE_TEST_SUITE_P(
              FailureKind::kNoScript, "NOSCRIPT"},
         Told{"Busy", "-BUSY Redis is busy running a script.\r\n", FailureKind::kBusy, "BUSY"},
         Told{"ReadOnly", "-READONLY You can't write against a read only replica.\r\n",
-             FailureKind::kReadOnly, "READONLY"},
+             FailureKind::kTopology, "READONLY", false},
+        Told{"Moved", "-MOVED 3999 127.0.0.1:6381\r\n", FailureKind::kTopology,
+             "so nothing is admitted, whatever 'outage' says", false},
+        Told{"ClusterDown", "-CLUSTERDOWN Hash slot not served\r\n", FailureKind::kTopology,
+             "CLUSTERDOWN", false},
         Told{"NoPermission", "-NOPERM this user has no permissions\r\n", FailureKind::kRefusedUser,
              "NOPERM"},
         Told{"ScriptError",
@@ -154,6 +158,94 @@ TEST(SharedFault, OfAnOldRedisIsNamedAndLeftToThePolicy) {
               HasSubstr("its version is '6.2.14', but weir needs Redis 7 or later"));
   EXPECT_EQ(deny.failed(FailureKind::kVersion), 1u);
   EXPECT_TRUE(Asker(old.url(), Outage::kAllow).ask());
+}
+
+// What each turn was told with; both turns are told by one thread at a time.
+class Turns {
+ public:
+  std::function<void(std::string_view)> take() {
+    return [this](std::string_view why) {
+      const std::scoped_lock lock(lock_);
+      told_.emplace_back(why);
+    };
+  }
+  std::vector<std::string> told() {
+    const std::scoped_lock lock(lock_);
+    return told_;
+  }
+
+ private:
+  std::mutex lock_;
+  std::vector<std::string> told_;
+};
+
+// What answers is no single Redis: that is no outage, and nothing is admitted with any policy.
+void expect_refused_by_name(const std::string& url, const std::string& name) {
+  Turns turns;
+  testing::ManualClock here{SystemClock{}.now()};
+  SharedOptions options{.timeout = 10s};
+  options.on_topology = turns.take();
+  SharedEngine allow(url, ten_for_all(Outage::kAllow), here, std::move(options), true);
+  const Status first = allow.limits().first_word(kPatience);
+  ASSERT_FALSE(first);
+  EXPECT_THAT(first.error().message, HasSubstr(name));
+  for (int i = 0; i < 10; ++i) {
+    const Result<Decision> refused = allow.acquire(kAny);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr(name));
+  }
+  EXPECT_EQ(allow.limits().counts().by_policy, 0u);
+  EXPECT_FALSE(allow.limits().counts().is_out);
+  ASSERT_EQ(turns.told().size(), 1u) << "once";
+  EXPECT_THAT(turns.told()[0], HasSubstr(name));
+}
+
+TEST(SharedTopology, OfAClusterIsRefusedByName) {
+  RedisServer redis({.more = {"--cluster-enabled", "yes"}});
+  expect_refused_by_name(redis.url(), "it is a node of a cluster");
+}
+
+TEST(SharedTopology, OfASentinelIsRefusedByName) {
+  RedisServer redis({.is_sentinel = true});
+  expect_refused_by_name(redis.url(), "it is a sentinel");
+}
+
+TEST(SharedTopology, OfAReplicaIsRefusedByName) {
+  RedisServer redis;
+  RedisServer replica({.more = {"--replicaof", "127.0.0.1", std::to_string(redis.port())}});
+  expect_refused_by_name(replica.url(), "it is a replica");
+}
+
+TEST(SharedTopology, ThatIsNotHeardOfIsNoError) {
+  StubRedis stub;
+  Asker allow(stub.url(), Outage::kAllow);
+  EXPECT_TRUE(allow.server.limits().first_word(kPatience));
+  Asker nobody("redis://127.0.0.1:1", Outage::kAllow);
+  EXPECT_TRUE(nobody.server.limits().first_word(kPatience));
+  EXPECT_TRUE(nobody.ask()) << "an outage, which the limit allows";
+}
+
+// A failover that leaves the address with the replica, and one that brings it back.
+TEST(SharedTopology, ThatChangesIsNoticedAndToldOnceEachTime) {
+  RedisServer redis;
+  RedisServer master;
+  Turns turns;
+  Turns topology;
+  SystemClock clock;
+  SharedOptions options{.timeout = 10s};
+  options.on_turn = turns.take();
+  options.on_topology = topology.take();
+  SharedEngine allow(redis.url(), ten_for_all(Outage::kAllow), clock, std::move(options), true);
+  ASSERT_TRUE(allow.acquire(kAny));
+  ASSERT_EQ(redis.ask("REPLICAOF 127.0.0.1 " + std::to_string(master.port())), "+OK");
+  const Result<Decision> refused = allow.acquire(kAny);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("READONLY"));
+  ASSERT_EQ(redis.ask("REPLICAOF NO ONE"), "+OK");
+  EXPECT_TRUE(eventually([&] { return topology.told().size() == 2; }));
+  EXPECT_EQ(topology.told().back(), "");
+  EXPECT_TRUE(allow.acquire(kAny));
+  EXPECT_THAT(turns.told(), ::testing::IsEmpty());
 }
 
 TEST(SharedFault, OfAPasswordIsNamedAndEndsWhenTheUserIsLetIn) {

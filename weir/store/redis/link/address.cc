@@ -157,7 +157,15 @@ Result<Address> parse_address(std::string_view url) {
   if (url.find('\0') != std::string_view::npos) return mistake(url, "it holds a zero byte");
   if (url.starts_with(kTcp)) return read_tcp(url, url.substr(kTcp.size()));
   if (url.starts_with(kUnix)) return read_unix(url, url.substr(kUnix.size()));
-  if (url.starts_with("rediss://")) return mistake(url, "TLS is not supported yet");
+  if (url.starts_with("rediss")) return mistake(url, "TLS is not supported yet");
+  for (const std::string_view scheme : {"redis-sentinel://", "redis+sentinel://", "sentinel://"}) {
+    if (!url.starts_with(scheme)) continue;
+    return mistake(url, "Sentinel is not supported yet, so it must be the Redis that it watches");
+  }
+  for (const std::string_view scheme : {"redis-cluster://", "redis+cluster://", "cluster://"}) {
+    if (!url.starts_with(scheme)) continue;
+    return mistake(url, "Cluster is not supported yet, so it must be one Redis by itself");
+  }
   return mistake(url, "it begins neither with 'redis://' nor with 'unix://'");
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using enum FailureKind;
 
-constexpr std::array<std::pair<std::string_view, FailureKind>, 11> kWords = {{
+constexpr std::array<std::pair<std::string_view, FailureKind>, 17> kWords = {{
     {"NOSCRIPT", kNoScript},
     {"LOADING", kLoading},
     {"BUSY", kBusy},
@@ -16,7 +16,13 @@ constexpr std::array<std::pair<std::string_view, FailureKind>, 11> kWords = {{
     {"NOAUTH", kRefusedUser},
     {"WRONGPASS", kRefusedUser},
     {"NOPERM", kRefusedUser},
-    {"READONLY", kReadOnly},
+    {"READONLY", kTopology},
+    {"MASTERDOWN", kTopology},
+    {"MOVED", kTopology},
+    {"ASK", kTopology},
+    {"TRYAGAIN", kTopology},
+    {"CLUSTERDOWN", kTopology},
+    {"CROSSSLOT", kTopology},
     // A command in a script met a key of another type: another program's value.
     {"WRONGTYPE", kScript},
     {"FOREIGN", kForeign},
@@ -43,8 +49,8 @@ std::string_view name(FailureKind kind) {
       return "out-of-memory";
     case kRefusedUser:
       return "refused-user";
-    case kReadOnly:
-      return "read-only";
+    case kTopology:
+      return "topology";
     case kScript:
       return "script";
     case kForeign:

@@ -22,7 +22,7 @@ enum class FailureKind : std::uint8_t {
   kBusy,          // BUSY: another script has been running for too long
   kOutOfMemory,   // OOM: maxmemory is reached
   kRefusedUser,   // NOAUTH, WRONGPASS, NOPERM
-  kReadOnly,      // READONLY: a replica
+  kTopology,      // a replica, a sentinel or a node of a cluster: not one Redis by itself
   kScript,        // a script of ours failed
   kForeign,       // FOREIGN: a script of ours met a value that weir did not write
   kClock,         // CLOCK: its clock is too far from ours

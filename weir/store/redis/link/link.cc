@@ -28,6 +28,23 @@ int major_version(std::string_view text) {
   return value;
 }
 
+// What is wrong with a Redis that calls itself this; empty: nothing. A script of ours writes keys
+// of one name, wherever they hash, and must be the only one that does.
+std::string_view other_topology(std::string_view mode, std::string_view role) {
+  if (mode == "cluster") {
+    return "it is a node of a cluster, which weir does not speak to yet; write the address of one "
+           "Redis by itself";
+  }
+  if (mode == "sentinel") {
+    return "it is a sentinel, which weir does not ask yet; write the address of the Redis that it "
+           "watches";
+  }
+  if (role == "replica" || role == "slave") {
+    return "it is a replica, which takes no writes; write the address of its master";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string format(std::span<const Client::Words> parts) {
@@ -221,14 +238,14 @@ bool Link::take_hello(const redisReply& reply) {
                       is_old ? fmt::format("; weir needs Redis {} or later", kVersionLeast) : "")});
     return false;
   }
-  std::string_view version;
+  std::string_view version, mode, role;
   for (std::size_t i = 0; reply.type == REDIS_REPLY_ARRAY && i + 1 < reply.elements; i += 2) {
     const redisReply& field = *reply.element[i];
     const redisReply& value = *reply.element[i + 1];
-    if (field.type == REDIS_REPLY_STRING && text_of(field) == "version" &&
-        value.type == REDIS_REPLY_STRING) {
-      version = text_of(value);
-    }
+    if (field.type != REDIS_REPLY_STRING || value.type != REDIS_REPLY_STRING) continue;
+    if (text_of(field) == "version") version = text_of(value);
+    if (text_of(field) == "mode") mode = text_of(value);
+    if (text_of(field) == "role") role = text_of(value);
   }
   if (version.empty()) {
     break_off(FailureKind::kProtocol, "its answer to HELLO names no version");
@@ -240,7 +257,10 @@ bool Link::take_hello(const redisReply& reply) {
                       in_quotes(version), kVersionLeast)});
     return false;
   }
-  return true;
+  const std::string_view other = other_topology(mode, role);
+  if (other.empty()) return true;
+  fail({FailureKind::kTopology, fmt::format("{}: {}", where_, other)});
+  return false;
 }
 
 void Link::flush() {

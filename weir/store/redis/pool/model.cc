@@ -485,6 +485,12 @@ void PoolModel::on_enrolled(const Answer& answer) {
   phase_ = Phase::kOut;
   if (!answer.ok()) {
     const std::string& message = answer.failure().message;
+    if (answer.failure().kind == FailureKind::kTopology) {
+      // Not for a policy to make good.
+      fail_waiting(Refused::kMismatch, fmt::format("mismatch: {}", message));
+      fail_releases(Released::kUnreachable);
+      return host_.on_enrolled(*this, bad_argument(message));
+    }
     fail_waiting(Refused::kUnreachable, fmt::format("unreachable: {}", message));
     fail_releases(Released::kUnreachable);
     return host_.on_enrolled(*this, to_error(answer.failure()));

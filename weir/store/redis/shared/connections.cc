@@ -12,18 +12,38 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/timed_wait.h"
+#include "weir/store/redis/shared/errors.h"
 
 namespace weir::store::redis {
 
 Connections::Connections(Loop& loop, ClientOptions options, unsigned count)
     : loop_(loop), options_(std::move(options)), count_(std::clamp(count, 1U, kConnectionsMax)) {}
 
-void Connections::open(std::function<void()> on_up) {
+void Connections::open(std::function<void()> on_up, std::function<void(const Failure&)> on_down) {
   ClientOptions first = options_;
-  first.on_up = std::move(on_up);
+  const auto say = [this](Status status) {
+    const std::scoped_lock lock(lock_);
+    if (!first_word_) first_word_.emplace(std::move(status));
+    said_.notify_all();
+  };
+  first.on_up = [say, on_up = std::move(on_up)] {
+    say(Done{});
+    if (on_up) on_up();
+  };
+  first.on_down = [say, on_down = std::move(on_down)](const Failure& failure) {
+    if (on_down) on_down(failure);
+    say(failure.kind == FailureKind::kTopology ? Status(named(failure)) : Status(Done{}));
+  };
   clients_.reserve(count_);
   clients_.push_back(make_client(loop_, std::move(first)));
   while (clients_.size() < count_) clients_.push_back(make_client(loop_, options_));
+}
+
+Status Connections::first_word(Clock& clock, Instant deadline) {
+  std::unique_lock lock(lock_);
+  wait_by(said_, lock, clock, deadline, [this] { return first_word_.has_value(); });
+  return first_word_.value_or(Done{});
 }
 
 void Connections::close() {

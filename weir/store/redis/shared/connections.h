@@ -16,15 +16,20 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
 #include "weir/store/redis/link/client.h"
 #include "weir/store/redis/link/loop.h"
 
@@ -47,8 +52,11 @@ class Connections {
   // `count` of them are shared, at least one and at most kConnectionsMax.
   Connections(Loop& loop, ClientOptions options, unsigned count);
 
-  // Opens the shared ones; `on_up` is told of the first. On the loop's thread.
-  void open(std::function<void()> on_up);
+  // Opens the shared ones; the functions are told of the first. On the loop's thread.
+  void open(std::function<void()> on_up, std::function<void(const Failure&)> on_down = {});
+  // Waits until the first of them is up or has failed, or `deadline` has come. An error if it has
+  // failed for the topology.
+  Status first_word(Clock& clock, Instant deadline);
   // Answers what is in flight over the shared ones, and ends them. Requires that no loop is
   // attached.
   void close();
@@ -81,6 +89,8 @@ class Connections {
   const unsigned count_;
   std::array<Seat, kSeatsMax> seats_{};
   std::mutex lock_;
+  std::condition_variable said_;
+  std::optional<Status> first_word_;              // guarded by lock_
   std::map<Loop*, std::unique_ptr<Desk>> desks_;  // guarded by lock_
 };
 

@@ -25,6 +25,7 @@ bool is_outage(FailureKind kind) {
     case FailureKind::kForeign:
     case FailureKind::kClock:
     case FailureKind::kTooMany:
+    case FailureKind::kTopology:
       return false;
     default:
       return true;
@@ -45,6 +46,12 @@ Error named(const Failure& failure) {
             fmt::format("Redis: its clock says {} us since 1970, more than a whole calendar window "
                         "from the clock here; set the clocks",
                         *now)};
+  }
+  if (failure.kind == FailureKind::kTopology) {
+    return {ErrorCode::kUnavailable,
+            fmt::format("{}; weir needs one Redis by itself, so nothing is admitted, whatever "
+                        "'outage' says",
+                        failure.message)};
   }
   return to_error(failure);
 }

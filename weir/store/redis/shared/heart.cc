@@ -46,6 +46,7 @@ void Heart::on_beat(const Answer& answer, Instant sent_at) {
   if (!answer.ok()) {
     const Failure& failure = answer.failure();
     if (outages_.note_failure(failure)) return;
+    if (failure.kind == FailureKind::kTopology) return;  // told by itself
     if (failure.kind == FailureKind::kForeign) outages_.count(failure.kind);
     return tell(failure.message);
   }

@@ -33,7 +33,7 @@ ClientOptions client_options(const SharedOptions& shared) {
 SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
     : loop_(loop),
       fleet_(options.name, clock, options.redis_clock),
-      outages_(options.breaker, clock, std::move(options.on_turn)),
+      outages_(options.breaker, clock, std::move(options.on_turn), std::move(options.on_topology)),
       connections_(loop, client_options(options), options.connections),
       holds_(fleet_, connections_, epochs_, outages_),
       decisions_(fleet_, connections_, epochs_, outages_, holds_),
@@ -46,10 +46,15 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
     heart_ = std::make_unique<Heart>(loop_, fleet_, connections_, epochs_, outages_,
                                      options.timeout, std::move(options.on_beat));
     // Requests that wait for Redis to come back are not kept waiting for the next beat.
-    connections_.open([this] {
-      outages_.note_sign_of_life();
-      heart_->beat();
-    });
+    connections_.open(
+        [this] {
+          outages_.note_sign_of_life();
+          heart_->beat();
+        },
+        // That it is out of reach, those who ask find out.
+        [this](const Failure& failure) {
+          if (failure.kind == FailureKind::kTopology) outages_.note_failure(failure);
+        });
     heart_->beat();
   });
 }

@@ -67,6 +67,9 @@ struct SharedOptions {
   // Told each time Redis goes out of reach, and why; each time it is back, empty. From any thread,
   // but one at a time and in order, so it asks nothing of this store.
   std::function<void(std::string_view why)> on_turn{};
+  // The same when what answers is a replica, a sentinel or a node of a cluster, so that every
+  // decision is an error; empty when it is one Redis by itself again.
+  std::function<void(std::string_view why)> on_topology{};
   // The same of heartbeats that fail though Redis is in reach: another program uses their key.
   std::function<void(std::string_view why)> on_beat{};
 };
@@ -106,6 +109,12 @@ class SharedLimits final : public engine::SharedStore {
   // which must be running.
   void attach(Loop& loop) { connections_.attach(loop); }
   void detach(Loop& loop);
+
+  // Waits for the first word of Redis, or for the first attempt to reach it to fail, but no longer
+  // than `patience`. An error if it has said that it is not one Redis by itself.
+  Status first_word(Duration patience) {
+    return connections_.first_word(fleet_.clock, fleet_.clock.now() + patience);
+  }
 
   SharedCounts counts() const;
   std::vector<LeaseCounts> lease_counts();

@@ -2,7 +2,8 @@
 // 1. The breaker turns under the turn lock, and its turn is told under it: so turns are told in
 //    order, each once. The one that is told asks nothing of this store.
 // 2. Only failures of reach open it. An answer is none, even an error.
-// 3. The stand-in drops what has refilled whenever the breaker turns, and nothing else: so what was
+// 3. A Redis of another topology than one by itself has answered: no policy decides in its place.
+// 4. The stand-in drops what has refilled whenever the breaker turns, and nothing else: so what was
 //    used in one outage counts in the next.
 
 #include "weir/store/redis/shared/outages.h"
@@ -16,8 +17,11 @@
 
 namespace weir::store::redis {
 
-Outages::Outages(const BreakerShape& shape, Clock& clock, Turned turned)
-    : clock_(clock), turned_(std::move(turned)), breaker_(shape) {}
+Outages::Outages(const BreakerShape& shape, Clock& clock, Turned turned, Turned misplaced)
+    : clock_(clock),
+      turned_(std::move(turned)),
+      misplaced_(std::move(misplaced)),
+      breaker_(shape) {}
 
 std::optional<Error> Outages::refusal(Instant now) {
   if (may_ask(now)) return std::nullopt;
@@ -25,6 +29,7 @@ std::optional<Error> Outages::refusal(Instant now) {
 }
 
 bool Outages::note_failure(const Failure& failure) {
+  if (failure.kind == FailureKind::kTopology) note_misplaced(failure);
   if (!is_outage(failure.kind)) return false;
   {
     const std::scoped_lock lock(lock_);
@@ -44,9 +49,23 @@ Error Outages::failed(const Failure& failure) {
   return named(failure);
 }
 
-void Outages::note_success() {
-  if (!breaker_.has_failed()) return;
+// It answers, so the outage is over and no policy decides; but nothing is admitted there.
+void Outages::note_misplaced(const Failure& failure) {
   const std::scoped_lock lock(turn_lock_);
+  close();
+  if (is_misplaced_.exchange(true, std::memory_order_relaxed)) return;
+  if (misplaced_) misplaced_(failure.message);
+}
+
+void Outages::note_success() {
+  if (!breaker_.has_failed() && !is_misplaced_.load(std::memory_order_relaxed)) return;
+  const std::scoped_lock lock(turn_lock_);
+  close();
+  if (is_misplaced_.exchange(false, std::memory_order_relaxed) && misplaced_) misplaced_({});
+}
+
+// Requires turn_lock_.
+void Outages::close() {
   if (!breaker_.succeeded()) return;
   turns_.fetch_add(1, std::memory_order_relaxed);
   stand_in_.forget(clock_.now());

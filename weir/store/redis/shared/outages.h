@@ -43,7 +43,8 @@ class Outages {
   // Told why each time Redis goes out of reach; empty each time it is back.
   using Turned = std::function<void(std::string_view why)>;
 
-  Outages(const BreakerShape& shape, Clock& clock, Turned turned);
+  // `misplaced`: likewise, when what answers is not one Redis by itself, and when it is again.
+  Outages(const BreakerShape& shape, Clock& clock, Turned turned, Turned misplaced);
 
   bool may_ask(Instant now) { return breaker_.may_ask(now); }
   bool is_open() const noexcept { return breaker_.is_open(); }
@@ -83,10 +84,15 @@ class Outages {
   }
 
  private:
+  void note_misplaced(const Failure& failure);
+  void close();
+
   Clock& clock_;
   const Turned turned_;
+  const Turned misplaced_;
   std::mutex turn_lock_;  // while the breaker may turn
   Breaker breaker_;
+  std::atomic<bool> is_misplaced_{false};  // set and cleared under turn_lock_
   StandIn stand_in_;
   mutable std::mutex lock_;
   std::string trouble_;  // guarded by lock_; of the last failure
