@@ -111,6 +111,41 @@ TEST(StandIn, RefusesOneKeyMoreThanItsBound) {
   EXPECT_TRUE(allows(kStandInKeysMax));
 }
 
+TEST(StandIn, DeniesOnlyTheLimitWhoseKeysAreInvented) {
+  StandIn stand_in;
+  constexpr std::size_t kLimits = 4;
+  const engine::MeterShape shape = shape_of(engine::WindowSpec{1, 24h});
+  const auto allows = [&](std::string_view limit, std::size_t key) {
+    const StandIn::Item item{&shape, std::to_string(key), 1, false, limit};
+    return stand_in.take({&item, 1}, 1, Instant{1}, false, kLimits)[0].check.allowed();
+  };
+  std::size_t invented = 0;
+  while (allows("open", invented)) ++invented;
+  EXPECT_EQ(invented, kStandInKeysMax / kLimits);
+  for (const std::string_view limit : {"a", "b", "c"}) {
+    for (std::size_t i = 0; i < kStandInKeysMax / kLimits; ++i) ASSERT_TRUE(allows(limit, i));
+    EXPECT_FALSE(allows(limit, kStandInKeysMax));
+  }
+  EXPECT_FALSE(allows("one more, after a reload", 0)) << "all of them have a bound, too";
+}
+
+TEST(StandIn, DeniesOnlyTheLimitWhoseLogsAreFull) {
+  StandIn stand_in;
+  const engine::MeterShape log = shape_of(engine::LogSpec{1024, 24h});
+  Instant now{1};
+  const auto allows = [&](std::string_view limit, std::size_t key) {
+    now = now + 1us;
+    const StandIn::Item item{&log, std::to_string(key), 1, false, limit};
+    return stand_in.take({&item, 1}, 1, now, false, 2)[0].check.allowed();
+  };
+  std::size_t runs = 0;
+  for (std::size_t key = 0; allows("open", key); ++key) {
+    for (++runs; runs % 1024 != 0 && allows("open", key);) ++runs;
+  }
+  EXPECT_LE(runs, kStandInRunsMax / 2);
+  EXPECT_TRUE(allows("other", 0));
+}
+
 TEST(StandIn, RemembersFromOneOutageToTheNextWhatHasNotRefilled) {
   StandIn stand_in;
   constexpr Instant begin{1'800'000'000'000'000'000};

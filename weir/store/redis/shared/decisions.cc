@@ -175,8 +175,8 @@ void Decisions::decide(const SharedAsk& ask, engine::SharedCallback callback) {
   asked->callback = std::move(callback);
   for (const SharedItem& item : ask.items) asked->keys.push_back(limit_key(fleet_.prefix, item));
   if (!outages_.may_ask(ask.now)) {
-    return asked->callback(
-        outages_.decide(asked->items, asked->keys, asked->now, asked->is_peek, outages_.why()));
+    return asked->callback(outages_.decide(*asked->rules, asked->items, asked->keys, asked->now,
+                                           asked->is_peek, outages_.why()));
   }
   count_asked();
   Desk* const desk = connections_.here();
@@ -336,8 +336,8 @@ void Decisions::on_decided(Question& asked, const Answer& answer) {
   const Failure& failure = answer.failure();
   outages_.count(failure.kind);
   if (!outages_.note_failure(failure)) return asked.callback(named(failure));
-  const Result<SharedAnswer> said =
-      outages_.decide(asked.items, asked.keys, asked.now, asked.is_peek, failure.message);
+  const Result<SharedAnswer> said = outages_.decide(*asked.rules, asked.items, asked.keys,
+                                                    asked.now, asked.is_peek, failure.message);
   asked.is_started = said.ok();
   for (std::size_t i = 0; said && i < asked.items.size(); ++i) {
     if (refuses(asked.items[i], said->outcomes[i])) asked.is_started = false;

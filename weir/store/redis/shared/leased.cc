@@ -170,7 +170,8 @@ Status LeasedDecisions::decide_outages(Mixed& mixed) {
     why = failure->error.message;
   }
   if (alone.empty()) return Done{};
-  const Result<SharedAnswer> decided = outages_.decide(alone, keys, mixed.now(), false, why);
+  const Result<SharedAnswer> decided =
+      outages_.decide(*mixed.asked.rules, alone, keys, mixed.now(), false, why);
   if (!decided) return decided.error();
   for (std::size_t i = 0; i < places.size(); ++i) {
     mixed.said[places[i]].outcome = decided->outcomes[i];

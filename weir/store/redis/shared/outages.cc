@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -83,13 +84,15 @@ std::string Outages::why() const {
   return why.empty() ? "Redis did not answer" : why;  // empty: the outage has just ended
 }
 
-Result<engine::SharedAnswer> Outages::decide(std::span<const engine::SharedItem> items,
+Result<engine::SharedAnswer> Outages::decide(const engine::RuleSet& rules,
+                                             std::span<const engine::SharedItem> items,
                                              std::span<const std::string> keys, Instant now,
                                              bool is_peek, const std::string& why) {
   by_policy_.fetch_add(1, std::memory_order_relaxed);
-  const auto is_alone = [](const engine::SharedItem& item) {
-    return !item.rule->shadow && item.rule->shared->outage == engine::Outage::kLocal;
+  const auto is_local = [](const engine::Rule& rule) {
+    return !rule.shadow && rule.shared && rule.shared->outage == engine::Outage::kLocal;
   };
+  const auto is_alone = [&](const engine::SharedItem& item) { return is_local(*item.rule); };
   std::vector<StandIn::Item> alone;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const engine::Rule& rule = *items[i].rule;
@@ -99,9 +102,13 @@ Result<engine::SharedAnswer> Outages::decide(std::span<const engine::SharedItem>
                                "limit says 'outage: allow' or 'outage: local'",
                                rule.name, why)};
     }
-    if (is_alone(items[i])) alone.push_back({&rule.shape, keys[i], items[i].cost, false});
+    if (is_alone(items[i]))
+      alone.push_back({&rule.shape, keys[i], items[i].cost, false, rule.name});
   }
-  const auto decided = stand_in_.take(alone, static_cast<std::int64_t>(servers()), now, is_peek);
+  const auto sharers =
+      alone.empty() ? 0 : std::count_if(rules.rules().begin(), rules.rules().end(), is_local);
+  const auto decided = stand_in_.take(alone, static_cast<std::int64_t>(servers()), now, is_peek,
+                                      static_cast<std::size_t>(sharers));
   engine::SharedAnswer said;
   said.now = now;
   std::size_t next = 0;

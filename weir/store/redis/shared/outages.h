@@ -68,8 +68,9 @@ class Outages {
   // The same in words that are never empty.
   std::string why() const;
 
-  // By each limit's policy; an error if one of them says so, with `why`.
-  Result<engine::SharedAnswer> decide(std::span<const engine::SharedItem> items,
+  // By each limit's policy; an error if one of them says so, with `why`. `rules` have the items.
+  Result<engine::SharedAnswer> decide(const engine::RuleSet& rules,
+                                      std::span<const engine::SharedItem> items,
                                       std::span<const std::string> keys, Instant now, bool is_peek,
                                       const std::string& why);
 

@@ -47,18 +47,26 @@ MeterShape share_of(const MeterShape& shape, std::int64_t n) {
   return n <= 1 ? shape : std::visit(Sharer{n}, shape);
 }
 
-StandIn::Meter* StandIn::meter_for(const Item& item, std::int64_t servers, Instant now) {
+StandIn::Limit& StandIn::limit_of(const Item& item, std::size_t limits) {
+  const auto found = limits_.find(item.limit);
+  if (found != limits_.end()) return found->second;
+  return limits_.try_emplace(std::string(item.limit), kStandInRunsMax / limits).first->second;
+}
+
+StandIn::Meter* StandIn::meter_for(Limit& limit, const Item& item, std::int64_t servers,
+                                   std::size_t limits, Instant now) {
   const MeterShape shape = share_of(*item.shape, servers);
-  const auto found = meters_.find(item.key);
-  if (found == meters_.end()) {
-    if (meters_.size() == kStandInKeysMax) return nullptr;
-    return &meters_.emplace(item.key, Meter{shape, engine::initial_words(shape, now)})
+  const auto found = limit.meters.find(item.key);
+  if (found == limit.meters.end()) {
+    if (keys_ == kStandInKeysMax || limit.meters.size() >= kStandInKeysMax / limits) return nullptr;
+    keys_ += 1;
+    return &limit.meters.emplace(item.key, Meter{shape, engine::initial_words(shape, now)})
                 .first->second;
   }
   // There may be more servers than in an outage before, or the limit another one.
   Meter& meter = found->second;
   if (meter.shape != shape) {
-    meter.words = engine::reshape(meter.shape, shape, meter.words, logs_, now);
+    meter.words = engine::reshape(meter.shape, shape, meter.words, limit.logs, now);
     meter.shape = shape;
   }
   return &meter;
@@ -66,20 +74,27 @@ StandIn::Meter* StandIn::meter_for(const Item& item, std::int64_t servers, Insta
 
 boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span<const Item> items,
                                                                        std::int64_t servers,
-                                                                       Instant now, bool is_peek) {
+                                                                       Instant now, bool is_peek,
+                                                                       std::size_t limits) {
+  struct Met {
+    engine::LogBlocks* logs;
+    Meter* meter;
+  };
   boost::container::small_vector<engine::SharedOutcome, 4> outcomes;
-  boost::container::small_vector<Meter*, 4> meters;
+  boost::container::small_vector<Met, 4> met;
   bool allowed = true;
+  limits = std::clamp<std::size_t>(limits, 1, kStandInKeysMax);
   const std::scoped_lock lock(lock_);
   for (const Item& item : items) {
     engine::SharedOutcome& outcome = outcomes.emplace_back();
-    Meter* const meter = meter_for(item, servers, now);
-    meters.push_back(meter);
+    Limit& limit = limit_of(item, limits);
+    Meter* const meter = meter_for(limit, item, servers, limits, now);
+    met.push_back({&limit.logs, meter});
     if (meter == nullptr) {
       outcome.check = {Verdict::kDenied, kForever, item.cost};
     } else {
-      outcome.check = engine::check(meter->shape, meter->words, logs_, now, item.cost);
-      outcome.before = engine::level(meter->shape, meter->words, logs_, now);
+      outcome.check = engine::check(meter->shape, meter->words, limit.logs, now, item.cost);
+      outcome.before = engine::level(meter->shape, meter->words, limit.logs, now);
       outcome.after = outcome.before;
     }
     // More than this share can hold may still fit the whole limit, once it can be asked.
@@ -92,28 +107,32 @@ boost::container::small_vector<engine::SharedOutcome, 4> StandIn::take(std::span
   // First everything that can fail, then everything that cannot.
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!outcomes[i].check.allowed() || items[i].cost == 0) continue;
-    if (engine::reserve(meters[i]->shape, meters[i]->words, logs_, now)) continue;
+    const auto [logs, meter] = met[i];
+    if (engine::reserve(meter->shape, meter->words, *logs, now)) continue;
     outcomes[i].check = {Verdict::kDenied, kForever, items[i].cost};
     allowed = allowed && items[i].shadow;
   }
   if (!allowed) return outcomes;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!outcomes[i].check.allowed() || items[i].cost == 0) continue;
-    Meter& meter = *meters[i];
-    engine::charge(meter.shape, meter.words, logs_, now, items[i].cost);
-    outcomes[i].after = engine::level(meter.shape, meter.words, logs_, now);
+    const auto [logs, meter] = met[i];
+    engine::charge(meter->shape, meter->words, *logs, now, items[i].cost);
+    outcomes[i].after = engine::level(meter->shape, meter->words, *logs, now);
   }
   return outcomes;
 }
 
 void StandIn::forget(Instant now) {
   const std::scoped_lock lock(lock_);
-  std::erase_if(meters_, [&](const auto& entry) {
-    const Meter& meter = entry.second;
-    if (!engine::is_initial(meter.shape, meter.words, logs_, now)) return false;
-    engine::release(meter.shape, meter.words, logs_);
-    return true;
-  });
+  for (auto& [name, limit] : limits_) {
+    keys_ -= std::erase_if(limit.meters, [&logs = limit.logs, now](const auto& entry) {
+      const Meter& meter = entry.second;
+      if (!engine::is_initial(meter.shape, meter.words, logs, now)) return false;
+      engine::release(meter.shape, meter.words, logs);
+      return true;
+    });
+  }
+  std::erase_if(limits_, [](const auto& entry) { return entry.second.meters.empty(); });
 }
 
 }  // namespace weir::store::redis
