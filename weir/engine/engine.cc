@@ -118,7 +118,9 @@ void Engine::settle(HoldId hold, std::span<const Cost> actual, Instant now,
   if (hold.is_shared) {
     return impl_->elsewhere.end(hold, HoldState::kSettled, actual, now, given(answered));
   }
-  tell(answered, Result<HoldAnswer>(impl_->ending.end(hold, HoldState::kSettled, actual, now)));
+  const HoldAnswer settled = impl_->ending.end(hold, HoldState::kSettled, actual, now);
+  impl_->elsewhere.ended_here(hold, HoldState::kSettled, actual, now);
+  tell(answered, Result<HoldAnswer>(settled));
 }
 
 void Engine::cancel(HoldId hold, Instant now, HoldCallback answered) noexcept {
@@ -126,7 +128,9 @@ void Engine::cancel(HoldId hold, Instant now, HoldCallback answered) noexcept {
   if (hold.is_shared) {
     return impl_->elsewhere.end(hold, HoldState::kCancelled, {}, now, given(answered));
   }
-  tell(answered, Result<HoldAnswer>(impl_->ending.end(hold, HoldState::kCancelled, {}, now)));
+  const HoldAnswer cancelled = impl_->ending.end(hold, HoldState::kCancelled, {}, now);
+  impl_->elsewhere.ended_here(hold, HoldState::kCancelled, {}, now);
+  tell(answered, Result<HoldAnswer>(cancelled));
 }
 
 void Engine::renew(HoldId hold, Duration ttl, Instant now, HoldCallback answered) noexcept {

@@ -111,6 +111,10 @@ class SharedStore {
                    std::shared_ptr<const RuleSet> rules, Instant now,
                    HoldStateCallback callback) = 0;
   virtual void renew(HoldId hold, Duration ttl, Instant now, HoldStateCallback callback) = 0;
+  // A hold that it does not keep as far as it has said was ended: one in memory alone, or one that
+  // it may have made without answering in time. `actual` is read before this returns.
+  virtual void ended_here(HoldId /*hold*/, HoldState /*as*/, std::span<const Cost> /*actual*/,
+                          Instant /*now*/) {}
 
   // What is left of one key, and forgetting what it has used. `item` has no cost, and is read
   // before this returns.

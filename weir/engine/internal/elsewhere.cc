@@ -413,7 +413,7 @@ void Elsewhere::tell(const std::shared_ptr<Asking>& asking, const Result<Decisio
     if (answer->hold.is_shared)
       return end(answer->hold, HoldState::kCancelled, {}, now, [](const auto&) {});
     end_local(answer->hold, HoldState::kCancelled, {}, now);
-    return;
+    return ended_here(answer->hold, HoldState::kCancelled, {}, now);
   }
   DecisionSink* const sink = ground_.options.sink;
   if (sink != nullptr && answer && !asking->is_peek) {

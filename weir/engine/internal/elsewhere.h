@@ -122,6 +122,10 @@ class Elsewhere {
   void end(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now,
            HoldCallback callback);
   void renew(HoldId hold, Duration ttl, Instant now, HoldCallback callback);
+  // A hold that is kept here was ended: the store may know it, too.
+  void ended_here(HoldId hold, HoldState as, std::span<const Cost> actual, Instant now) {
+    if (SharedStore* const store = this->store()) store->ended_here(hold, as, actual, now);
+  }
   // One key of a shared limit of these rules.
   void inspect(const std::shared_ptr<const Active>& rules, const KeyedLimit& keyed,
                std::span<const std::string_view> key, Instant now, InspectCallback callback);

@@ -513,6 +513,60 @@ TEST(SharedOutage, GivesASlotBackThatWasGivenTooLate) {
   EXPECT_TRUE(server.acquire(kAny)->allowed());
 }
 
+// One slot of two is taken by a hold that a policy admitted while Redis made it as well, too late.
+struct DoubtfulHold : ::testing::Test {
+  DoubtfulHold() {
+    RuleSetSpec rules = two_at_once();
+    std::get<engine::SlotsSpec>(rules.limits[0].meter).hold = 24h;
+    rules.limits[0].shared = engine::SharedSpec{Outage::kAllow};
+    server = std::make_unique<SharedEngine>(redis.url(), rules, here,
+                                            SharedOptions{.timeout = 500ms}, true);
+    EXPECT_TRUE(is_answered(*server, here, kAny));
+    redis.pause();
+    const Result<Decision> admitted = server->acquire(kAny);
+    EXPECT_TRUE(admitted && admitted->allowed());
+    if (admitted) hold = admitted->hold;
+    EXPECT_TRUE(hold);
+    EXPECT_FALSE(hold.is_shared) << "as far as is known";
+  }
+  bool are_taken(int slots) {
+    const std::string bytes = slots == 0 ? ":0" : ":" + std::to_string(8 + 30 * slots);
+    return redis.ask("STRLEN weir:1:{weir}:s:running") == bytes;
+  }
+
+  RedisServer redis;
+  SystemClock clock;
+  testing::ManualClock here{clock.now()};
+  std::unique_ptr<SharedEngine> server;
+  HoldId hold;
+};
+
+TEST_F(DoubtfulHold, EndsInRedisWithTheOneThatTheClientHas) {
+  redis.resume();
+  ASSERT_TRUE(eventually([&] { return are_taken(1); }));
+  EXPECT_EQ(*server->settle(hold, {}), engine::HoldState::kSettled);
+  EXPECT_TRUE(eventually([&] { return are_taken(0); }));
+}
+
+TEST_F(DoubtfulHold, EndsInRedisWhenItsAnswerComesAfterTheEnd) {
+  EXPECT_EQ(*server->cancel(hold), engine::HoldState::kCancelled);
+  redis.resume();
+  // Made, and then ended: of it is left how it ended.
+  EXPECT_TRUE(eventually([&] {
+    return redis.ask("EVAL \"return #redis.call('KEYS','*:hold:*')\" 0") == ":1" && are_taken(0);
+  }));
+}
+
+TEST_F(DoubtfulHold, StaysInRedisUntilItsTimeIfItIsNotEnded) {
+  redis.resume();
+  ASSERT_TRUE(eventually([&] { return are_taken(1); }));
+  ASSERT_TRUE(eventually([&] {
+    here.advance(50ms);
+    return server->peek(kAny).ok();
+  }));
+  EXPECT_TRUE(are_taken(1));
+}
+
 // The stand-in has given everything out, and refuses; Redis has two left, and charges too late.
 TEST(SharedOutage, GivesBackTooLateWhatTheStandInRefused) {
   RedisServer redis;

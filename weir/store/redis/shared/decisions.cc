@@ -9,6 +9,8 @@
 // 4. The verdict worked out here from the states that a script hands back is the script's own, or
 //    the answer is an error.
 // 5. A request that was refused because Redis was late leaves no hold: the late answer ends it.
+//    One that was admitted all the same has a hold here, which is doubtful there: both end
+//    together.
 
 #include "weir/store/redis/shared/decisions.h"
 
@@ -322,9 +324,8 @@ void Decisions::ask_all(Client& client, const QuestionRef& asked) {
   blobs.append_to(arguments);
   client.call(shared_scripts().decide, keys, arguments,
               [this, asked](const Answer& answer) { on_decided(*asked, answer); },
-              {.timeout = std::nullopt, .late = [this, asked](const Answer& answer) {
-                 if (answer.ok()) on_late(*asked, answer.reply());
-               }});
+              {.timeout = std::nullopt,
+               .late = [this, asked](const Answer& answer) { on_late(*asked, answer); }});
 }
 
 void Decisions::on_decided(Question& asked, const Answer& answer) {
@@ -342,13 +343,20 @@ void Decisions::on_decided(Question& asked, const Answer& answer) {
   for (std::size_t i = 0; said && i < asked.items.size(); ++i) {
     if (refuses(asked.items[i], said->outcomes[i])) asked.is_started = false;
   }
+  if (asked.hold && asked.is_started && failure.may_have_run) {
+    doubtful_.add(asked.hold, asked.rules, failure.kind == FailureKind::kTimedOut, asked.now,
+                  asked.now + asked.ttl);
+  }
   asked.callback(said);
 }
 
 // What was charged stays charged, but a hold of work that never started is given back: its
 // slots would be taken until its time.
-void Decisions::on_late(const Question& asked, const Reply& reply) {
-  if (!asked.hold || asked.is_started || reply.at(0).integer() != 1) return;
+void Decisions::on_late(const Question& asked, const Answer& answer) {
+  if (!asked.hold) return;
+  const bool is_made = answer.ok() && answer.reply().at(0).integer() == 1;
+  if (asked.is_started) return doubtful_.heard(asked.hold, is_made, fleet_.clock.now());
+  if (!is_made) return;
   holds_.end(asked.hold, engine::HoldState::kCancelled, {}, asked.rules, asked.now,
              [](const Result<engine::HoldState>&) {});
 }

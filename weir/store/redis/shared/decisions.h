@@ -22,6 +22,7 @@
 
 #include "weir/engine/shared.h"
 #include "weir/store/redis/shared/connections.h"
+#include "weir/store/redis/shared/doubtful.h"
 #include "weir/store/redis/shared/epochs.h"
 #include "weir/store/redis/shared/fleet.h"
 #include "weir/store/redis/shared/holds.h"
@@ -31,14 +32,16 @@ namespace weir::store::redis {
 
 class Decisions {
  public:
-  // `holds` gives back the hold of an answer that came too late.
+  // `holds` gives back the hold of an answer that came too late; `doubtful` remembers those of
+  // which it is not known whether they were made.
   Decisions(const Fleet& fleet, Connections& connections, Epochs& epochs, Outages& outages,
-            SharedHolds& holds)
+            SharedHolds& holds, DoubtfulHolds& doubtful)
       : fleet_(fleet),
         connections_(connections),
         epochs_(epochs),
         outages_(outages),
-        holds_(holds) {}
+        holds_(holds),
+        doubtful_(doubtful) {}
 
   // As SharedStore has it, in Redis for every item.
   void decide(const engine::SharedAsk& ask, engine::SharedCallback callback);
@@ -65,7 +68,7 @@ class Decisions {
   void ask_all(Client& client, const QuestionRef& asked);
   void on_decided(Question& asked, const Answer& answer);
   // The answer to a request that had timed out.
-  void on_late(const Question& asked, const Reply& reply);
+  void on_late(const Question& asked, const Answer& answer);
   Result<engine::SharedAnswer> read(const Question& asked, const Reply& reply);
   // Whether the buckets of these have refilled since data was last lost, so that one without a
   // key is full; also false as long as that is not known.
@@ -76,6 +79,7 @@ class Decisions {
   Epochs& epochs_;
   Outages& outages_;
   SharedHolds& holds_;
+  DoubtfulHolds& doubtful_;
   std::atomic<std::uint64_t> asked_{0}, answered_{0};
 };
 

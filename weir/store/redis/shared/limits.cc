@@ -36,7 +36,7 @@ SharedLimits::SharedLimits(Loop& loop, SharedOptions options, Clock& clock)
       outages_(options.breaker, clock, std::move(options.on_turn), std::move(options.on_topology)),
       connections_(loop, client_options(options), options.connections),
       holds_(fleet_, connections_, epochs_, outages_),
-      decisions_(fleet_, connections_, epochs_, outages_, holds_),
+      decisions_(fleet_, connections_, epochs_, outages_, holds_, doubtful_),
       source_(fleet_, connections_, epochs_, outages_, decisions_),
       leases_(source_, fleet_.prefix),
       leased_(loop, fleet_, connections_, outages_, decisions_, source_, leases_),

@@ -98,6 +98,10 @@ class SharedLimits final : public engine::SharedStore {
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
            engine::HoldStateCallback callback) override;
   void renew(HoldId hold, Duration ttl, Instant now, engine::HoldStateCallback callback) override;
+  void ended_here(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
+                  Instant now) override {
+    doubtful_.ended(hold, as, actual, now);
+  }
   void inspect(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
                Instant now, engine::LevelCallback callback) override;
   void reset(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
@@ -128,6 +132,7 @@ class SharedLimits final : public engine::SharedStore {
   Outages outages_;
   Connections connections_;
   SharedHolds holds_;
+  DoubtfulHolds doubtful_{holds_};
   Decisions decisions_;
   RedisLeases source_;
   Leases leases_;
