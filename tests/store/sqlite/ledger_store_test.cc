@@ -112,11 +112,68 @@ TEST(LedgerStore, ReproducesTheLedgerOfAnEpoch) {
   EXPECT_EQ(units(3), Units(10'000, 200));
   EXPECT_EQ(units(4), Units(15'000, 300));
   EXPECT_EQ(units(5), Units(7'500, 400));  // half an epoch's length since
-  EXPECT_FALSE(store->ledger_of_epoch(6, kStart)->has_value());
+  EXPECT_FALSE(*store->ledger_of_epoch(6, kStart));
   EXPECT_EQ((*store->ledger_of_epoch(4, kStart))->epoch_time, 1200s);
   EXPECT_EQ((*store->ledger_of_epoch(5, kStart))->epoch_time, 600s);
   EXPECT_EQ(store->ledger_at(249)->find("acme")->lock.amount, 10'000 * kToken);
   EXPECT_EQ(store->ledger_at(250)->find("acme")->lock.amount, 15'000 * kToken);
+}
+
+TEST(LedgerStore, ReadsTheHistoryOnceForEachEpochThatIsKept) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "ops", kStart)->ok());
+  ASSERT_EQ(*store->push_block(1'050, kStart), Fault::kNone);
+  constexpr auto kKept = static_cast<std::int64_t>(kPastLedgersMax);
+  for (int round = 0; round < 3; ++round) {
+    for (std::int64_t epoch = 1; epoch <= kKept; ++epoch) {
+      ASSERT_TRUE(*store->ledger_of_epoch(epoch, kStart));
+    }
+  }
+  EXPECT_EQ(store->replays(), kPastLedgersMax);
+  // One more: the one that was not asked for longest goes.
+  ASSERT_TRUE(*store->ledger_of_epoch(1, kStart));
+  ASSERT_TRUE(*store->ledger_of_epoch(kKept + 1, kStart));
+  ASSERT_TRUE(*store->ledger_of_epoch(1, kStart));
+  EXPECT_EQ(store->replays(), kPastLedgersMax + 1);
+  ASSERT_TRUE(*store->ledger_of_epoch(2, kStart));
+  EXPECT_EQ(store->replays(), kPastLedgersMax + 2);
+}
+
+TEST(LedgerStore, KeepsNoEpochWhoseFirstBlockIsNotOver) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(lock_of("acme", 10'000), "ops", kStart)->ok());
+  ASSERT_EQ(*store->push_block(200, kStart), Fault::kNone);
+  const auto locked_in = [&](std::int64_t epoch) {
+    return (*store->ledger_of_epoch(epoch, kStart))->ledger.find("acme")->lock.amount;
+  };
+  EXPECT_EQ(locked_in(3), 10'000 * kToken);
+  ASSERT_TRUE(store->apply(add_of("acme", 5'000), "ops", kStart)->ok());
+  EXPECT_EQ(locked_in(3), 15'000 * kToken);
+  ASSERT_EQ(*store->push_block(201, kStart), Fault::kNone);
+  EXPECT_EQ(locked_in(3), 15'000 * kToken);
+  EXPECT_EQ(locked_in(3), 15'000 * kToken);
+  EXPECT_EQ(store->replays(), 3u);
+}
+
+TEST(LedgerStore, RefusesToReadALongHistoryTooOften) {
+  const auto store = opened(std::nullopt);
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_TRUE(
+        store->apply({.op = Op::kJoin, .name = fmt::format("w{}", i)}, "ops", kStart)->ok());
+  }
+  ASSERT_EQ(*store->push_block(5'000, kStart), Fault::kNone);
+  // A thousand rows count as 100 ms, and a second of that may be ahead.
+  for (std::int64_t epoch = 1; epoch <= 11; ++epoch) {
+    ASSERT_TRUE(store->ledger_of_epoch(epoch, kStart).ok()) << epoch;
+  }
+  const auto refused = store->ledger_of_epoch(20, kStart);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("ask again in 101 ms"));
+  EXPECT_EQ(store->replays(), 11u);
+  EXPECT_TRUE(store->ledger_of_epoch(11, kStart).ok()) << "it is kept";
+  EXPECT_FALSE(store->ledger_of_epoch(20, kStart + 99ms).ok());
+  EXPECT_TRUE(store->ledger_of_epoch(20, kStart + 100ms).ok());
 }
 
 TEST(LedgerStore, IsReproducedWhileOthersGoOn) {

@@ -26,6 +26,8 @@ using system::compute::Parameters;
 using system::compute::parts_text;
 using system::compute::PastLedger;
 
+constexpr std::int64_t kRowsCounted = std::int64_t{1} << 40;  // more than any file has
+
 constexpr FileKind kLedgerFile{"ledger.db", 0x57656c67 /* "Welg" */, 1,
                                "what was locked is not known, so bring back a copy of the file, or "
                                "move it away to begin another ledger"};
@@ -294,13 +296,35 @@ Result<Ledger> LedgerStore::ledger_at(Block block) {
   return replay([&](const Ledger&, Block row) { return row <= block; });
 }
 
-Result<std::optional<PastLedger>> LedgerStore::ledger_of_epoch(std::int64_t epoch, Instant now) {
+PastLedgerRef LedgerStore::kept(std::int64_t epoch) {
+  const auto found = std::find_if(past_.begin(), past_.end(),
+                                  [epoch](const Past& past) { return past.epoch == epoch; });
+  if (found == past_.end()) return nullptr;
+  std::rotate(past_.begin(), found, found + 1);
+  return past_.front().ledger;
+}
+
+Result<PastLedgerRef> LedgerStore::ledger_of_epoch(std::int64_t epoch, Instant now) {
   std::int64_t block_time_s = 0;
+  Block block = 0;
   {
     const std::scoped_lock lock(lock_);
-    if (epoch > epoch_number(ledger_.clock(), block_now(now))) return std::optional<PastLedger>{};
+    block = block_now(now);
+    if (epoch > epoch_number(ledger_.clock(), block)) return PastLedgerRef{};
+    if (PastLedgerRef known = kept(epoch)) return known;
+    if (replayed_until_ > now + kReplayAllowance) {
+      return Error{
+          ErrorCode::kExhausted,
+          fmt::format("ledger: epoch {} is not one of the last {} that were asked for, and "
+                      "the history has been read too often; ask again in {} ms",
+                      epoch, kPastLedgersMax,
+                      (replayed_until_ - now - kReplayAllowance).count() / 1'000'000 + 1)};
+    }
+    // 2^40 rows of 10^5 ns each are below 2^57.
+    replayed_until_ = later_of(replayed_until_, now) + kReplayRow * std::min(rows_, kRowsCounted);
     block_time_s = clock_.settings().block_time_s;
   }
+  replays_.fetch_add(1, std::memory_order_relaxed);
   // A change of length never moves a boundary that was reached, so the first block of an
   // epoch is known as soon as the history is near it.
   Result<Ledger> ledger = replay([&](const Ledger& so_far, Block row) {
@@ -309,7 +333,13 @@ Result<std::optional<PastLedger>> LedgerStore::ledger_of_epoch(std::int64_t epoc
   if (!ledger) return std::move(ledger).error();
   const Block start = start_of_epoch(ledger->clock(), epoch);
   const Duration epoch_time = std::chrono::seconds{ledger->clock().length * block_time_s};
-  return std::optional(PastLedger{std::move(*ledger), start, epoch_time});
+  auto past = std::make_shared<const PastLedger>(std::move(*ledger), start, epoch_time);
+  // Until its first block is over there may be more operations at it.
+  if (block <= start) return PastLedgerRef(std::move(past));
+  const std::scoped_lock lock(lock_);
+  if (kept(epoch) == nullptr) past_.push_front({epoch, past});
+  if (past_.size() > kPastLedgersMax) past_.pop_back();
+  return PastLedgerRef(std::move(past));
 }
 
 }  // namespace weir::store::sqlite

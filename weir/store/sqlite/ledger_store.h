@@ -16,6 +16,11 @@
 
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -35,6 +40,14 @@
 namespace weir::store::sqlite {
 
 using system::compute::LedgerSettings;
+using PastLedgerRef = std::shared_ptr<const system::compute::PastLedger>;
+
+constexpr std::size_t kPastLedgersMax = 8;  // that are kept
+
+// A replay counts as this long for each row of the history, about ten times what it takes. Those
+// that count for more than the allowance altogether must wait: so replays take a tenth of a thread.
+constexpr Duration kReplayRow = std::chrono::microseconds{100};
+constexpr Duration kReplayAllowance = std::chrono::seconds{1};
 
 class LedgerStore final : public system::compute::LedgerService {
  public:
@@ -50,11 +63,20 @@ class LedgerStore final : public system::compute::LedgerService {
   Result<std::vector<system::compute::HistoryRow>> history(
       const system::compute::HistoryChoice& choice) override;
   Result<system::compute::Ledger> ledger_at(system::compute::Block block) override;
-  Result<std::optional<system::compute::PastLedger>> ledger_of_epoch(std::int64_t epoch,
-                                                                     Instant now) override;
+  Result<PastLedgerRef> ledger_of_epoch(std::int64_t epoch, Instant now) override;
+
+  // How often the history was read again, for ledgers of the past.
+  std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
 
  private:
   using Ledger = system::compute::Ledger;
+  struct Past {
+    std::int64_t epoch;
+    PastLedgerRef ledger;
+  };
+
+  // Requires lock_. nullptr: it is not kept.
+  PastLedgerRef kept(std::int64_t epoch);
 
   LedgerStore(std::optional<Directory> directory, Database database, std::string file,
               LedgerSettings settings, Ledger ledger, system::compute::BlockClock clock);
@@ -78,6 +100,9 @@ class LedgerStore final : public system::compute::LedgerService {
   Ledger ledger_;
   system::compute::BlockClock clock_;
   std::int64_t rows_ = 0;
+  std::deque<Past> past_;  // the last that was asked for first
+  Instant replayed_until_{};
+  std::atomic<std::uint64_t> replays_{0};
 };
 
 }  // namespace weir::store::sqlite

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,8 +82,11 @@ class LedgerService {
   // The ledger as it was at the end of a block, out of the history. Other callers go on
   // meanwhile.
   virtual Result<Ledger> ledger_at(Block block) = 0;
-  // As it was at the first block of an epoch. None: that epoch has not begun.
-  virtual Result<std::optional<PastLedger>> ledger_of_epoch(std::int64_t epoch, Instant now) = 0;
+  // As it was at the first block of an epoch. nullptr: that epoch has not begun. The last few that
+  // were asked for are kept. Any other takes as long as the history is; an error if that was done
+  // too often lately.
+  virtual Result<std::shared_ptr<const PastLedger>> ledger_of_epoch(std::int64_t epoch,
+                                                                    Instant now) = 0;
 };
 
 }  // namespace weir::system::compute
