@@ -111,8 +111,8 @@ class SharedStore {
                    std::shared_ptr<const RuleSet> rules, Instant now,
                    HoldStateCallback callback) = 0;
   virtual void renew(HoldId hold, Duration ttl, Instant now, HoldStateCallback callback) = 0;
-  // A hold that it does not keep as far as it has said was ended: one in memory alone, or one that
-  // it may have made without answering in time. `actual` is read before this returns.
+  // A hold was ended that it has not said to keep: one of memory alone, or one that it may have
+  // made without answering in time. `actual` is read before this returns.
   virtual void ended_here(HoldId /*hold*/, HoldState /*as*/, std::span<const Cost> /*actual*/,
                           Instant /*now*/) {}
 

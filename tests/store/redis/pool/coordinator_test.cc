@@ -173,6 +173,18 @@ TEST_F(RedisPool, RefusesOtherLimitsByTheNameOfTheModel) {
   EXPECT_EQ(one.report().instance_count, 1);
 }
 
+// With `outage: allow` it would never count anything there.
+TEST_F(RedisPool, DoesNotStartOnAReplica) {
+  const PoolCoordinatorOptions master = options();
+  RedisServer replica({.more = {"--replicaof", "127.0.0.1", std::to_string(master.address.port)}});
+  PoolCoordinatorOptions other = master;
+  other.address = *parse_address(replica.url());
+  Instance instance(other, registration_of(kTenRequests));
+  ASSERT_FALSE(instance.started().ok());
+  EXPECT_EQ(instance.started().error().code, ErrorCode::kBadArgument);
+  EXPECT_THAT(instance.started().error().message, HasSubstr("it is a replica"));
+}
+
 TEST_F(RedisPool, FollowsLimitsOfAHigherVersion) {
   Instance one(options(), registration_of(kTenRequests));
   Instance two(options(), registration_of(kTenRequests));
