@@ -131,6 +131,27 @@ TEST(ConfigBound, ShowsAThousandMistakesAndCountsTheRest) {
   EXPECT_THAT(beyond, HasSubstr("\nf: 2 more mistakes are not shown; correct these first"));
 }
 
+TEST(ConfigBound, OfWaitingAndBookingMayBeNothing) {
+  const Bounds bounds = config_of("bounds: { wait: 0s, book: 0s }").bounds;
+  EXPECT_EQ(bounds.wait, Duration{0});
+  EXPECT_EQ(bounds.book, Duration{0});
+  EXPECT_THAT(mistakes_of("bounds: { hold: 0s }"), HasSubstr("hold is '0s'"));
+}
+
+TEST(ConfigBound, OfHoldsIsTheMostThatSlotsSay) {
+  const auto slots = [](const std::string& hold) {
+    return "bounds: { hold: 2h }\nlimits: [ { name: a, slots: { limit: 1, hold: " + hold + " } } ]";
+  };
+  EXPECT_EQ(mistakes_of(slots("2h")), "");
+  EXPECT_EQ(mistakes_of(slots("7201s")),
+            "f:2:47: limit 'a': hold is '2h1s', but bounds.hold allows at most '2h'; write a "
+            "shorter one, or raise bounds.hold");
+  EXPECT_EQ(mistakes_of("bounds: { hold: 59s }\nlimits: [ { name: a, slots: { limit: 1 } } ]"),
+            "f:2:29: limit 'a': hold is '1m', but bounds.hold allows at most '59s'; write a "
+            "shorter one, or raise bounds.hold")
+      << "the default";
+}
+
 struct Range {
   std::string key;
   std::int64_t least;

@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
              "request_bytes, header_bytes, reply_bytes, reply_bytes_all, batch, waiting, streams, "
              "idle, slow, keys, "
              "holds, "
-             "log_runs, "
+             "log_runs, hold, wait, book, "
              "when_full; write 'keys'"},
         Case{"record: [a]",
              "f:1:9: top level: record is a list, but it must be a single value; write one word, "

@@ -328,5 +328,66 @@ TEST(Engine, IsNotMadeToSampleEveryZerothDecision) {
   EXPECT_FALSE(Engine::create(rules_of({}), {.heavy_sample_every = 0}));
 }
 
+// --- what one request may ask for
+
+TEST(EngineBounds, OfAHoldIsTheLastThatIsTaken) {
+  EngineOptions options;
+  options.hold_max = 1h;
+  auto engine = engine_of(window_of(9), options);
+  const auto hold_of = [&](Duration hold) {
+    return engine::acquire(*engine, client("acme"), {.hold = hold}, kStart);
+  };
+  EXPECT_TRUE(hold_of(1h)->allowed());
+  const auto refused = hold_of(1h + 1ns);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+  EXPECT_EQ(refused.error().message,
+            "request: hold is '1h1ns', but bounds.hold allows at most '1h'; write a "
+            "shorter time, or raise bounds.hold");
+  EXPECT_EQ(engine->usage().holds, 1u);
+  EXPECT_EQ(remaining(*engine, "window", {"acme"}, kStart), 8) << "nothing was charged";
+}
+
+TEST(EngineBounds, OfAHoldIsThatOfARenewalToo) {
+  EngineOptions options;
+  options.hold_max = 1h;
+  auto engine = engine_of(window_of(9), options);
+  const HoldId hold = engine::acquire(*engine, client("acme"), {.hold = 1s}, kStart)->hold;
+  EXPECT_EQ(*engine::renew(*engine, hold, 1h, kStart), HoldState::kActive);
+  const auto refused = engine::renew(*engine, hold, 1h + 1ns, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("bounds.hold allows at most '1h'"));
+}
+
+TEST(EngineBounds, OfAWaitIsTheLastThatIsTaken) {
+  EngineOptions options;
+  options.wait_max = 10min;
+  auto engine =
+      engine_of({.limits = {{.name = "a", .meter = SlotsSpec{.limit = 1, .queue = 9}}}}, options);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kStart + 10min}, kStart, {}));
+  EXPECT_EQ(engine->usage().waiters, 1u);
+  for (const Instant beyond : {kStart + 10min + 1ns, kForever}) {
+    const auto refused = engine::wait(*engine, RequestOf(), {.deadline = beyond}, kStart, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr("but bounds.wait allows at most '10m'"));
+  }
+  EXPECT_EQ(engine->usage().waiters, 1u);
+}
+
+TEST(EngineBounds, OfABookingIsTheLastThatIsTaken) {
+  EngineOptions options;
+  options.book_max = 1h;
+  auto engine = engine_of({.limits = {{.name = "a", .meter = BucketSpec{1, 1h}}}}, options);
+  ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
+  const auto refused = engine::acquire(*engine, RequestOf(), {.book_within = 1h + 1ns}, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("but bounds.book allows at most '1h'"));
+  EXPECT_EQ(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->earliest,
+            kStart + 1h);
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -480,7 +480,7 @@ TEST_F(ContractServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
   };
   for (const Way& way : ways) {
     server.reset();
-    start(settings(", jitter: 0s", hourly) + kWithLimits, "");
+    start(settings(", jitter: 0s", hourly) + "bounds: { wait: 3000s }\n" + kWithLimits, "");
     const std::string id = reservation(ask("reserve", R"({"processing_units":10})").body);
     // Counts are of use to those who wait only if nothing is outstanding.
     if (way.what == "counts") ask("commit", R"({"reservation":")" + id + R"("})");

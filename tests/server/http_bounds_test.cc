@@ -322,7 +322,7 @@ TEST_F(HttpBounds, StreamsAndWaitsThatOutliveTheirToken) {
 
 // More than the server reads behind a request that waits, so that the end lies behind it.
 TEST_F(HttpBounds, PlaceOfAClientThatLeavesMuchBehindItsWait) {
-  serve("bounds: { slow: 1s }\n");
+  serve("bounds: { slow: 1s, wait: 1h }\n");
   take_slot();
   std::string much;
   while (much.size() < 200'000) much += get("/healthz");

@@ -133,7 +133,7 @@ TEST_F(SamplingServer, CountsWhatASettledHoldCreatedBeyondItsGrant) {
 // --- waiting
 
 TEST_F(SamplingServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
-  begin();
+  begin("bounds: { wait: 30h }\n");
   const std::string patient = post(
       "/v1/acquire", R"({"attributes":{"hotkey":"a","revision":"r1","environment":"E","uid":"7"},)"
                      R"("wait":"30h"})");

@@ -110,7 +110,7 @@ TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeaves) {
 
 // More than the server reads behind a request that waits, so that the end lies behind it.
 TEST_F(ServerTest, GivesUpThePlaceOfAClientThatLeavesMuchBehindItsWait) {
-  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 1s }\n");
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { slow: 1s, wait: 1h }\n");
   Client first(address());
   first.ask_until("WEIR.ACQUIRE worker=w\r\n", "running\r\n:0\r\n");
   std::string much;

@@ -152,7 +152,7 @@ TEST_F(SharedKeys, MayBeWaitedForWhenTheServerStops) {
   ASSERT_EQ(http(post("/v1/acquire", "{}")).status, 200);
   Client first(server->addresses()[0]);
   Client second(server->addresses()[0]);
-  for (Client* client : {&first, &second}) client->send("WEIR.ACQUIRE WAIT 1h\r\n");
+  for (Client* client : {&first, &second}) client->send("WEIR.ACQUIRE WAIT 10m\r\n");
   ASSERT_TRUE(eventually([&] { return server->engine().usage().waiters == 2; }));
   EXPECT_THAT(http(get("/v1/meters?limit=one")).body, HasSubstr(R"("waiters":2)"));
   EXPECT_TRUE(server->stop(Duration{0}));

@@ -177,7 +177,8 @@ TEST_F(SyncTest, LetsWaitersInWhenTheServiceHasMoreLeft) {
       to_service.ask(post("/v1/contract/acme/consume", R"({"processing_units":10})")).body;
   const std::size_t at = body.find(R"("reservation":")") + 15;
   const std::string reservation = body.substr(at, body.find('"', at) - at);
-  write(guard("url: '" + url() + "', refresh: 1s") + "limits: [ { name: all, contract: acme } ]\n");
+  write(guard("url: '" + url() + "', refresh: 1s") +
+        "bounds: { wait: 3000s }\nlimits: [ { name: all, contract: acme } ]\n");
   auto config = config::load(path());
   ASSERT_TRUE(config) << config.error().message;
   auto started = Server::start(std::move(*config), clock);

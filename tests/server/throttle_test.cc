@@ -393,7 +393,7 @@ TEST_F(ThrottleServer, LetsWaitersInWhenItsOwnRoutesMakeRoom) {
   const std::string patient =
       post("/v1/acquire", R"({"attributes":{"operation":"ContractCall"},"wait":"3000s"})");
   const std::string submit = post("/v1/throttle/submit", R"({"operation":"ContractCall"})");
-  begin();
+  begin("", "bounds: { wait: 3000s }\n" + std::string(kLimits));
   const std::string claim = claim_of(http(submit));
   const auto lets_in = [&](const std::string& request) {
     while (http(submit).status == 200) {

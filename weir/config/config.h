@@ -128,6 +128,9 @@ struct Bounds {
   std::size_t keys = 10'000'000;
   std::size_t holds = 1'000'000;
   std::size_t log_runs = 16'000'000;
+  Duration hold = std::chrono::hours{24};    // of one hold, and of what renews it
+  Duration wait = std::chrono::minutes{10};  // of one request
+  Duration book = std::chrono::hours{24};    // how far ahead one may start
   engine::WhenFull when_full = engine::WhenFull::kRefuse;
 
   friend bool operator==(const Bounds&, const Bounds&) = default;

@@ -106,6 +106,20 @@ void meter_by(const Entry& entry, Context& context, LimitDraft& limit) {
   if (is_first_meter(entry, context, limit)) Read(entry, context, limit.spec);
 }
 
+// With a hold no longer than the server keeps one.
+void read_bounded_slots(const Entry& entry, Context& context, LimitDraft& limit) {
+  if (!is_first_meter(entry, context, limit)) return;
+  read_slots(entry, context, limit.spec);
+  const auto* slots = std::get_if<engine::SlotsSpec>(&limit.spec.meter);
+  const Duration most = limit.draft.config.bounds.hold;
+  if (slots == nullptr || slots->hold <= most) return;
+  const Entry* const hold = entry.value.find("hold");
+  context.mistake(hold != nullptr ? hold->value.place : entry.value.place,
+                  fmt::format("hold is '{}', but bounds.hold allows at most '{}'; write a shorter "
+                              "one, or raise bounds.hold",
+                              engine::duration_text(slots->hold), engine::duration_text(most)));
+}
+
 void read_contract(const Entry& entry, Context& context, LimitDraft& limit) {
   if (!is_first_meter(entry, context, limit)) return;
   if (limit.spec.unit != engine::kRequests) {
@@ -147,7 +161,7 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
     {"window", meter_by<read_window>, "map", "Meter: so much in each fixed window."},
     {"log", meter_by<read_log>, "map", "Meter: so much in any window, wherever it begins."},
     {"ticker", meter_by<read_ticker>, "map", "Meter: refills at ticks."},
-    {"slots", meter_by<read_slots>, "map", "Meter: so much at once."},
+    {"slots", read_bounded_slots, "map", "Meter: so much at once."},
     {"contract", read_contract, "acme",
      "Instead of a meter: all policies of this account under `contracts`; no `per`, no `unit`."},
     {"exempt", read_exempt, "[ { client: internal-* } ]",

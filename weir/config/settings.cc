@@ -239,6 +239,12 @@ constexpr Key<Bounds> kBoundsKeys[] = {
     {"holds", count_at<&Bounds::holds, 1, kMany>, "1000000", "Holds that have not ended."},
     {"log_runs", count_at<&Bounds::log_runs, 1, kMany>, "16000000",
      "Entries of logs, 16 bytes each."},
+    {"hold", duration_at<&Bounds::hold>, "1d",
+     "How long a hold may last that is not renewed; also the most that `hold` of slots says."},
+    {"wait", zero_or_span_at<&Bounds::wait>, "10m",
+     "How long a request may wait; `0s`: not at all."},
+    {"book", zero_or_span_at<&Bounds::book>, "1d",
+     "How far ahead a request may book its start; `0s`: not at all."},
     {"when_full", choice_at<&Bounds::when_full, kWhenFull>, "refuse",
      "A key beyond `keys`: `refuse` it, or `evict` the meter nearest to its start."},
 };

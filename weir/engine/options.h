@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "weir/base/integer.h"
+#include "weir/base/time.h"
 #include "weir/engine/print.h"
 
 namespace weir::engine {
@@ -33,6 +35,11 @@ struct EngineOptions {
   std::size_t holds_max = 1'000'000;
   std::size_t waiters_max = 65'536;
   std::size_t overrides_max = 65'536;
+  // What one request may ask for. Who calls the library is the program itself, so its bounds are
+  // none; the server's are `bounds.hold`, `bounds.wait` and `bounds.book`.
+  Duration hold_max{kTermMax / 2};  // of a hold, and of what renews it
+  Duration wait_max = Duration::max();
+  Duration book_max = Duration::max();
   std::size_t heavy_keys = 64;            // kept for each limit, with their texts
   std::uint32_t heavy_sample_every = 64;  // decisions for each one looked at
   std::optional<Secret> secret{};         // of the prints; none: a fresh one

@@ -47,6 +47,9 @@ engine::EngineOptions options_of(const config::Config& config, const Keeper& kee
   options.holds_max = config.bounds.holds;
   options.waiters_max = config.bounds.waiting;
   return options;
+  options.hold_max = config.bounds.hold;
+  options.wait_max = config.bounds.wait;
+  options.book_max = config.bounds.book;
 }
 
 // One request is bounded as a whole, whichever way it is written.

@@ -279,9 +279,9 @@ bool Decider::plan_again(const Request& request, Plan& plan, Result<Decision>& a
 }
 
 // What is wrong with an ask, beside its plan.
-std::optional<Error> Decider::objection(const Ask& ask, Instant now) {
+std::optional<Error> Decider::objection(const Ask& ask, Instant now) const {
   if (!is_acceptable(now)) return unacceptable_instant(now);
-  return check_ask(ask, now);
+  return check_ask(options_, ask, now);
 }
 
 [[gnu::noinline]] void Decider::decide_at_length(const Plan& made, const Ask& ask, Instant now,

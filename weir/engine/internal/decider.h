@@ -51,6 +51,7 @@ class Decider {
         waiting_(waiting),
         elsewhere_(elsewhere),
         locals_(ground.locals),
+        options_(ground.options),
         sink_(ground.options.sink),
         ad_hoc_row_(ground.ad_hoc_row) {}
 
@@ -103,7 +104,7 @@ class Decider {
   // Plans anew. True: `plan` is of the rules in force. False: `answer` says what is wrong with the
   // request.
   bool plan_again(const Request& request, Plan& plan, Result<Decision>& answer);
-  static std::optional<Error> objection(const Ask& ask, Instant now);
+  std::optional<Error> objection(const Ask& ask, Instant now) const;
   void answer_now(const Ask& ask, Instant now, std::size_t i, const Result<Decision>& answer,
                   Answers& answers);
 
@@ -114,6 +115,7 @@ class Decider {
   Waiting& waiting_;
   Elsewhere& elsewhere_;
   Locals& locals_;
+  const EngineOptions& options_;
   DecisionSink* const sink_;
   const RowId ad_hoc_row_;
 };

@@ -22,6 +22,7 @@
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/internal/wakeup.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::engine {
 namespace {
@@ -204,6 +205,13 @@ Result<HoldState> EndingHolds::renew(HoldId hold, Duration ttl, Instant now) {
   if (holds_.renew(hold, now + ttl, now)) {
     wakeup_.announce();
     return HoldState::kActive;
+  if (ttl > ground_.options.hold_max) {
+    return bad_argument(
+        fmt::format("renew: the time to live is '{}', but bounds.hold allows at most '{}'; renew "
+                    "it in time and "
+                    "again, or raise bounds.hold",
+                    duration_text(ttl), duration_text(ground_.options.hold_max)));
+  }
   }
   return holds_.state(hold, now);
 }

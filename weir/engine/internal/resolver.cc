@@ -8,10 +8,21 @@
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/internal/wakeup.h"
+#include "weir/engine/quantity.h"
 
 namespace weir::engine {
+namespace {
 
-std::optional<Error> check_ask(const Ask& ask, Instant now) {
+Error too_long(std::string_view what, Duration asked, std::string_view bound, Duration most) {
+  return bad_argument(fmt::format(
+      "request: {} is '{}', but bounds.{} allows at most '{}'; write a shorter time, or "
+      "raise bounds.{}",
+      what, duration_text(asked), bound, duration_text(most), bound));
+}
+
+}  // namespace
+
+std::optional<Error> check_ask(const EngineOptions& options, const Ask& ask, Instant now) {
   if (ask.is_plain()) return std::nullopt;
   if (ask.hold.count() < 0 || ask.hold.count() > kTermMax / 2) {
     return bad_argument(fmt::format(
@@ -23,6 +34,13 @@ std::optional<Error> check_ask(const Ask& ask, Instant now) {
     return bad_argument(fmt::format(
         "request: book_within is {} ns, but it must be 0 or more; write a duration such as '5s'",
         ask.book_within.count()));
+  }
+  if (ask.hold > options.hold_max) return too_long("hold", ask.hold, "hold", options.hold_max);
+  if (ask.book_within > options.book_max) {
+    return too_long("book_within", ask.book_within, "book", options.book_max);
+  }
+  if (ask.wait_until > now && ask.wait_until - now > options.wait_max) {
+    return too_long("wait", ask.wait_until - now, "wait", options.wait_max);
   }
   if (ask.wait_until > now && (!ask.up_to.empty() || ask.book_within.count() > 0)) {
     return bad_argument(

@@ -38,7 +38,7 @@ enum class Mode : std::uint8_t {
 constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
 
 // What is wrong with what an ask wants beside its request, if something is.
-std::optional<Error> check_ask(const Ask& ask, Instant now);
+std::optional<Error> check_ask(const EngineOptions& options, const Ask& ask, Instant now);
 
 class Resolver {
  public:
