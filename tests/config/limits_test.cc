@@ -22,6 +22,18 @@ Spec meter_of(const std::string& rest, const std::string& before = "") {
   return spec == nullptr ? Spec{} : *spec;
 }
 
+TEST(ConfigLimit, MayOweWhatItsUnitCounts) {
+  EXPECT_EQ(limit_of("bucket: { rate: 1/s }").overage, std::nullopt);
+  EXPECT_EQ(limit_of("bucket: { rate: 1/s }, overage: 0").overage, 0);
+  EXPECT_EQ(
+      limit_of("unit: pu, bucket: { rate: 1/s }, overage: 2.5", "units: { pu: micro }\n").overage,
+      2'500'000);
+  EXPECT_THAT(mistakes_of("limits: [ { name: a, bucket: { rate: 1/s }, overage: 2.5 } ]"),
+              ::testing::HasSubstr("f:1:54: limit 'a': overage is '2.5', but it must be"));
+  EXPECT_THAT(mistakes_of("limits: [ { name: a, slots: { limit: 1 }, overage: 2 } ]"),
+              ::testing::HasSubstr("limit 'a': slots never owe anything"));
+}
+
 TEST(ConfigLimit, HasABucket) {
   const auto bucket = meter_of<engine::BucketSpec>("bucket: { rate: 100/2s, burst: 200 }");
   EXPECT_EQ(bucket.amount, 100);

@@ -211,9 +211,10 @@ TEST(Settle, NamesTheLimitThatWasChargedInTheUnit) {
 
 // However far it goes into debt, it is not forgotten.
 TEST(Settle, OwesWhatCannotBeRepaidBeforeTheEndOfTime) {
-  auto engine =
-      engine_of({.limits = {{.name = "rate", .unit = "tokens", .meter = BucketSpec{10, 24h}}},
-                 .units = {{"tokens"}}});
+  auto engine = engine_of(
+      {.limits =
+           {{.name = "rate", .unit = "tokens", .overage = kTermMax, .meter = BucketSpec{10, 24h}}},
+       .units = {{"tokens"}}});
   for (const std::int64_t used : {std::int64_t{1'000'000}, kTermMax}) {
     const auto held =
         engine::acquire(*engine, RequestOf().costing("tokens", 1), {.hold = 1min}, kStart);
@@ -223,6 +224,83 @@ TEST(Settle, OwesWhatCannotBeRepaidBeforeTheEndOfTime) {
         engine->decide(RequestOf().costing("tokens", 1), kStart + 24h * 365 * 80)->allowed());
     ASSERT_TRUE(engine::reset(*engine, "rate", {}, kStart));
   }
+}
+
+// --- what a limit may owe
+
+std::uint64_t clipped(const Engine& engine) {
+  std::uint64_t sum = 0;
+  for (const LimitCounts& limit : engine.counts().limits) sum += limit.clipped;
+  return sum;
+}
+
+TEST(Overage, IsTenTimesWhatTheMeterHoldsUnlessTheLimitSays) {
+  for (const std::int64_t actual : {std::int64_t{1100}, std::int64_t{1101}, kTermMax}) {
+    auto engine = engine_of(all_meters());
+    const Decision held = hold_tokens(*engine, 60);
+    EXPECT_EQ(settle(*engine, held.hold, actual), HoldState::kSettled);
+    expect_tokens_left(*engine, -1000);
+    EXPECT_EQ(clipped(*engine), actual == 1100 ? 0u : 5u) << "once for each limit";
+  }
+}
+
+TEST(Overage, BoundsWhatIsOwedAndNotWhatOneSettlementAdds) {
+  RuleSetSpec rules = all_meters();
+  for (LimitSpec& limit : rules.limits) {
+    if (limit.name != "slots") limit.overage = 70;
+  }
+  auto engine = engine_of(rules);
+  const Decision first = hold_tokens(*engine, 10);
+  const Decision second = hold_tokens(*engine, 10);
+  settle(*engine, first.hold, 150);
+  expect_tokens_left(*engine, -60);
+  EXPECT_EQ(clipped(*engine), 0u);
+  settle(*engine, second.hold, 150);
+  expect_tokens_left(*engine, -70);
+  EXPECT_EQ(clipped(*engine), 5u);
+}
+
+TEST(Overage, MayBeNothing) {
+  RuleSetSpec rules = all_meters();
+  for (LimitSpec& limit : rules.limits) {
+    if (limit.name != "slots") limit.overage = 0;
+  }
+  auto engine = engine_of(rules);
+  settle(*engine, hold_tokens(*engine, 60).hold, 100);
+  expect_tokens_left(*engine, 0);
+  EXPECT_EQ(clipped(*engine), 0u);
+  EXPECT_EQ(
+      engine::acquire(*engine, RequestOf().costing("tokens", 1), {.hold = 1min}, kStart)->verdict,
+      Verdict::kDenied);
+}
+
+// What is owed already, under another bound or by bookings, is not forgiven.
+TEST(Overage, NeverGivesAnythingBack) {
+  auto engine = engine_of(all_meters());
+  const Decision first = hold_tokens(*engine, 10);
+  const Decision second = hold_tokens(*engine, 10);
+  settle(*engine, first.hold, 1000);
+  expect_tokens_left(*engine, -910);
+  RuleSetSpec rules = all_meters();
+  for (LimitSpec& limit : rules.limits) {
+    if (limit.name != "slots") limit.overage = 5;
+  }
+  ASSERT_TRUE(engine->swap(rules_of(rules), kStart));
+  settle(*engine, second.hold, 1000);
+  expect_tokens_left(*engine, -910);
+  EXPECT_EQ(clipped(*engine), 5u);
+}
+
+// Half a token had refilled: it is owed to the nanosecond.
+TEST(Overage, OfABucketIsExact) {
+  auto engine = engine_of(
+      {.limits = {{.name = "rate", .unit = "tokens", .overage = 3, .meter = BucketSpec{1, 2s, 2}}},
+       .units = {{"tokens"}}});
+  const Decision held = hold_tokens(*engine, 2);
+  settle(*engine, held.hold, 100, kStart + 1s);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 1s), -3);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 1s + 8s - 1ns), 0);
+  EXPECT_EQ(remaining(*engine, "rate", {}, kStart + 1s + 8s), 1);
 }
 
 // The same whether or not somebody has swept since.

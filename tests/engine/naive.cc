@@ -334,9 +334,10 @@ HoldState Model::settle(std::uint64_t id, std::span<const Cost> actual, Instant 
     }
     if (naive::is_slots(find(charge.key.first)->meter)) used = 0;
     if (used > charge.amount) {
+      const LimitSpec& limit = *find(charge.key.first);
       Meter& meter = touch(charge.key, now);
       see_ebb(charge.key, now);
-      meter.charge(now, used - charge.amount);
+      meter.owe(now, used - charge.amount, limit.overage.value_or(10 * meter.capacity()));
       if (seen_.contains(charge.key)) seen_[charge.key] = meter.copy();
     }
     if (used < charge.amount) give_back(id, charge, charge.amount - used, now);

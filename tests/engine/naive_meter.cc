@@ -40,6 +40,12 @@ class Bucket : public Meter {
     if (cost > 0) level_ = level_at(now) - Exact{cost} * period_, at_ = now;
     return now;
   }
+  void owe(Instant now, std::int64_t cost, std::int64_t most) override {
+    const Exact before = level_at(now);
+    const Exact after =
+        std::max(Exact{before - Exact{cost} * period_}, Exact{-Exact{most} * period_});
+    level_ = std::min(before, after), at_ = now;
+  }
   bool has_ebbs() const override { return true; }
   Exact in_use(Instant now) const override { return full() - level_at(now); }
   Exact use_of(std::int64_t units) const override { return Exact{units} * period_; }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,6 +22,11 @@ class Meter {
   virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
   // Takes `cost`, fitting or not; returns what give_back() wants to know.
   virtual Instant charge(Instant now, std::int64_t cost) = 0;
+  // Takes `cost` too, as far as no more than `most` is owed then.
+  virtual void owe(Instant now, std::int64_t cost, std::int64_t most) {
+    const std::int64_t room = std::max<std::int64_t>(0, level(now) + most);
+    if (room > 0) charge(now, std::min(cost, room));
+  }
   // Of a meter without ebbs.
   virtual void give_back(Instant /*now*/, Instant /*charged_at*/, std::int64_t /*amount*/) {}
 

@@ -48,6 +48,24 @@ struct NoGate final : Gate {
 
 // --- every mistake
 
+TEST(Compile, TakesAnOverageFromNothingTo2To62) {
+  const auto owing = [](std::int64_t overage) {
+    return mistakes_of(
+        LimitSpec{.name = "uploads", .overage = overage, .meter = WindowSpec{1, 1s}});
+  };
+  EXPECT_EQ(owing(0), "");
+  EXPECT_EQ(owing(kTermMax), "");
+  EXPECT_THAT(owing(-1), HasSubstr("limit 'uploads': overage is -1, but it must be between"));
+  EXPECT_THAT(owing(kTermMax + 1), HasSubstr("limit 'uploads': overage is 4611686018427387905"));
+}
+
+TEST(Compile, RefusesAnOverageWhereNothingIsOwed) {
+  EXPECT_THAT(mistakes_of(LimitSpec{.name = "a", .overage = 1, .meter = SlotsSpec{.limit = 1}}),
+              HasSubstr("limit 'a': slots never owe anything; leave out 'overage'"));
+  EXPECT_THAT(mistakes_of(LimitSpec{.name = "a", .overage = 1, .meter = GateRef{"g"}}),
+              HasSubstr("limit 'a': a gate bounds by itself what it owes; leave out 'overage'"));
+}
+
 TEST(Compile, AcceptsNoLimitsAtAll) { EXPECT_EQ(mistakes_of(RuleSetSpec{}), ""); }
 
 TEST(Compile, FindsALimitByName) {

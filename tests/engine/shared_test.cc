@@ -41,8 +41,8 @@ struct Yes final : SharedStore {
     return true;
   }
   void end(HoldId, HoldState as, std::span<const Cost>, std::shared_ptr<const RuleSet>, Instant,
-           HoldStateCallback callback) override {
-    callback(as);
+           SharedEndCallback callback) override {
+    callback(SharedEnd{as, {}});
   }
   void renew(HoldId, Duration, Instant, HoldStateCallback callback) override {
     callback(HoldState::kActive);

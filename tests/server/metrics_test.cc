@@ -97,6 +97,17 @@ limits:
   EXPECT_THAT(text, Not(HasSubstr("acme"))) << "nothing is labelled by key";
 }
 
+TEST_F(Metrics, CountSettlementsThatWereClipped) {
+  serve("", "limits: [ { name: two, window: { limit: 2, every: 10000d }, overage: 3 } ]\n");
+  const std::string body = ask(post("/v1/acquire", R"({"attributes":{},"hold":"60s"})")).body;
+  const std::size_t at = body.find("\"hold\":\"") + 8;
+  const std::string hold = body.substr(at, body.find('"', at) - at);
+  EXPECT_THAT(metrics(), HasSubstr("weir_overage_clipped_total{limit=\"two\"} 0\n"));
+  EXPECT_EQ(ask(post("/v1/settle", R"({"hold":")" + hold + R"(","costs":{"requests":9}})")).status,
+            200);
+  EXPECT_THAT(metrics(), HasSubstr("weir_overage_clipped_total{limit=\"two\"} 1\n"));
+}
+
 TEST_F(Metrics, CountBatchesAndWaitsOnce) {
   serve();
   ask(post("/v1/batch",

@@ -570,6 +570,52 @@ TEST_F(ServerTest, TakesOverASocketFileThatNobodyListensAt) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+// --- what the log is told
+
+struct ShiftedClock final : Clock {
+  Instant now() noexcept override { return clock.now() + Duration{by_ns.load()}; }
+
+  SystemClock clock;
+  std::atomic<std::int64_t> by_ns{0};
+};
+
+TEST_F(ServerTest, TellsOnceInAWhileOfSettlementsThatWereClipped) {
+  write(
+      "listen: { resp: 127.0.0.1:0, http: none }\n"
+      "limits: [ { name: two, window: { limit: 2, every: 10000d }, overage: 0 } ]\n");
+  ShiftedClock shifted;
+  std::mutex lock;
+  std::uint64_t times = 0;
+  std::size_t lines = 0;
+  const auto note = [&](const LogLine& line) {
+    if (line.event != "overage-clipped") return;
+    const std::scoped_lock held(lock);
+    EXPECT_EQ(line.fields.at(0).value, "two");
+    times += std::stoull(line.fields.at(1).value);
+    lines += 1;
+  };
+  auto started = Server::start(*config::load(path()), shifted, StartEmpty::kNo, note);
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  Client client(address());
+  std::vector<std::string> holds;
+  for (const char* left : {"1", "0"}) {
+    const std::string end = "two\r\n:" + std::string(left) + "\r\n";
+    holds.push_back(hold_in(client.ask_until("WEIR.ACQUIRE HOLD 60s\r\n", end)));
+  }
+  for (const std::string& hold : holds) {
+    EXPECT_EQ(client.ask("WEIR.SETTLE " + hold + " requests=9\r\n", 10), "+settled\r\n");
+  }
+  // It looked when it started, and looks again ten seconds later.
+  shifted.by_ns = Duration{std::chrono::seconds{11}}.count();
+  EXPECT_TRUE(eventually([&] {
+    const std::scoped_lock held(lock);
+    return times == 2;
+  }));
+  EXPECT_LE(lines, 2u);
+  server.reset();
+}
+
 // --- real clients
 
 struct RealClients : ServerTest {

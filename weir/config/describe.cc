@@ -98,6 +98,9 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
                       lease.most == 0 ? "a tenth" : engine::amount_text(lease.most, scale)));
     }
   }
+  if (limit.overage) {
+    parts.push_back(fmt::format("may owe {}", engine::amount_text(*limit.overage, scale)));
+  }
   if (!limit.parent.empty()) parts.push_back("parent " + limit.parent);
   if (limit.queue_max != LimitSpec{}.queue_max) {
     parts.push_back(fmt::format("{} may wait", limit.queue_max));

@@ -141,6 +141,13 @@ void in_spec(const Entry& entry, Context& context, LimitDraft& limit) {
   Read(entry, context, limit.spec);
 }
 
+void read_overage(const Entry& entry, Context& context, LimitDraft& limit) {
+  const std::size_t before = context.mistakes.count();
+  std::int64_t overage = 0;
+  read_amount(entry, context, overage);
+  if (context.mistakes.count() == before) limit.spec.overage = overage;
+}
+
 void read_queue(const Entry& entry, Context& context, LimitDraft& limit) {
   read_count(entry, context, 0, kQueueMax, limit.spec.queue_max);
   if (limit.meter == "slots") {
@@ -164,6 +171,9 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
     {"slots", read_bounded_slots, "map", "Meter: so much at once."},
     {"contract", read_contract, "acme",
      "Instead of a meter: all policies of this account under `contracts`; no `per`, no `unit`."},
+    {"overage", read_overage, "5000",
+     "The most that settling with higher actual costs may leave it to owe; what is more is counted "
+     "and logged, but not charged. Default: ten times what the meter can hold."},
     {"exempt", read_exempt, "[ { client: internal-* } ]",
      "Groups of conditions; a request that meets all of a group is not limited."},
     {"shadow", in_spec<flag_at<&LimitSpec::shadow, LimitSpec>>, "true",

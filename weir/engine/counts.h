@@ -28,6 +28,7 @@ struct LimitCounts {
   std::uint64_t never = 0;
   std::uint64_t overloaded = 0;     // a queue was full
   std::uint64_t shadow_denied = 0;  // would have been refused
+  std::uint64_t clipped = 0;        // settlements that would have left it to owe more than it may
 };
 // All limits in force, and the buckets of ad_hoc.h together.
 struct Counts {

@@ -134,6 +134,8 @@ struct LimitSpec {
   bool shadow = false;                           // counted and reported, never enforced
   std::string parent{};                          // a limit that is drawn on too
   std::int64_t queue_max = 1024;  // requests that may wait here (slots have their own)
+  // The most that settling may leave it to owe. None: ten times what it can hold.
+  std::optional<std::int64_t> overage{};
   MeterSpec meter{};
   std::optional<SharedSpec> shared{};  // none: kept in this process
 };

@@ -7,6 +7,7 @@ namespace weir::engine {
 namespace {
 
 using meter::BucketShape;
+using meter::BucketState;
 using meter::LogShape;
 using meter::SlotsShape;
 using meter::TickerShape;
@@ -96,6 +97,18 @@ struct ShapeMaker {
     return bad_argument("a gate has no meter");
   }
 };
+
+bool is_later(const BucketState& a, const BucketState& b) {
+  return a.full_at != b.full_at ? a.full_at > b.full_at : a.full_at_parts > b.full_at_parts;
+}
+
+// A bucket that owes `units`. What cannot be repaid before the end of time is owed as far ahead as
+// can be told.
+BucketState owing(const BucketShape& shape, Instant now, std::int64_t units) {
+  const auto used = saturate(Wide{shape.burst} + units);
+  const meter::BucketStep step = meter::debit(shape, BucketState{now, 0}, now, used);
+  return step.allowed() ? step.state : BucketState{now + Duration{kTermMax}, 0};
+}
 
 // Units spent, for carrying them over to another kind of meter.
 std::int64_t spent(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
@@ -220,6 +233,25 @@ Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
     words = std::bit_cast<Words>(state);
     return charged_at;
   });
+}
+
+bool charge_overage(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+                    std::int64_t cost, std::int64_t most) noexcept {
+  if (const auto* bucket = std::get_if<BucketShape>(&shape)) {
+    const auto state = meter::settled(read<BucketShape>(words), now);
+    const BucketState last = owing(*bucket, now, most);
+    const meter::BucketStep step = meter::debit(*bucket, state, now, cost);
+    const bool is_all = step.allowed() && !is_later(step.state, last);
+    // It may owe more than that already: what is charged later may owe less.
+    const BucketState clipped = is_later(state, last) ? state : last;
+    words = std::bit_cast<Words>(is_all ? step.state : clipped);
+    return is_all;
+  }
+  const Wide room = Wide{level(shape, words, blocks, now)} + most;
+  const auto taken =
+      static_cast<std::int64_t>(std::clamp(Wide{cost}, Wide{0}, std::max(room, Wide{0})));
+  if (taken > 0) charge(shape, words, blocks, now, taken);
+  return taken == cost;
 }
 
 void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,

@@ -139,6 +139,11 @@ inline bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, In
 Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                std::int64_t cost) noexcept;
 
+// Takes `cost` as an overage, as far as no more than `most` is owed afterwards. False: a part of
+// it was clipped. Requires what charge() requires, and cost >= 0, most >= 0.
+bool charge_overage(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
+                    std::int64_t cost, std::int64_t most) noexcept;
+
 // Gives back what was charged at `charged_at`. Requires amount >= 0.
 void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                Instant charged_at, std::int64_t amount) noexcept;

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/integer.h"
 #include "weir/engine/gate.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
@@ -79,10 +81,19 @@ struct Rule {
   std::vector<Matcher> weigh{};  // none or one; exact values only
   std::ptrdiff_t parent = -1;    // place of the limit it draws on, or -1
   std::int64_t queue_max = 0;
+  std::optional<std::int64_t> overage{};  // as in its LimitSpec
   bool shadow = false;
   bool is_simple = false;  // no condition, exemption, weight or parent
   std::optional<SharedSpec> shared{};
 };
+
+constexpr std::int64_t kOverageCapacities = 10;  // that a limit may owe which does not say
+
+// The most that settling may leave a meter of `rule` to owe, which has `shape` now.
+inline std::int64_t overage_of(const Rule& rule, const MeterShape& shape) noexcept {
+  return rule.overage.value_or(static_cast<std::int64_t>(
+      std::min(Wide{kOverageCapacities} * capacity(shape), Wide{kTermMax})));
+}
 
 // All limits together, in the order in which they were written.
 class RuleSet {

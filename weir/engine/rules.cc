@@ -184,6 +184,12 @@ class Compiler {
                                  "wait",
                                  spec.queue_max));
     }
+    if (spec.overage && (*spec.overage < 0 || *spec.overage > kTermMax)) {
+      mistake(where, fmt::format("overage is {}, but it must be between 0 and 2^62; write the most "
+                                 "that it may owe",
+                                 *spec.overage));
+    }
+    rule.overage = spec.overage;
     rule.shadow = spec.shadow;
     rule.shared = spec.shared;
     rule.is_simple =
@@ -203,6 +209,7 @@ class Compiler {
       if (spec.shared)
         mistake(where, "a gate cannot be shared; leave out 'store', or write a meter");
       if (is_missing) mistake(where, "the gate is missing; give one, or a meter");
+      if (spec.overage) mistake(where, "a gate bounds by itself what it owes; leave out 'overage'");
       for (const Rule& other : set_->rules_) {
         if (!is_missing && other.gate == rule.gate && other.gate_name == rule.gate_name) {
           mistake(where, used_already(other.name));
@@ -222,6 +229,7 @@ class Compiler {
     if (rule.shared && rule.shared->lease) check_lease(where, rule);
     if (const auto* slots = std::get_if<meter::SlotsShape>(&rule.shape)) {
       rule.queue_max = slots->queue;
+      if (spec.overage) mistake(where, "slots never owe anything; leave out 'overage'");
     }
   }
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -83,7 +84,15 @@ struct SharedLevel {
   std::optional<std::int64_t> leased{};  // drawn ahead by this process; of a limit with a lease
 };
 
+// How the store's part of a hold ended.
+struct SharedEnd {
+  HoldState state = HoldState::kGone;
+  // Names of limits that would have owed more than they may, and were charged less.
+  boost::container::small_vector<std::string, 1> clipped{};
+};
+
 using HoldStateCallback = std::function<void(const Result<HoldState>&)>;
+using SharedEndCallback = std::function<void(const Result<SharedEnd>&)>;
 using LevelCallback = std::function<void(Result<SharedLevel>)>;
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;
 
@@ -109,7 +118,7 @@ class SharedStore {
   // kCancelled. `actual` is read before this returns.
   virtual void end(HoldId hold, HoldState as, std::span<const Cost> actual,
                    std::shared_ptr<const RuleSet> rules, Instant now,
-                   HoldStateCallback callback) = 0;
+                   SharedEndCallback callback) = 0;
   virtual void renew(HoldId hold, Duration ttl, Instant now, HoldStateCallback callback) = 0;
   // A hold was ended that it has not said to keep: one of memory alone, or one that it may have
   // made without answering in time. `actual` is read before this returns.

@@ -15,6 +15,10 @@ constexpr std::array kRows = {
     MetricRow{"weir_ready", "gauge", "", "Whether /readyz says so: 1 or 0."},
     MetricRow{"weir_decisions_total", "counter", "limit, outcome",
               "Decisions at each limit: allowed, denied, never or overloaded."},
+    MetricRow{
+        "weir_overage_clipped_total", "counter", "limit",
+        "Settlements that a limit was not charged in full, because it would have owed more than "
+        "its overage."},
     MetricRow{"weir_shadow_denials_total", "counter", "limit",
               "Requests that a limit in shadow would have refused."},
     MetricRow{"weir_throttle_decisions_total", "counter", "outcome",
@@ -189,6 +193,10 @@ void write_engine(MetricsText& out, const engine::Engine& engine) {
   out.begin("weir_shadow_denials_total");
   for (const engine::LimitCounts& limit : counts.limits) {
     out.value("limit", limit.limit, limit.shadow_denied);
+  }
+  out.begin("weir_overage_clipped_total");
+  for (const engine::LimitCounts& limit : counts.limits) {
+    out.value("limit", limit.limit, limit.clipped);
   }
   out.begin("weir_throttle_decisions_total");
   out.value("outcome", "allowed", counts.ad_hoc_allowed);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -46,10 +47,10 @@ engine::EngineOptions options_of(const config::Config& config, const Keeper& kee
   options.log_runs_max = config.bounds.log_runs;
   options.holds_max = config.bounds.holds;
   options.waiters_max = config.bounds.waiting;
-  return options;
   options.hold_max = config.bounds.hold;
   options.wait_max = config.bounds.wait;
   options.book_max = config.bounds.book;
+  return options;
 }
 
 // One request is bounded as a whole, whichever way it is written.
@@ -113,6 +114,7 @@ struct Server::Impl {
   // --- time, on the first loop
   void tick();
   void look_after_state();
+  void look_at_overages();
 
   // --- configuration
   std::string path() const {
@@ -145,6 +147,8 @@ struct Server::Impl {
   Tokens tokens;
   Readiness readiness;
   Seldom http_on_resp{std::chrono::seconds{10}};  // lines in the log
+  Seldom overage_looks{std::chrono::seconds{10}};
+  std::map<std::string, std::uint64_t> clipped;  // of each limit, when it was last looked at
   std::atomic<std::uint64_t> reloads{0};
   std::atomic<std::uint64_t> failed_reloads{0};
   bool stopped = false;
@@ -300,12 +304,37 @@ void Server::Impl::look_after_state() {
   }
 }
 
+// A line for however many, which tells of the limit that was hit most.
+void Server::Impl::look_at_overages() {
+  if (overage_looks.count(clock.now()) == 0) return;
+  std::map<std::string, std::uint64_t> now;
+  std::uint64_t most = 0;
+  std::uint64_t times = 0;
+  std::string worst;
+  for (const engine::LimitCounts& limit : engine->counts().limits) {
+    if (limit.clipped == 0) continue;
+    now.emplace(limit.limit, limit.clipped);
+    const auto before = clipped.find(limit.limit);
+    const std::uint64_t more = limit.clipped - (before == clipped.end() ? 0 : before->second);
+    times += more;
+    if (more > most) {
+      most = more;
+      worst = limit.limit;
+    }
+  }
+  clipped = std::move(now);
+  if (times == 0) return;
+  say(LogLevel::kWarning, "overage-clipped",
+      {{"limit", std::move(worst)}, {"times", std::to_string(times)}});
+}
+
 void Server::Impl::tick() {
   tick_timer.expires_after(kTick);
   tick_timer.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     engine->advance(clock.now());
     look_after_state();
+    look_at_overages();
     if (recorder != nullptr) turns.look("record", recorder->trouble());
     for (const auto& system : systems) {
       system->tick(clock.now());

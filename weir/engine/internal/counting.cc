@@ -38,6 +38,13 @@ void Counting::count(const Active& rules, const Decision& decision) {
   }
 }
 
+void Counting::count_clipped(const Active& rules, std::span<const std::string> limits) {
+  for (const std::string& name : limits) {
+    const ActiveLimit* limit = rules.find(name);
+    if (limit != nullptr) ground_.locals.mine().tallies.add(limit->tally, kClipped);
+  }
+}
+
 void Counting::take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
                            const Request& request) {
   const std::uint32_t every = ground_.options.heavy_sample_every;
@@ -78,7 +85,8 @@ Counts Counting::counts(const Active& rules) const {
                              .denied = of(limit.tally, Verdict::kDenied),
                              .never = of(limit.tally, Verdict::kNever),
                              .overloaded = of(limit.tally, Verdict::kOverloaded),
-                             .shadow_denied = sum(limit.tally, kShadowDenied)});
+                             .shadow_denied = sum(limit.tally, kShadowDenied),
+                             .clipped = sum(limit.tally, kClipped)});
   }
   return counts;
 }

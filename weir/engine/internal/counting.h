@@ -45,6 +45,8 @@ class Counting {
   }
   // A decision made some time after its request was planned; `rules` are those in force now.
   void count(const Active& rules, const Decision& decision);
+  // Settlements that these limits were not charged in full; `rules` are those in force now.
+  void count_clipped(const Active& rules, std::span<const std::string> limits);
   void count_ad_hoc(Verdict verdict) {
     ground_.locals.mine().tallies.add(kAdHocTally, static_cast<std::size_t>(verdict));
   }

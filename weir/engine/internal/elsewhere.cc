@@ -615,14 +615,16 @@ void Elsewhere::end(HoldId hold, HoldState as, std::span<const Cost> actual, Ins
   for (const Cost& cost : actual) kept.emplace_back(cost.unit, cost.amount);
   store->end(hold, as, actual, rules_.current()->rules, now,
              [this, hold, as, now, kept = std::move(kept),
-              callback = std::move(callback)](const Result<HoldState>& state) {
-               if (!state) return callback(state.error());
+              callback = std::move(callback)](const Result<SharedEnd>& said) {
+               if (!said) return callback(said.error());
+               const HoldState state = said->state;
+               counting_.count_clipped(*rules_.current(), said->clipped);
                std::vector<Cost> costs;
                for (const auto& [unit, amount] : kept) costs.push_back({unit, amount});
                // How it ended elsewhere, it ends here.
-               const bool is_ours = *state == as || *state == HoldState::kGone;
+               const bool is_ours = state == as || state == HoldState::kGone;
                if (!is_ours) costs.clear();
-               callback(HoldAnswer{*state, end_local(hold, is_ours ? as : *state, costs, now)});
+               callback(HoldAnswer{state, end_local(hold, is_ours ? as : state, costs, now)});
              });
 }
 

@@ -124,7 +124,9 @@ bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCh
   if (back < 0) {
     if (reserve(shape, words, table.logs, at)) {
       // A log forgets what no longer counts, so no decision may be earlier.
-      engine::charge(shape, words, table.logs, at, -back);
+      if (!charge_overage(shape, words, table.logs, at, -back, overage_of(*limit.rule, shape))) {
+        ground_.locals.mine().tallies.add(limit.tally, kClipped);
+      }
       shard.latest_ns.store(at.ns, std::memory_order_relaxed);
       table.ebbs(shard).overdrawn(charge.print, shape, words, at);
     }
@@ -202,9 +204,6 @@ Result<HoldState> EndingHolds::renew(HoldId hold, Duration ttl, Instant now) {
                     "such as '60s'",
                     ttl.count()));
   }
-  if (holds_.renew(hold, now + ttl, now)) {
-    wakeup_.announce();
-    return HoldState::kActive;
   if (ttl > ground_.options.hold_max) {
     return bad_argument(
         fmt::format("renew: the time to live is '{}', but bounds.hold allows at most '{}'; renew "
@@ -212,6 +211,9 @@ Result<HoldState> EndingHolds::renew(HoldId hold, Duration ttl, Instant now) {
                     "again, or raise bounds.hold",
                     duration_text(ttl), duration_text(ground_.options.hold_max)));
   }
+  if (holds_.renew(hold, now + ttl, now)) {
+    wakeup_.announce();
+    return HoldState::kActive;
   }
   return holds_.state(hold, now);
 }

@@ -47,9 +47,11 @@ namespace weir::engine {
 //
 // Thread safety: add() from one thread; add_to() from any.
 
-constexpr std::size_t kTalliedOutcomes = 5;
+constexpr std::size_t kTalliedOutcomes = 6;
 // Verdict::kQueued is no outcome; its cell counts refusals that shadow did not enforce.
 constexpr auto kShadowDenied = static_cast<std::size_t>(Verdict::kQueued);
+// No verdict either: settlements of which a part was clipped.
+constexpr std::size_t kClipped = kTalliedOutcomes - 1;
 
 // By place, then by outcome.
 using TallySums = std::vector<std::array<std::uint64_t, kTalliedOutcomes>>;

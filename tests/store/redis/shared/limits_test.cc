@@ -126,6 +126,7 @@ TEST(SharedHold, IsSettledOnceHoweverMuchMoreItTook) {
                   .shared = engine::SharedSpec{}},
                  {.name = "ticker",
                   .unit = "tokens",
+                  .overage = kTermMax,
                   .meter = engine::TickerSpec{1, 1h, 10},
                   .shared = engine::SharedSpec{}}},
       .units = {{"calls"}, {"tokens"}}};
@@ -147,6 +148,54 @@ TEST(SharedHold, IsSettledOnceHoweverMuchMoreItTook) {
     }
     EXPECT_LT(server.inspect("ticker")->remaining, 0);
   }
+}
+
+// As in memory, unit for unit; and the bucket, half a unit refilled, to the nanosecond.
+TEST(SharedHold, LeavesALimitToOweNoMoreThanItMay) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  const engine::MeterSpec meters[] = {engine::BucketSpec{1, 2s, 10}, engine::TickerSpec{1, 2s, 10},
+                                      engine::WindowSpec{10, 1h}, engine::CalendarSpec{10},
+                                      engine::LogSpec{10, 1h}};
+  RuleSetSpec rules{.units = {{"tokens"}}};
+  for (const engine::MeterSpec& meter : meters) {
+    rules.limits.push_back({.name = "m" + std::to_string(rules.limits.size()),
+                            .unit = "tokens",
+                            .meter = meter,
+                            .shared = engine::SharedSpec{}});
+  }
+  rules.limits[2].overage = 7;
+  rules.limits[3].overage = 0;
+  SharedEngine shared(redis.url(), rules, clock, patient());
+  for (engine::LimitSpec& limit : rules.limits) limit.shared.reset();
+  SharedEngine here(redis.url(), rules, clock, patient());
+  const engine::Cost estimate[] = {{"tokens", 5}};
+  for (const std::int64_t used : {15, 110, 111, 1}) {
+    HoldId holds[2];
+    for (SharedEngine* each : {&shared, &here}) {
+      ASSERT_TRUE(each->reset("m0"));
+      for (int i = 1; i < 5; ++i) ASSERT_TRUE(each->reset("m" + std::to_string(i)));
+      const Result<Decision> held = each->acquire({.costs = estimate}, {.hold = 1h});
+      ASSERT_TRUE(held && held->allowed());
+      holds[each == &here] = held->hold;
+    }
+    clock.advance(1s);
+    const engine::Cost actual[] = {{"tokens", used}};
+    ASSERT_EQ(*shared.settle(holds[0], actual), HoldState::kSettled);
+    ASSERT_EQ(*here.settle(holds[1], actual), HoldState::kSettled);
+    for (std::size_t i = 0; i < rules.limits.size(); ++i) {
+      const std::string& name = rules.limits[i].name;
+      EXPECT_EQ(shared.inspect(name)->remaining, here.inspect(name)->remaining) << name << used;
+      EXPECT_EQ(shared.engine().counts().limits[i].clipped,
+                here.engine().counts().limits[i].clipped)
+          << name << used;
+    }
+    const Result<Decision> there = shared.peek({.costs = estimate});
+    const Result<Decision> mine = here.peek({.costs = estimate});
+    EXPECT_EQ(there->outcomes()[0].earliest, mine->outcomes()[0].earliest) << used;
+  }
+  EXPECT_EQ(here.engine().counts().limits[0].clipped, 1u);
+  EXPECT_EQ(here.engine().counts().limits[3].clipped, 3u);
 }
 
 TEST(SharedHold, OfADeadEngineGivesItsSlotBackWhenItEnds) {

@@ -358,7 +358,7 @@ void Decisions::on_late(const Question& asked, const Answer& answer) {
   if (asked.is_started) return doubtful_.heard(asked.hold, is_made, fleet_.clock.now());
   if (!is_made) return;
   holds_.end(asked.hold, engine::HoldState::kCancelled, {}, asked.rules, asked.now,
-             [](const Result<engine::HoldState>&) {});
+             [](const Result<engine::SharedEnd>&) {});
 }
 
 // Either eight bytes a number, from the short scripts, or numbers with the epoch among them.

@@ -13,6 +13,7 @@
 namespace weir::store::redis {
 
 using engine::HoldState;
+using engine::SharedEnd;
 
 namespace {
 
@@ -55,19 +56,19 @@ struct SharedHolds::Ending {
   std::vector<std::pair<std::string, std::int64_t>> actual;
   std::shared_ptr<const engine::RuleSet> rules;
   Instant now;
-  engine::HoldStateCallback callback;
+  engine::SharedEndCallback callback;
 };
 
 void SharedHolds::end(HoldId hold, HoldState as, std::span<const engine::Cost> actual,
                       std::shared_ptr<const engine::RuleSet> rules, Instant now,
-                      engine::HoldStateCallback callback) {
+                      engine::SharedEndCallback callback) {
   auto ending = std::make_shared<Ending>();
   *ending = {hold, as, {}, std::move(rules), now, std::move(callback)};
   for (const engine::Cost& cost : actual) ending->actual.emplace_back(cost.unit, cost.amount);
   read(hold, [this, ending](Result<HoldRecord> record) {
     if (!record) return ending->callback(std::move(record).error());
     // One that has ended is still asked for: whether its time is over, Redis knows.
-    if (record->state == HoldState::kGone) return ending->callback(record->state);
+    if (record->state == HoldState::kGone) return ending->callback(SharedEnd{record->state, {}});
     give_back(ending, *record);
   });
 }
@@ -77,6 +78,7 @@ void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRec
   texts.reserve(2 * record.parts.size());
   std::vector<std::string_view> keys;
   std::vector<std::string> ebb_keys;
+  std::vector<std::string> names;  // of the limit of each key
   const std::string name = hold_key(fleet_.prefix, ending->hold);
   keys.push_back(name);
   for (const HoldPart& part : record.parts) {
@@ -89,6 +91,8 @@ void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRec
     if (back == 0) continue;
     std::string& blob = texts.emplace_back();
     append_blob(blob, rule->shape, back > 0 ? back : -back, back > 0 ? '+' : '-', ending->now);
+    if (back < 0) append_debt(blob, rule->shape, engine::overage_of(*rule, rule->shape));
+    names.push_back(part.limit);
     texts.push_back(fmt::format("{}", part.charged_at_us));
     keys.push_back(part.key);
     if (has_ebbs(rule->shape)) ebb_keys.push_back(ebb_key(fleet_.prefix, part.key));
@@ -100,12 +104,23 @@ void SharedHolds::give_back(const std::shared_ptr<Ending>& ending, const HoldRec
   std::vector<std::string_view> arguments = {at, ending->as == HoldState::kSettled ? "s" : "c",
                                              known->seen, id};
   arguments.insert(arguments.end(), texts.begin(), texts.end());
-  connections_.client().call(shared_scripts().end, keys, arguments, [ending](const Answer& answer) {
-    if (!answer.ok()) return ending->callback(named(answer.failure()));
-    const auto letter = answer.reply().at(0).text();
-    if (!letter) return ending->callback(odd_reply("the end of a hold"));
-    ending->callback(state_of(*letter));
-  });
+  connections_.client().call(
+      shared_scripts().end, keys, arguments,
+      [ending, names = std::move(names)](const Answer& answer) {
+        if (!answer.ok()) return ending->callback(named(answer.failure()));
+        const Reply& reply = answer.reply();
+        const auto letter = reply.at(0).text();
+        if (!letter) return ending->callback(odd_reply("the end of a hold"));
+        SharedEnd end{state_of(*letter), {}};
+        for (std::size_t i = 2; i < reply.size(); ++i) {
+          const auto place = reply.at(i).integer();
+          if (!place || *place < 1 || static_cast<std::size_t>(*place) > names.size()) {
+            return ending->callback(odd_reply("the end of a hold"));
+          }
+          end.clipped.push_back(names[static_cast<std::size_t>(*place) - 1]);
+        }
+        ending->callback(end);
+      });
 }
 
 void SharedHolds::renew(HoldId hold, Duration ttl, engine::HoldStateCallback callback) {

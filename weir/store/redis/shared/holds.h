@@ -30,7 +30,7 @@ class SharedHolds {
   // As SharedStore has it.
   void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
-           engine::HoldStateCallback callback);
+           engine::SharedEndCallback callback);
   void renew(HoldId hold, Duration ttl, engine::HoldStateCallback callback);
 
  private:

@@ -81,7 +81,7 @@ bool SharedLimits::decide_leased(std::span<const engine::LeasedItem> items, Inst
 
 void SharedLimits::end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
                        std::shared_ptr<const engine::RuleSet> rules, Instant now,
-                       engine::HoldStateCallback callback) {
+                       engine::SharedEndCallback callback) {
   holds_.end(hold, as, actual, std::move(rules), now, std::move(callback));
 }
 

@@ -96,7 +96,7 @@ class SharedLimits final : public engine::SharedStore {
                      std::span<engine::SharedOutcome> outcomes) override;
   void end(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
-           engine::HoldStateCallback callback) override;
+           engine::SharedEndCallback callback) override;
   void renew(HoldId hold, Duration ttl, Instant now, engine::HoldStateCallback callback) override;
   void ended_here(HoldId hold, engine::HoldState as, std::span<const engine::Cost> actual,
                   Instant now) override {

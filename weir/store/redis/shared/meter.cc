@@ -235,6 +235,18 @@ void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t
   }
 }
 
+void append_debt(std::string& out, const engine::MeterShape& shape, std::int64_t overage) {
+  if (const auto* bucket = std::get_if<BucketShape>(&shape)) {
+    // Both are at most 2^62.
+    const MicroSpan span = micro_span(*bucket, saturate(Wide{bucket->burst} + overage));
+    append_double(out, span.us);
+    append_double(out, span.parts);
+    return;
+  }
+  append_double(out, std::min(overage, kSharedTermMax));
+  append_double(out, 0);
+}
+
 void append_amount(std::string& out, const engine::MeterShape& shape, std::int64_t units) {
   if (const auto* bucket = std::get_if<BucketShape>(&shape)) {
     const MicroSpan span = micro_span(*bucket, within(units, bucket->burst));

@@ -51,6 +51,10 @@ inline bool has_ebbs(const engine::MeterShape& shape) {
 void append_blob(std::string& out, const engine::MeterShape& shape, std::int64_t cost, char flag,
                  Instant about);
 
+// Appends the most that settling may leave the limit to owe, in two numbers: of a bucket, how long
+// it then takes to fill, in microseconds and a numerator; of others, units.
+void append_debt(std::string& out, const engine::MeterShape& shape, std::int64_t overage);
+
 // Appends how much `units` are, in two numbers: what a blob with that cost begins with, and, of
 // a bucket, its numerator; else 0.
 void append_amount(std::string& out, const engine::MeterShape& shape, std::int64_t units);
