@@ -104,11 +104,16 @@ int run_inspect(const KeyOptions& options) {
 int run_reset(const KeyOptions& options) {
   Result<ServerConnection> client = ServerConnection::connect(options.server);
   if (!client) return fail("reset", client.error());
-  const Result<ServerReply> reply = client->ask(words_of("WEIR.RESET", options));
+  std::vector<std::string> words = words_of("WEIR.RESET", options);
+  if (options.holds) words.emplace_back("HOLDS");
+  const Result<ServerReply> reply = client->ask(words);
   if (!reply) return fail("reset", reply.error());
   if (reply->is_error()) return fail("reset", *reply);
   if (options.json) {
-    fmt::print("{}{},\"reset\":true}}\n", json_start(options), json_key(options));
+    fmt::print("{}{},\"reset\":true{}}}\n", json_start(options), json_key(options),
+               options.holds ? fmt::format(",\"holds\":{}", reply->integer) : "");
+  } else if (options.holds) {
+    fmt::print("forgotten; {} holds ended\n", reply->integer);
   } else {
     fmt::print("forgotten\n");
   }

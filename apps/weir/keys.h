@@ -15,6 +15,7 @@ struct KeyOptions {
   ServerChoice server{};
   std::string limit{};
   std::vector<std::string> key{};  // name=value
+  bool holds = false;              // of reset: those of the key end, too
   bool json = false;
 };
 

@@ -174,11 +174,13 @@ void add_keys(CLI::App& app, Given& given) {
     add_server(command, key.server);
     add_json(command, key.json);
     command->callback([&given, run] { given.code = run(given.key); });
+    return command;
   };
   add_key("inspect", "Show what one key of a limit has left, or its heaviest keys",
           "weir inspect per-client client=acme", run_inspect);
   add_key("reset", "Forget what one key of a limit has used", "weir reset per-client client=acme",
-          run_reset);
+          run_reset)
+      ->add_flag("--holds", key.holds, "End the holds of the key, too, as cancelled");
 }
 
 void add_demo(CLI::App& app, Given& given) {

@@ -204,6 +204,14 @@ TEST_F(Ask, InspectsAndResetsAKey) {
   EXPECT_EQ(run({"inspect", "all"}).out, "5 of 5 left, 0 waiting\n");
 }
 
+TEST_F(Ask, EndsTheHoldsOfAKey) {
+  serve(kConfig);
+  run({"ask", "client=a", "--hold", "60s"});
+  EXPECT_EQ(run({"reset", "per-client", "client=a", "--holds"}).out, "forgotten; 1 holds ended\n");
+  EXPECT_EQ(run({"reset", "per-client", "client=a", "--holds", "--json"}).out,
+            "{\"limit\":\"per-client\",\"key\":{\"client\":\"a\"},\"reset\":true,\"holds\":0}\n");
+}
+
 TEST_F(Ask, NamesALimitThatDoesNotExist) {
   serve(kConfig);
   for (const char* command : {"inspect", "reset"}) {

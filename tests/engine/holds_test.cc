@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
 #include "tests/engine/support.h"
 
 namespace weir::engine {
@@ -170,6 +177,75 @@ TEST_F(HoldsTest, ForgetWhatTheyWereChargedAtOnePrint) {
   ASSERT_EQ(left->size(), 2u);
   EXPECT_EQ(left->at(0).amount, 0);
   EXPECT_EQ(left->at(1).amount, 8);
+}
+
+// --- by key
+
+HoldCharges charged_at(std::initializer_list<Print> prints) {
+  HoldCharges charges;
+  for (const Print print : prints) {
+    charges.emplace_back().print = print;
+    charges.back().amount = 7;
+  }
+  return charges;
+}
+
+std::multiset<std::uint64_t> numbers(const std::vector<HoldId>& ids) {
+  std::multiset<std::uint64_t> numbers;
+  for (const HoldId id : ids) numbers.insert(id.number);
+  return numbers;
+}
+
+// Prints that share a list, too.
+TEST(HoldsByKey, AreThoseThatAreActive) {
+  const std::vector<Print> prints = {{1, 1}, {2, 1}, {3, 1 + 4096}, {4, 2}, {5, 3}};
+  std::mt19937_64 random(7);
+  const auto draw = [&](std::size_t below) { return random() % below; };
+  Holds holds{42, 1'000};
+  std::map<std::uint64_t, std::vector<Print>> active;
+  std::uint64_t expected_next = 1;
+  Instant now = kStart;
+  for (int step = 0; step < 20'000; ++step) {
+    if (draw(2) == 0 && active.size() < 300) {
+      const Print one = prints[draw(prints.size())];
+      const Print other = prints[draw(prints.size())];
+      std::vector<Print> at = {one};
+      if (!(other == one)) at.push_back(other);
+      ASSERT_TRUE(holds.reserve());
+      HoldCharges charges = at.size() == 1 ? charged_at({one}) : charged_at({one, other});
+      const HoldId id =
+          holds.add(std::move(charges), now + Duration{1 + static_cast<int>(draw(500))});
+      ASSERT_EQ(id.number, expected_next++);
+      active[id.number] = at;
+    } else if (draw(3) == 0 && !active.empty()) {
+      auto chosen = active.begin();
+      std::advance(chosen, static_cast<std::ptrdiff_t>(draw(active.size())));
+      if (holds.end({42, chosen->first}, HoldState::kCancelled, now).first) active.erase(chosen);
+    } else {
+      now = now + 3ns;
+      while (holds.expire_one(now)) {
+      }
+      std::erase_if(active, [&](const auto& hold) {
+        return holds.state({42, hold.first}, now) != HoldState::kActive;
+      });
+    }
+    const Print print = prints[draw(prints.size())];
+    std::multiset<std::uint64_t> expected;
+    for (const auto& [number, at] : active) {
+      if (std::find(at.begin(), at.end(), print) != at.end()) expected.insert(number);
+    }
+    ASSERT_EQ(numbers(holds.charged_at(print, 1'000)), expected) << step;
+  }
+}
+
+TEST(HoldsByKey, AreToldUpToABoundAndAlsoWhenTheyWereRestored) {
+  Holds holds{42, 10};
+  for (std::uint64_t number = 1; number <= 4; ++number) {
+    ASSERT_TRUE(holds.restore(number, kStart + 1s, charged_at({Print{9, 9}})));
+  }
+  EXPECT_EQ(holds.charged_at({9, 9}, 3).size(), 3u);
+  EXPECT_EQ(holds.charged_at({9, 9}, 4).size(), 4u);
+  EXPECT_EQ(holds.charged_at({9, 9}, 5).size(), 4u);
 }
 
 }  // namespace

@@ -55,6 +55,9 @@ struct Yes final : SharedStore {
              StatusCallback callback) override {
     callback(Done{});
   }
+  void holds(const SharedItem&, std::size_t, HoldsCallback callback) override {
+    callback(kept_holds);
+  }
   void later(Duration, std::function<void(Instant)> work) override {
     kept.push_back(std::move(work));
   }
@@ -68,6 +71,7 @@ struct Yes final : SharedStore {
 
   Instant until{};
   std::vector<std::function<void(Instant)>> kept;
+  std::vector<HoldId> kept_holds;
 };
 
 RuleSetSpec shared_window(std::int64_t limit, std::optional<SharedSpec> shared) {

@@ -127,6 +127,11 @@ class WEIR_EXPORT Engine {
   // its hold is cancelled.
   void reset(std::string_view limit, std::span<const std::string_view> key, Instant now,
              StatusCallback answered = {}) noexcept;
+  // Cancels the holds that were charged at one key, wherever else they were charged too, and then
+  // does what reset() does. Of more than kHoldsEndedMax as many are ended, which the answer
+  // tells: call again. Of shared limits only slots know their holds: at others it is an error.
+  void end_holds(std::string_view limit, std::span<const std::string_view> key, Instant now,
+                 EndedHoldsCallback answered = {}) noexcept;
   // Gives one key parameters of its own, or with std::nullopt those of its limit again. The kind of
   // meter stays, and so does what was used. kNotFound: there are none to take away.
   Status set_override(std::string_view limit, std::span<const std::string_view> key,

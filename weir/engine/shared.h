@@ -93,6 +93,7 @@ struct SharedEnd {
 
 using HoldStateCallback = std::function<void(const Result<HoldState>&)>;
 using SharedEndCallback = std::function<void(const Result<SharedEnd>&)>;
+using HoldsCallback = std::function<void(Result<std::vector<HoldId>>)>;
 using LevelCallback = std::function<void(Result<SharedLevel>)>;
 using SharedCallback = std::function<void(Result<SharedAnswer>)>;
 
@@ -131,6 +132,10 @@ class SharedStore {
                        Instant now, LevelCallback callback) = 0;
   virtual void reset(const SharedItem& item, const std::shared_ptr<const RuleSet>& rules,
                      Instant now, StatusCallback callback) = 0;
+
+  // The holds that have slots of one key, those that end first, at most `most`. `item` is read
+  // before this returns. Requires a limit of slots.
+  virtual void holds(const SharedItem& item, std::size_t most, HoldsCallback callback) = 0;
 
   // Calls `work` with the time after `span`; never, if the store ends before.
   virtual void later(Duration span, std::function<void(Instant now)> work) = 0;

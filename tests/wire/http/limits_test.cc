@@ -126,6 +126,22 @@ TEST(Reset, ForgetsWhatAKeyHasUsed) {
   EXPECT_EQ(remaining(desk, "/v1/meters?limit=per-client&key=acme"), "2");
 }
 
+TEST(Reset, EndsTheHoldsOfAKeyIfAsked) {
+  Desk desk(three_per_second());
+  const std::string body = R"({"attributes":{"client":"acme"},"hold":"60s"})";
+  desk.acquire(body);
+  desk.acquire(body);
+  EXPECT_EQ(desk.post("/v1/reset", R"({"limit":"per-client","key":["acme"],"holds":false})").body,
+            R"({"state":"reset"})");
+  EXPECT_EQ(desk.engine->usage().holds, 2u);
+  EXPECT_EQ(desk.post("/v1/reset", R"({"limit":"per-client","key":["acme"],"holds":true})").body,
+            R"({"state":"reset","holds":2})");
+  EXPECT_EQ(desk.engine->usage().holds, 0u);
+  EXPECT_EQ(desk.post("/v1/reset", R"({"limit":"per-client","key":["acme"],"holds":1})").status,
+            400u);
+  EXPECT_EQ(desk.post("/v1/reset", R"({"limit":"nobody","holds":true})").status, 404u);
+}
+
 TEST(Reset, AnswersProblems) {
   Desk desk(three_per_second());
   EXPECT_EQ(desk.post("/v1/reset", R"({"key":["acme"]})").status, 400u);

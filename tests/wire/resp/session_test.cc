@@ -447,6 +447,18 @@ TEST_F(SessionTest, NamesTheKeyOfALimitByItsAttributes) {
   EXPECT_TRUE(say("WEIR.INSPECT per-client client=a=b\r\n").starts_with("*8\r\n"));
 }
 
+TEST_F(SessionTest, EndsTheHoldsOfAKeyThatIsReset) {
+  for (int i = 0; i < 3; ++i) say("WEIR.ACQUIRE client=a HOLD 60s\r\n");
+  say("WEIR.ACQUIRE client=b HOLD 60s\r\n");
+  EXPECT_EQ(engine->usage().holds, 4u);
+  EXPECT_EQ(say("WEIR.RESET per-client client=a HOLDS\r\n"), ":3\r\n");
+  EXPECT_EQ(engine->usage().holds, 1u);
+  EXPECT_EQ(say("WEIR.RESET per-client client=a holds\r\n"), ":0\r\n");
+  EXPECT_NE(say("WEIR.INSPECT per-client client=a\r\n").find(":3\r\n"), std::string::npos);
+  EXPECT_TRUE(say("WEIR.RESET rubbish HOLDS\r\n").starts_with("-NOTFOUND limit 'rubbish'"));
+  EXPECT_TRUE(say("WEIR.RESET per-client HOLDS client=a\r\n").starts_with("-BADARG limit"));
+}
+
 TEST_F(SessionTest, ReloadsAndResets) {
   say("WEIR.ACQUIRE client=a\r\n");
   EXPECT_EQ(say("WEIR.RESET per-client client=a\r\n"), "+OK\r\n");

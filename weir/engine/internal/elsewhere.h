@@ -131,6 +131,10 @@ class Elsewhere {
                std::span<const std::string_view> key, Instant now, InspectCallback callback);
   void reset(const std::shared_ptr<const Active>& rules, const KeyedLimit& keyed,
              std::span<const std::string_view> key, Instant now, StatusCallback callback);
+  // Cancels the holds of one key of a shared limit of these rules; and these holds, shared or not.
+  void end_holds(const KeyedLimit& keyed, std::span<const std::string_view> key, Instant now,
+                 EndedHoldsCallback callback);
+  void end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback);
 
  private:
   // --- one asking

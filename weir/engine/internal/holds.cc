@@ -9,7 +9,8 @@
 //     all of them in order, and may name forgotten ones.
 //  4. In a durable book `changed_` names active holds only, and `ended_since_` only holds that a
 //     store may have seen active. In others both are empty.
-//  5. `next_expiry_ns_` is never later than the first entry of `dues_`.
+//  5. Each charge of `holds_` that is not at a gate has its place in `by_print_`, and nothing else.
+//  6. `next_expiry_ns_` is never later than the first entry of `dues_`.
 
 #include "weir/engine/internal/holds.h"
 
@@ -31,6 +32,7 @@ void Holds::unreserve() { active_.fetch_sub(1, std::memory_order_relaxed); }
 HoldId Holds::add(HoldCharges charges, Instant expires) {
   const std::scoped_lock lock(lock_);
   const std::uint64_t number = next_number_++;
+  list(number, charges);
   holds_.emplace(number, Hold{expires, std::move(charges)});
   note_changed(number);
   add_due(expires, number);
@@ -98,6 +100,7 @@ std::pair<std::optional<HoldCharges>, HoldState> Holds::end(HoldId id, HoldState
   note_ended(id.number, *hold);
   remember(id.number, {hold->expires, as});
   HoldCharges charges = std::move(hold->charges);
+  unlist(charges);
   holds_.erase(id.number);
   active_.fetch_sub(1, std::memory_order_relaxed);
   return {std::move(charges), as};
@@ -121,14 +124,43 @@ HoldState Holds::state(HoldId id, Instant now) {
 void Holds::forget_charges(Print print) {
   if (active() == 0) return;
   const std::scoped_lock lock(lock_);
-  for (auto& [number, hold] : holds_) {
-    for (HoldCharge& charge : hold.charges) {
+  by_print_.for_each(print, [&](std::uint64_t number) {
+    for (HoldCharge& charge : holds_.find(number)->second.charges) {
       if (charge.seat != nullptr || charge.print != print) continue;
       // It stays, so that its unit is known when the hold is settled.
       charge.amount = 0;
       charge.weight = 0;
       note_changed(number);
     }
+    return true;
+  });
+}
+
+std::vector<HoldId> Holds::charged_at(Print print, std::size_t most) {
+  const std::scoped_lock lock(lock_);
+  std::vector<HoldId> ids;
+  by_print_.for_each(print, [&](std::uint64_t number) {
+    ids.push_back({owner_, number, holds_.find(number)->second.is_shared});
+    return ids.size() < most;
+  });
+  return ids;
+}
+
+void Holds::note_shared(HoldId id) {
+  const std::scoped_lock lock(lock_);
+  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  if (found != holds_.end()) found->second.is_shared = true;
+}
+
+void Holds::list(std::uint64_t number, HoldCharges& charges) {
+  for (HoldCharge& charge : charges) {
+    if (charge.seat == nullptr) charge.place = by_print_.add(charge.print, number);
+  }
+}
+
+void Holds::unlist(const HoldCharges& charges) {
+  for (const HoldCharge& charge : charges) {
+    if (charge.seat == nullptr) by_print_.remove(charge.place);
   }
 }
 
@@ -155,6 +187,7 @@ std::optional<HoldCharges> Holds::expire_one(Instant now) {
     const std::uint64_t number = due.second;
     if (const auto found = holds_.find(number); found != holds_.end()) {
       expired = std::move(found->second.charges);
+      unlist(*expired);
       note_ended(number, found->second);
       active_.fetch_sub(1, std::memory_order_relaxed);
       holds_.erase(found);
@@ -235,6 +268,7 @@ void Holds::uncollect(const HoldChanges& changes) {
 bool Holds::restore(std::uint64_t number, Instant expires, HoldCharges charges) {
   if (!reserve()) return false;
   const std::scoped_lock lock(lock_);
+  list(number, charges);
   holds_.emplace(number, Hold{expires, std::move(charges), true});
   next_number_ = std::max(next_number_, number + 1);
   add_due(expires, number);

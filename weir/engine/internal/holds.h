@@ -30,6 +30,7 @@
 
 #include "weir/base/decision.h"
 #include "weir/engine/ask.h"
+#include "weir/engine/internal/holds_by_print.h"
 #include "weir/engine/internal/plan.h"
 #include "weir/engine/state.h"
 
@@ -45,7 +46,8 @@ struct HoldCharge {
   Instant charged_at{};
   std::uint64_t era = 0;                // of the limit's meters
   MeterKind kind = MeterKind::kBucket;  // unless it is a gate's
-  std::uint64_t receipt = 0;  // of a gate, or the mark of an ebb; 0: of an earlier process
+  std::uint64_t receipt = 0;      // of a gate, or the mark of an ebb; 0: of an earlier process
+  HoldsByPrint::Place place = 0;  // in the book
 };
 
 using HoldCharges = boost::container::small_vector<HoldCharge, 4>;
@@ -77,8 +79,14 @@ class Holds {
   HoldState state(HoldId id, Instant now);
 
   // The meter of `print` begins anew: no hold gives back what it was charged there before, or
-  // is charged more. Looks at every hold.
+  // is charged more.
   void forget_charges(Print print);
+
+  // The holds that were charged at a key, the last first, at most `most`; of a gate none.
+  std::vector<HoldId> charged_at(Print print, std::size_t most);
+
+  // A store keeps a part of it. Known until the process ends.
+  void note_shared(HoldId id);
 
   // Where an active hold was charged in `unit`, and at which weight: the heaviest, if at all.
   struct Weighed {
@@ -114,6 +122,7 @@ class Holds {
     Instant expires{};
     HoldCharges charges;
     bool is_stored = false;  // a store may have it
+    bool is_shared = false;  // a store keeps a part of it
   };
   struct Ended {
     Instant expires{};  // when it is forgotten
@@ -123,6 +132,8 @@ class Holds {
 
   // Null: not active, or past its time, even if expire_one() has not come to it yet.
   Hold* find(HoldId id, Instant now);
+  void list(std::uint64_t number, HoldCharges& charges);
+  void unlist(const HoldCharges& charges);
   // How it ended, if that is still remembered.
   HoldState ended_as(HoldId id, Instant now) const;
   void remember(std::uint64_t number, const Ended& ended);
@@ -141,6 +152,7 @@ class Holds {
   boost::unordered_flat_map<std::uint64_t, Hold> holds_;   // active
   boost::unordered_flat_map<std::uint64_t, Ended> ended_;  // settled or cancelled
   boost::circular_buffer<std::uint64_t> ended_order_;      // oldest first; may name forgotten ones
+  HoldsByPrint by_print_;                                  // of what `holds_` were charged
   std::vector<Due> dues_;                                  // a heap; some are stale
   boost::unordered_flat_set<std::uint64_t> changed_;       // active ones, new or renewed
   std::vector<std::uint64_t> ended_since_;                 // that a store may have

@@ -133,6 +133,22 @@ void reset(Exchange& exchange) {
     exchange.fail(name.error());
     return;
   }
+  if (name->and_holds) {
+    exchange.answer_call<Result<engine::EndedHolds>>(
+        [&](engine::EndedHoldsCallback told) {
+          exchange.api.engine().end_holds(name->limit, name->key, exchange.now, std::move(told));
+        },
+        [](Exchange& to, const Result<engine::EndedHolds>& ended) {
+          if (!ended) {
+            to.fail(ended.error());
+            return;
+          }
+          to.wait_for(ended->record);
+          to.answer.content_type = kJsonType;
+          to.answer.body = fmt::format(R"({{"state":"reset","holds":{}}})", ended->count);
+        });
+    return;
+  }
   exchange.answer_call<Status>(
       [&](engine::StatusCallback told) {
         exchange.api.engine().reset(name->limit, name->key, exchange.now, std::move(told));

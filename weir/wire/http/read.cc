@@ -116,6 +116,7 @@ bool read_key(Reader& in, KeyName& into) {
 constexpr Member<KeyName> kKeyNameMembers[] = {
     {"limit", [](Reader& in, KeyName& into) { return in.text("limit", into.limit); }},
     {"key", read_key},
+    {"holds", [](Reader& in, KeyName& into) { return in.flag("holds", into.and_holds); }},
 };
 
 Error missing(std::string_view member, std::string_view example) {

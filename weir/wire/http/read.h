@@ -102,6 +102,7 @@ Result<Renewal> read_renewal(std::string_view body, Texts& texts);
 struct KeyName {
   std::string_view limit{};
   std::vector<std::string_view> key{};
+  bool and_holds = false;  // its holds end, too
 };
 Result<KeyName> read_key_name(std::string_view body, Texts& texts);
 

@@ -154,6 +154,12 @@ void write_status(const Status& status, ReplyWriter& reply) {
   reply.write_simple("OK");
 }
 
+void write_ended_holds(const Result<engine::EndedHolds>& ended, ReplyWriter& reply) {
+  if (!ended) return write_error(ended.error(), reply);
+  reply.wait_for(ended->record);
+  reply.write_integer(static_cast<std::int64_t>(ended->count));
+}
+
 void write_inspection(const Result<engine::Inspection>& found, ReplyWriter& reply) {
   if (!found) return write_error(found.error(), reply);
   reply.begin_map(found->leased ? 5 : 4);
@@ -392,10 +398,20 @@ std::size_t run_heaviest(Run& run) {
 
 std::size_t run_reset(Run& run) {
   engine::Engine& engine = *run.session.service().engine;
-  const Words arguments = run.arguments(0);
+  Words arguments = run.arguments(0);
+  // A part of a key has `=` in it.
+  const bool and_holds = arguments.size() > 1 && is_word(arguments.back(), "HOLDS");
+  if (and_holds) arguments = arguments.first(arguments.size() - 1);
   const auto key = read_key(arguments, *engine.rules());
   if (!key) {
     write_error(key.error(), run.reply);
+  } else if (and_holds) {
+    reply_to(
+        run,
+        [&](engine::EndedHoldsCallback told) {
+          engine.end_holds(arguments[0], *key, run.now, std::move(told));
+        },
+        write_ended_holds);
   } else {
     reply_to(
         run,

@@ -297,5 +297,77 @@ TEST(SharedSlots, AreTakenAfterALossUntilTheirHoldsWouldHaveEnded) {
   EXPECT_TRUE(take_slot(server, 5)->allowed());
 }
 
+// --- the holds of a key, ended by an operator
+
+TEST(SharedSlots, ComeBackWhenTheHoldsOfTheirKeyAreEnded) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine first(redis.url(), at_once(10), clock, patient());
+  SharedEngine second(redis.url(), at_once(10), clock, patient());
+  const HoldId short_one = held(first, 1, 1s);
+  const HoldId a = held(first, 2);
+  const HoldId b = held(second, 3);
+  clock.advance(2s);  // the first has ended, though nobody has looked
+  ASSERT_EQ(slots_left(second), 5);
+  const Result<engine::EndedHolds> ended = second.end_holds("running");
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->count, 2u);
+  EXPECT_EQ(slots_left(first), 10);
+  EXPECT_EQ(*first.cancel(a), HoldState::kCancelled);
+  EXPECT_EQ(*first.settle(b, {}), HoldState::kCancelled) << "it ended once";
+  EXPECT_EQ(*first.cancel(short_one), HoldState::kGone);
+  EXPECT_EQ(second.end_holds("running")->count, 0u);
+}
+
+TEST(SharedSlots, TellTheHoldsOfTheirKeyUpToABound) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  SharedEngine server(redis.url(), at_once(10), clock, patient());
+  std::vector<HoldId> holds;
+  for (int i = 0; i < 4; ++i) holds.push_back(held(server, 1, 10s + i * 1s));
+  const auto rules = compiled(at_once(10));
+  engine::SharedItem item;
+  item.rule = &rules->rules()[0];
+  for (const std::size_t most : {3, 4, 5}) {
+    Waited<std::vector<HoldId>> waited;
+    server.limits().holds(item, most, waited.callback());
+    const auto told = waited.get();
+    ASSERT_TRUE(told) << told.error().message;
+    ASSERT_EQ(told->size(), std::min<std::size_t>(most, 4));
+    for (std::size_t i = 0; i < told->size(); ++i) {
+      EXPECT_EQ((*told)[i].owner, holds[i].owner);
+      EXPECT_EQ((*told)[i].number, holds[i].number);
+    }
+  }
+}
+
+TEST(SharedHolds, AreNotKnownByTheKeysOfOtherMeters) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  engine::RuleSetSpec rules = at_once(10);
+  rules.limits[0].meter = engine::WindowSpec{10, 1h};
+  SharedEngine server(redis.url(), rules, clock, patient());
+  held(server, 4);
+  const Result<engine::EndedHolds> refused = server.end_holds("running");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("nobody knows which holds were charged there"));
+  EXPECT_EQ(slots_left(server), 6) << "nothing was forgotten either";
+}
+
+// A hold that was charged here and in Redis ends in both.
+TEST(SharedHolds, OfAKeyInMemoryEndInRedisToo) {
+  RedisServer redis;
+  testing::ManualClock clock(kStart);
+  engine::RuleSetSpec rules = at_once(10);
+  rules.limits.push_back({.name = "here", .meter = engine::WindowSpec{10, 1h}});
+  SharedEngine server(redis.url(), rules, clock, patient());
+  held(server, 4);
+  ASSERT_EQ(slots_left(server), 6);
+  EXPECT_EQ(server.end_holds("here")->count, 1u);
+  EXPECT_EQ(slots_left(server), 10);
+  EXPECT_EQ(server.engine().usage().holds, 0u);
+}
+
 }  // namespace
 }  // namespace weir::store::redis

@@ -109,6 +109,12 @@ class SharedEngine {
     engine_->reset(limit, key, clock_.now(), waited.callback());
     return waited.get();
   }
+  Result<engine::EndedHolds> end_holds(std::string_view limit,
+                                       std::vector<std::string_view> key = {}) {
+    Waited<engine::EndedHolds> waited;
+    engine_->end_holds(limit, key, clock_.now(), waited.callback());
+    return waited.get();
+  }
 
   engine::Engine& engine() { return *engine_; }
   SharedLimits& limits() { return *limits_; }

@@ -148,4 +148,23 @@ void SharedHolds::renew(HoldId hold, Duration ttl, engine::HoldStateCallback cal
   });
 }
 
+void SharedHolds::of_slots(const engine::SharedItem& item, std::size_t most,
+                           engine::HoldsCallback callback) {
+  const std::string key = limit_key(fleet_.prefix, item);
+  const std::string at = fleet_.now_argument();
+  const std::string count = fmt::format("{}", most);
+  const std::array<std::string_view, 1> keys = {key};
+  const std::array<std::string_view, 2> arguments = {at, count};
+  connections_.client().call(shared_scripts().slot_holds, keys, arguments,
+                             [this, callback = std::move(callback)](const Answer& answer) {
+                               if (!answer.ok()) return callback(outages_.failed(answer.failure()));
+                               outages_.note_success();
+                               const auto text = answer.reply().text();
+                               std::optional<std::vector<HoldId>> holds;
+                               if (text) holds = read_slot_holds(*text);
+                               if (!holds) return callback(odd_reply("the holds of a key"));
+                               callback(std::move(*holds));
+                             });
+}
+
 }  // namespace weir::store::redis

@@ -32,6 +32,7 @@ class SharedHolds {
            std::shared_ptr<const engine::RuleSet> rules, Instant now,
            engine::SharedEndCallback callback);
   void renew(HoldId hold, Duration ttl, engine::HoldStateCallback callback);
+  void of_slots(const engine::SharedItem& item, std::size_t most, engine::HoldsCallback callback);
 
  private:
   struct Ending;

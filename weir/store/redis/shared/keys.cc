@@ -133,6 +133,19 @@ std::string hold_record(std::span<const engine::SharedItem> items,
   return out;
 }
 
+std::optional<std::vector<HoldId>> read_slot_holds(std::string_view text) {
+  constexpr std::size_t kBytes = 30;  // of one: its end and its units, 7 bytes each, and its id
+  if (text.size() % kBytes != 0) return std::nullopt;
+  std::vector<HoldId> holds;
+  for (Taker taker(text); holds.size() < text.size() / kBytes;) {
+    taker.number(7);
+    taker.number(7);
+    const std::uint64_t owner = taker.number(8);
+    holds.push_back({owner, taker.number(8)});
+  }
+  return holds;
+}
+
 std::optional<HoldRecord> read_record(std::string_view text) {
   if (text.empty()) return std::nullopt;
   HoldRecord record;

@@ -65,6 +65,9 @@ struct HoldRecord {
   std::vector<HoldPart> parts;  // of an active one
 };
 
+// The holds of slots, as a script hands them back. Nothing: no whole ones.
+std::optional<std::vector<HoldId>> read_slot_holds(std::string_view text);
+
 // Nothing: another program wrote it.
 std::optional<HoldRecord> read_record(std::string_view text);
 

@@ -22,9 +22,9 @@ ClientOptions client_options(const SharedOptions& shared) {
   options.silence = std::max(options.silence, shared.timeout);
   options.retry_most = kRetryMost;
   const SharedScripts& scripts = shared_scripts();
-  options.scripts = {&scripts.decide, &scripts.one_bucket, &scripts.buckets,
-                     &scripts.end,    &scripts.renew,      &scripts.reset,
-                     &scripts.beat,   &scripts.draw,       &scripts.give_back};
+  options.scripts = {&scripts.decide,    &scripts.one_bucket, &scripts.buckets, &scripts.end,
+                     &scripts.renew,     &scripts.reset,      &scripts.beat,    &scripts.draw,
+                     &scripts.give_back, &scripts.slot_holds};
   return options;
 }
 
@@ -99,6 +99,11 @@ void SharedLimits::reset(const engine::SharedItem& item,
                          const std::shared_ptr<const engine::RuleSet>&, Instant now,
                          engine::StatusCallback callback) {
   levels_.reset(item, now, std::move(callback));
+}
+
+void SharedLimits::holds(const engine::SharedItem& item, std::size_t most,
+                         engine::HoldsCallback callback) {
+  holds_.of_slots(item, most, std::move(callback));
 }
 
 void SharedLimits::later(Duration span, std::function<void(Instant)> work) {

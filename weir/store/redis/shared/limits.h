@@ -106,6 +106,8 @@ class SharedLimits final : public engine::SharedStore {
                Instant now, engine::LevelCallback callback) override;
   void reset(const engine::SharedItem& item, const std::shared_ptr<const engine::RuleSet>& rules,
              Instant now, engine::StatusCallback callback) override;
+  void holds(const engine::SharedItem& item, std::size_t most,
+             engine::HoldsCallback callback) override;
   void later(Duration span, std::function<void(Instant)> work) override;
 
   // From now on, or no more, what is asked on the thread of `loop` is sent and answered there,

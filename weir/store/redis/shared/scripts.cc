@@ -11,6 +11,7 @@ const SharedScripts& shared_scripts() {
                                      .end{"end", shared_lua::kEnd},
                                      .renew{"renew", shared_lua::kRenew},
                                      .reset{"reset", shared_lua::kReset},
+                                     .slot_holds{"slot_holds", shared_lua::kSlotHolds},
                                      .beat{"beat", shared_lua::kBeat},
                                      .draw{"draw", shared_lua::kDraw},
                                      .give_back{"give_back", shared_lua::kGiveBack}};

@@ -46,6 +46,7 @@ struct SharedScripts {
   Script end;         // ends a hold
   Script renew;       // lets a hold last longer
   Script reset;       // forgets what one key has used
+  Script slot_holds;  // tells which holds have slots of one key
   Script beat;        // says that this server is alive
   Script draw;        // draws units ahead of need
   Script give_back;   // gives drawn units back
