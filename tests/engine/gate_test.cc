@@ -159,11 +159,27 @@ TEST_F(GateTest, LimitsWhatAnUpToRequestIsGranted) {
   EXPECT_EQ(remaining(*engine, "window", {}, kStart), 4);
 }
 
-TEST_F(GateTest, CannotBeBookedAhead) {
+TEST_F(GateTest, CannotBeBookedAheadUnlessItSaysSo) {
   use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
+  const auto refused = engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
+  EXPECT_NE(refused.error().message.find("it cannot be booked ahead"), std::string::npos);
+  EXPECT_EQ(gate->used, 0);
+}
+
+TEST_F(GateTest, IsLeftOutOfABookingThatIsNoConcernOfIt) {
+  use({{.name = "bucket", .meter = BucketSpec{1, 10s}}});
+  gate->queue = [](const Request&) { return std::optional<std::uint64_t>(); };
   ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
-  EXPECT_FALSE(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->allowed());
-  EXPECT_EQ(gate->used, 1);
+  const Instant charged_at = gate->last_charge;
+  const auto booked =
+      engine::acquire(*engine, RequestOf(), {.hold = 1min, .book_within = 1h}, kStart);
+  ASSERT_TRUE(booked) << booked.error().message;
+  EXPECT_EQ(booked->earliest, kStart + 10s);
+  EXPECT_EQ(gate->last_charge, charged_at) << "it is told of no instant to come";
+  EXPECT_EQ(engine::cancel(*engine, booked->hold, kStart), HoldState::kCancelled);
+  EXPECT_TRUE(gate->backs.empty());
 }
 
 // A turnstile that takes charges at instants to come and marks each one.

@@ -231,6 +231,10 @@ class Stream {
 
   // Asks both, compares, and remembers what was promised and what is held.
   Answer ask_both(const Question& ask) {
+    if (ask.options.book_within > 0ns) {
+      const std::string limit = model_->unbookable(ask.request(), now_);
+      if (!limit.empty()) return refuse_booking(ask, limit);
+    }
     const Answer expected = model_->acquire(ask.request(), ask.options, now_);
     const Result<Decision> actual = ask_engine(ask);
     trace_("{} ask {} hold {} up_to '{}' book {}: {}", describe(now_), describe(ask.request()),
@@ -238,6 +242,15 @@ class Stream {
            short_text(expected));
     compare(expected, actual);
     return expected;
+  }
+
+  Answer refuse_booking(const Question& ask, const std::string& limit) {
+    const Result<Decision> actual = ask_engine(ask);
+    trace_("{} book {}: refused by {}", describe(now_), describe(ask.request()), limit);
+    check(!actual.ok(), "booked at '" + limit + "'");
+    const std::string named = "limit '" + limit + "': it cannot be booked ahead";
+    check(actual.error().message.starts_with(named), "another error: " + actual.error().message);
+    return {.verdict = Verdict::kNever};
   }
 
   void compare(const Answer& expected, const Result<Decision>& actual) {

@@ -161,10 +161,7 @@ std::optional<Instant> Model::booking(const std::vector<Item>& items, Instant no
   for (const Item& item : items) {
     // Reading: what takes nothing of a limit may start whenever that pleases the others.
     if (item.draw.limit->shadow || item.draw.cost == 0) continue;
-    if (!std::holds_alternative<BucketSpec>(item.draw.limit->meter) ||
-        item.check.verdict == Verdict::kNever) {
-      return std::nullopt;
-    }
+    if (item.check.verdict == Verdict::kNever) return std::nullopt;
     start = std::max(start, item.check.earliest);
   }
   return start <= latest ? std::optional{start} : std::nullopt;
@@ -202,6 +199,19 @@ void Model::hold(const std::vector<Item>& items, const std::vector<Charge>& char
   holds_[answer.hold] = {HoldState::kActive, answer.hold_expires, charges};
 }
 
+std::string Model::unbookable(const Request& request, Instant now) {
+  std::vector<Item> asked = items(request, now);
+  const auto found = std::find_if(asked.begin(), asked.end(), [](const Item& item) {
+    return !item.draw.limit->shadow && item.draw.cost > 0 && !can_book(item.draw.limit->meter);
+  });
+  if (found == asked.end()) return {};
+  const std::string name = found->draw.limit->name;
+  // Reading: as a peek, it touches what there is, but begins nothing.
+  std::erase_if(asked, [&](const Item& item) { return !meters_.contains(item.draw.key); });
+  keep(asked);
+  return name;
+}
+
 Answer Model::acquire(const Request& request, const Wants& options, Instant now) {
   std::vector<Item> asked = items(request, now);
   for (const Item& item : asked) reshape_ebbs(item.draw.key, now);
@@ -222,16 +232,20 @@ Answer Model::acquire(const Request& request, const Wants& options, Instant now)
     std::vector<Charge> charges;
     for (Item& item : asked) {
       // Reading: a shadow limit counts what it would have admitted, no more. Of what is booked
-      // that is a start that its bucket would take.
+      // that is a start that its meter would take.
       if (item.draw.limit->shadow && item.draw.cost > 0) {
         const bool booked = start != now;
-        const bool is_bucket = std::holds_alternative<BucketSpec>(item.draw.limit->meter);
-        if (booked && (!is_bucket || !item.meter->check(start, item.draw.cost).allowed())) continue;
+        const bool can_book = naive::can_book(item.draw.limit->meter);
+        if (booked && (!can_book || !item.meter->check(start, item.draw.cost).allowed())) continue;
         if (!booked && !item.check.allowed()) continue;
       }
       // For a meter of which nothing is taken no time passes, be the start a later one.
-      const Instant charged_at =
-          item.draw.cost == 0 ? start : item.meter->charge(start, item.draw.cost);
+      Instant charged_at = start;
+      if (item.draw.cost > 0 && start != now) {
+        charged_at = item.meter->book(now, start, item.draw.cost);
+      } else if (item.draw.cost > 0) {
+        charged_at = item.meter->charge(now, item.draw.cost);
+      }
       charges.push_back({item.draw.key, birth(item.draw.limit->name), item.draw.limit->unit,
                          item.draw.cost, item.draw.weight, charged_at,
                          kind_of(item.draw.limit->meter)});

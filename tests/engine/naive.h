@@ -75,6 +75,9 @@ class Model {
   // Which limits a request meets, in the order of the rules.
   std::vector<Draw> draws(const Request& request) const;
 
+  // The first limit at which the request can book no start; empty: none.
+  std::string unbookable(const Request& request, Instant now);
+
   Answer decide(const Request& request, Instant now) { return acquire(request, {}, now); }
   Answer acquire(const Request& request, const Wants& options, Instant now);
   Answer peek(const Request& request, Instant now);

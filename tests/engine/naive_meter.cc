@@ -121,6 +121,15 @@ class Ticker : public Meter {
     tokens_ -= cost;
     return now;
   }
+  // What it gains until the start, but for the cost, is there at the start: no more may be left
+  // before than leaves that.
+  Instant book(Instant now, Instant start, std::int64_t cost) override {
+    tick(now);
+    const Exact gained =
+        Exact{(start.ns - last_tick_ns_) / spec_.interval.count()} * spec_.per_tick;
+    tokens_ = nearest(std::min(Exact{tokens_}, Exact{spec_.burst - gained}) - cost);
+    return start;
+  }
   bool has_ebbs() const override { return true; }
   Exact in_use(Instant now) const override {
     return std::max(Exact{0}, Exact{Exact{spec_.burst} - level(now)});
@@ -293,6 +302,11 @@ class Log : public Meter {
     stamps_ns_.insert(stamps_ns_.end(), static_cast<std::size_t>(cost), now.ns);
     return now;
   }
+  Instant book(Instant now, Instant start, std::int64_t cost) override {
+    stamps_ns_ = counting(now);
+    stamps_ns_.insert(stamps_ns_.end(), static_cast<std::size_t>(cost), start.ns);
+    return start;
+  }
   void give_back(Instant, Instant charged_at, std::int64_t amount) override {
     for (; amount > 0; --amount) {
       const auto found = std::find(stamps_ns_.begin(), stamps_ns_.end(), charged_at.ns);
@@ -377,6 +391,10 @@ Kind kind_of(const MeterSpec& spec) {
   if (std::holds_alternative<LogSpec>(spec)) return Kind::kLog;
   if (std::holds_alternative<SlotsSpec>(spec)) return Kind::kSlots;
   return Kind::kWindow;
+}
+
+bool can_book(const MeterSpec& spec) {
+  return kind_of(spec) != Kind::kWindow && kind_of(spec) != Kind::kSlots;
 }
 
 bool same_parameters(const MeterSpec& a, const MeterSpec& b) {

@@ -22,6 +22,10 @@ class Meter {
   virtual meter::Check check(Instant now, std::int64_t cost) const = 0;
   // Takes `cost`, fitting or not; returns what give_back() wants to know.
   virtual Instant charge(Instant now, std::int64_t cost) = 0;
+  // Takes `cost` at a start to come, for which check() at `now` said that it fits.
+  virtual Instant book(Instant /*now*/, Instant start, std::int64_t cost) {
+    return charge(start, cost);
+  }
   // Takes `cost` too, as far as no more than `most` is owed then.
   virtual void owe(Instant now, std::int64_t cost, std::int64_t most) {
     const std::int64_t room = std::max<std::int64_t>(0, level(now) + most);
@@ -61,6 +65,8 @@ bool is_slots(const MeterSpec& spec);
 enum class Kind { kBucket, kTicker, kWindow, kLog, kSlots };  // a calendar is a window
 
 Kind kind_of(const MeterSpec& spec);
+// Whether a start to come can be booked there.
+bool can_book(const MeterSpec& spec);
 
 std::string describe(Instant at);
 std::string describe(const MeterSpec& spec);

@@ -19,15 +19,16 @@ struct PatientStore final : SharedStore {
     asked.push_back([answer, callback = std::move(callback)] { callback(SharedAnswer(answer)); });
   }
   void end(HoldId hold, HoldState as, std::span<const Cost>, std::shared_ptr<const RuleSet>,
-           Instant, HoldStateCallback callback) override {
+           Instant, SharedEndCallback callback) override {
     ended.emplace_back(hold, as);
-    callback(as);
+    callback(SharedEnd{as, {}});
   }
   void renew(HoldId, Duration, Instant, HoldStateCallback) override {}
   void inspect(const SharedItem&, const std::shared_ptr<const RuleSet>&, Instant,
                LevelCallback) override {}
   void reset(const SharedItem&, const std::shared_ptr<const RuleSet>&, Instant,
              StatusCallback) override {}
+  void holds(const SharedItem&, std::size_t, HoldsCallback) override {}
   void later(Duration, std::function<void(Instant)>) override {}
 
   std::vector<std::function<void()>> asked;

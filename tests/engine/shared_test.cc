@@ -205,5 +205,19 @@ TEST_F(PatientTest, AskThatDoesNotWaitCanBeGivenUpWhileTheStoreIsAsked) {
   EXPECT_TRUE(patient.ended.empty()) << "without a hold the charge stays";
 }
 
+TEST(Shared, CannotBeBookedAheadAndSaySo) {
+  Yes yes;
+  RuleSetSpec rules = shared_window(10, SharedSpec{});
+  rules.limits[0].meter = BucketSpec{1, 1s};
+  auto engine = engine_of(rules);
+  set_store(*engine, &yes);
+  std::optional<Result<Decision>> answer;
+  engine::ask(*engine, {.request = client("acme"), .book_within = 1s}, kStart,
+              [&](const Result<Decision>& said) { answer.emplace(said); });
+  ASSERT_TRUE(answer && !*answer);
+  EXPECT_EQ(answer->error().code, ErrorCode::kBadArgument);
+  EXPECT_THAT(answer->error().message, HasSubstr("limit 'window': it cannot be booked ahead"));
+}
+
 }  // namespace
 }  // namespace weir::engine

@@ -145,6 +145,19 @@ TEST(State, LeavesOutWhatIsBackInItsInitialState) {
 
 // --- what has changed
 
+// Collected by a clock that was an hour ahead.
+TEST(State, OfALogThatWasBookedIsStillToComeOnAnEarlierClock) {
+  const MeterShape log = *make_shape(LogSpec{9, 1min});
+  MeterRecord record;
+  std::vector<meter::LogRun> runs = {
+      {kStart + 1h - 1s, 1}, {kStart + 1h, 1}, {kStart + 1h + 5s, 2}};
+  move_back(log, record, runs, kStart + 1h, kStart);
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].at, kStart - 1s);
+  EXPECT_EQ(runs[1].at, kStart);
+  EXPECT_EQ(runs[2].at, kStart + 5s);
+}
+
 TEST(State, IsCollectedOnce) {
   auto engine = engine_of(every_kind(""), kDurable);
   ASSERT_TRUE(engine->decide(client("a"), kStart)->allowed());

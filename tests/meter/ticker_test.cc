@@ -297,6 +297,36 @@ TEST(MakeTicker, KeepsWhatItIsGiven) {
             (TickerShape{10, 2, 7, TickerStart::kEmpty}));
 }
 
+// Booking.
+
+TEST(Ticker, BooksTheTickThatBringsEnough) {
+  const TickerState empty = taken(kEveryTen, at(1'000), 3);
+  const TickerStep first = book(kEveryTen, empty, at(1'005), at(1'005), 2);
+  EXPECT_TRUE(first.allowed());
+  EXPECT_EQ(first.check.earliest, at(1'020));
+  EXPECT_EQ(level(kEveryTen, first.state, at(1'005)), -2);
+  const TickerStep behind = book(kEveryTen, first.state, at(1'005), at(1'005), 3);
+  EXPECT_EQ(behind.check.earliest, at(1'050));
+  EXPECT_EQ(level(kEveryTen, behind.state, at(1'050)), 0);
+}
+
+TEST(Ticker, BooksALaterStartAndLeavesItsCostThere) {
+  const TickerState full = full_ticker(kEveryTen, at(1'000));
+  const TickerStep booked = book(kEveryTen, full, at(1'000), at(1'100), 2);
+  EXPECT_EQ(booked.check.earliest, at(1'100));
+  EXPECT_EQ(level(kEveryTen, booked.state, at(1'089)), -1);
+  EXPECT_EQ(level(kEveryTen, booked.state, at(1'090)), 0);
+  EXPECT_EQ(level(kEveryTen, booked.state, at(1'100)), 1);
+}
+
+TEST(Ticker, BooksNothingThatItCannotHold) {
+  const TickerState full = full_ticker(kEveryTen, at(1'000));
+  EXPECT_EQ(book(kEveryTen, full, at(1'000), at(1'000), 4).check.verdict, Verdict::kNever);
+  EXPECT_EQ(book(kEveryTen, full, at(1'000), at(1'000), 4).state, full);
+  EXPECT_EQ(book(kEveryTen, full, at(1'000), kForever, 3).check.verdict, Verdict::kNever);
+  EXPECT_EQ(book(kEveryTen, full, at(1'000), at(1'100), 0).state, full);
+}
+
 TEST(MakeTicker, AcceptsEveryTermAtItsBounds) {
   EXPECT_TRUE(make_ticker(1, 1ns, 1, TickerStart::kFull).ok());
   EXPECT_TRUE(make_ticker(kTermMax, 1ns, kTermMax, TickerStart::kFull).ok());

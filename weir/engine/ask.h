@@ -36,9 +36,11 @@ struct Ask {
   Request request{};
   Duration hold{};           // keep a hold this long; 0: only if a limit counts slots
   std::string_view up_to{};  // a unit: grant as much of its cost as there is, at least 1
-  Duration book_within{};    // accept a start up to this far in the future
-  Instant wait_until{};      // an admission is of use until then; `now` or before: do not wait
-  bool is_peek = false;      // say what would be decided; charge nothing
+  // Accept a start up to this far in the future. An error where an enforced limit that it takes
+  // something of cannot be booked: windows, slots, shared limits, and gates that do not say so.
+  Duration book_within{};
+  Instant wait_until{};  // an admission is of use until then; `now` or before: do not wait
+  bool is_peek = false;  // say what would be decided; charge nothing
 
   // Whether nothing but the request is set.
   bool is_plain() const noexcept {
@@ -95,8 +97,6 @@ struct HoldAnswer {
   friend bool operator==(const HoldAnswer&, const HoldAnswer&) = default;
 };
 
-using HoldCallback = std::function<void(const Result<HoldAnswer>&)>;
-using StatusCallback = std::function<void(const Status&)>;
 // What a call that ends the holds of a key answers.
 struct EndedHolds {
   std::size_t count = 0;
@@ -106,6 +106,8 @@ struct EndedHolds {
 };
 constexpr std::size_t kHoldsEndedMax = 10'000;  // by one call; there may be more
 
-
+using HoldCallback = std::function<void(const Result<HoldAnswer>&)>;
 using EndedHoldsCallback = std::function<void(const Result<EndedHolds>&)>;
+using StatusCallback = std::function<void(const Status&)>;
+
 }  // namespace weir::engine

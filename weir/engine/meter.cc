@@ -235,6 +235,41 @@ Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
   });
 }
 
+Instant bookable_from(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                      Instant now, Instant from, std::int64_t cost) noexcept {
+  meter::Check check{Verdict::kNever, kForever, cost};
+  if (const auto* bucket = std::get_if<BucketShape>(&shape)) {
+    check = meter::book(*bucket, read<BucketShape>(words), from, cost).check;
+  } else if (const auto* ticker = std::get_if<TickerShape>(&shape)) {
+    check = meter::book(*ticker, read<TickerShape>(words), now, from, cost).check;
+  } else if (const auto* log = std::get_if<LogShape>(&shape)) {
+    const auto state = read<LogShape>(words);
+    check = meter::check(*log, state, blocks.ring(state.block), from, cost);
+    if (check.earliest.ns > kInstantNsMax) return kForever;  // it has no stamp for that
+  }
+  return check.verdict == Verdict::kNever ? kForever : check.earliest;
+}
+
+Instant book(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now, Instant start,
+             std::int64_t cost) noexcept {
+  if (const auto* ticker = std::get_if<TickerShape>(&shape)) {
+    words = std::bit_cast<Words>(
+        meter::book(*ticker, read<TickerShape>(words), now, start, cost).state);
+    return start;
+  }
+  if (const auto* log = std::get_if<LogShape>(&shape)) {
+    if (cost == 0) return start;
+    // What counts until the start is not forgotten before.
+    auto state = read<LogShape>(words);
+    const meter::LogRing ring = blocks.ring(state.block);
+    const Instant stamp = meter::stamp(*log, start);
+    state = meter::forget(*log, state, ring, now);
+    words = std::bit_cast<Words>(meter::remember(state, ring, stamp, cost));
+    return stamp;
+  }
+  return charge(shape, words, blocks, start, cost);
+}
+
 bool charge_overage(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                     std::int64_t cost, std::int64_t most) noexcept {
   if (const auto* bucket = std::get_if<BucketShape>(&shape)) {

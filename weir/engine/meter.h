@@ -139,6 +139,21 @@ inline bool reserve(const MeterShape& shape, Words& words, LogBlocks& blocks, In
 Instant charge(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                std::int64_t cost) noexcept;
 
+// Whether a start can be booked ahead: of meters whose state can tell from when on a cost fits, and
+// remember it until then. A window counts the present one only, and work in slots ends when it
+// ends.
+inline bool can_book(const MeterShape& shape) noexcept;
+
+// The first start from `from` on at which `cost` could be booked; kForever: none. Requires
+// can_book() and from >= now.
+Instant bookable_from(const MeterShape& shape, const Words& words, const LogBlocks& blocks,
+                      Instant now, Instant from, std::int64_t cost) noexcept;
+
+// Books `cost` at a start that bookable_from() gave, once reserve() has made room. Returns the
+// instant under which it was charged, for give_back().
+Instant book(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now, Instant start,
+             std::int64_t cost) noexcept;
+
 // Takes `cost` as an overage, as far as no more than `most` is owed afterwards. False: a part of
 // it was clipped. Requires what charge() requires, and cost >= 0, most >= 0.
 bool charge_overage(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
@@ -179,6 +194,11 @@ inline bool is_log(const MeterShape& shape) noexcept {
 
 inline bool is_slots(const MeterShape& shape) noexcept {
   return std::holds_alternative<meter::SlotsShape>(shape);
+}
+
+inline bool can_book(const MeterShape& shape) noexcept {
+  return kind_of(shape) == MeterKind::kBucket || kind_of(shape) == MeterKind::kTicker ||
+         is_log(shape);
 }
 
 // Whether the words alone say everything: no runs elsewhere, no holds to expire.

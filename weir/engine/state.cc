@@ -162,7 +162,10 @@ void move_back(const MeterShape& shape, MeterRecord& record, std::vector<meter::
   } else if (const auto* log = std::get_if<LogShape>(&shape)) {
     std::vector<meter::LogRun> moved;
     for (const meter::LogRun& run : runs) {
-      const Instant at = meter::stamp(*log, earlier_of(now, back_by(run.at, ahead_ns)));
+      // What was booked then is still to come.
+      const bool is_booked = run.at > meter::stamp(*log, as_of);
+      const Instant then = back_by(run.at, ahead_ns);
+      const Instant at = meter::stamp(*log, is_booked ? then : earlier_of(now, then));
       if (moved.empty() || moved.back().at != at) {
         moved.push_back({at, run.units});
       } else {

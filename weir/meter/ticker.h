@@ -138,6 +138,30 @@ constexpr TickerState debit(const TickerShape& shape, TickerState state, Instant
   return after;
 }
 
+// Books `cost` units at the first instant from `from` on at which they fit: `check.earliest` is the
+// start. They are debited now, so that those who come later are served after it. Never: more than
+// the burst, or beyond the end of time. Requires from >= now.
+//
+// Ticks that find the ticker full before the start are lost, so until then it is as empty as if
+// they never came: who takes what is there leaves enough for the start.
+constexpr TickerStep book(const TickerShape& shape, TickerState state, Instant now, Instant from,
+                          std::int64_t cost) noexcept {
+  if (cost == 0) return {{Verdict::kAllowed, from, 0}, state};
+  TickerState after = advance(shape, state, now);
+  const TickerStep never{{Verdict::kNever, kForever, saturating_sub(cost, after.tokens)}, state};
+  if (cost > shape.burst) return never;
+  const Instant fits = cost > after.tokens ? tick_of(shape, after, cost) : from;
+  const Instant start = later_of(from, fits);
+  if (start == kForever) return never;
+  const std::int64_t span_ns = std::max<std::int64_t>(0, start.ns - after.last_tick.ns);
+  // Ticks and what one gains are below 2^63, so the product fits in 128 bits.
+  const Wide gained = Wide{span_ns / shape.interval_ns} * shape.per_tick;
+  const Wide tokens = std::min(Wide{after.tokens}, shape.burst - gained) - cost;
+  if (tokens < -Wide{kTermMax}) return never;
+  after.tokens = static_cast<std::int64_t>(tokens);
+  return {{Verdict::kAllowed, start, 0}, after};
+}
+
 // Gives `amount` back, capped at the burst.
 constexpr TickerState give_back(const TickerShape& shape, TickerState state, Instant now,
                                 std::int64_t amount) noexcept {

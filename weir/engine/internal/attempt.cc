@@ -187,17 +187,26 @@ void Attempt::settle_earliest() noexcept {
 Instant Attempt::bookable_from(std::size_t i, Instant from) const noexcept {
   if (takes_nothing(i)) return from;
   const Item& item = items_[i];
+  if (!can_book(i)) return kForever;
   if (const GateSeat* gate = seat(i)) {
-    return gate->gate->can_book() ? gate->gate->fits_from(request_, from, item.cost) : kForever;
+    return item.is_concern ? gate->gate->fits_from(request_, from, item.cost) : from;
   }
-  const auto* bucket = std::get_if<meter::BucketShape>(item.shape);
-  if (bucket == nullptr) return kForever;
-  const meter::BucketStep step =
-      meter::book(*bucket, std::bit_cast<meter::BucketState>(item.words), from, item.cost);
-  return step.allowed() ? step.check.earliest : kForever;
+  return engine::bookable_from(*item.shape, item.words, table_.logs, now_, from, item.cost);
 }
 
-// A bucket that takes a start takes every later one; a gate may close again, so the
+bool Attempt::can_book(std::size_t i) const noexcept {
+  const GateSeat* gate = seat(i);
+  if (gate == nullptr) return takes_nothing(i) || engine::can_book(*items_[i].shape);
+  return !items_[i].is_concern || gate->gate->can_book();
+}
+
+std::size_t Attempt::unbookable() const noexcept {
+  std::size_t i = 0;
+  while (i < plan_.count && (planned(i).limit->shadow || can_book(i))) ++i;
+  return i;
+}
+
+// A meter that takes a start takes every later one; a gate may close again, so the
 // start is moved until all agree.
 bool Attempt::find_booking(Instant latest) noexcept {
   Instant start = now_;
@@ -216,10 +225,14 @@ bool Attempt::find_booking(Instant latest) noexcept {
   return false;
 }
 
-// A limit in shadow counts what it would have admitted, so not a start that it would not take.
+// A limit in shadow counts what it would have admitted, so not a start that it would not take. A
+// gate that the request is no concern of may not be charged at an instant to come.
 void Attempt::leave_out_unbooked() noexcept {
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (planned(i).limit->shadow && bookable_from(i, start_) != start_) left_out_.set(i);
+    const bool is_aside = planned(i).limit->shadow && bookable_from(i, start_) != start_;
+    const GateSeat* gate = seat(i);
+    const bool is_strange = gate != nullptr && !items_[i].is_concern && !gate->gate->can_book();
+    if (is_aside || is_strange) left_out_.set(i);
   }
 }
 
@@ -394,7 +407,9 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
     return;
   }
   if (item.cost == 0) return;
-  if (item.is_self_contained && !booked_) {
+  if (booked_) {
+    item.charged_at = engine::book(*item.shape, item.words, table_.logs, now_, start_, item.cost);
+  } else if (item.is_self_contained) {
     item.words = item.taken;
   } else {
     item.charged_at = engine::charge(*item.shape, item.words, table_.logs, start_, item.cost);

@@ -162,8 +162,12 @@ class Attempt {
   // When item `i` alone would pass; kForever: unknown. After check().
   Instant alone_at(std::size_t i) const noexcept { return items_[i].check.earliest; }
 
-  // Finds the first start up to `latest` at which all enforced limits fit, if all of them
-  // can be booked ahead: buckets, and gates that say so. After check(), instead of passes().
+  // The first item that takes something and cannot be booked ahead, or the plan's count: every
+  // enforced one can. Meters that can say when a cost fits can be booked, and gates that say so.
+  std::size_t unbookable() const noexcept;
+
+  // Finds the first start up to `latest` at which all enforced limits fit. Requires that all can be
+  // booked; after check(), instead of passes().
   bool find_booking(Instant latest) noexcept;
 
   // Takes the costs, at now() or at the start that find_booking() found. An error
@@ -235,6 +239,7 @@ class Attempt {
   std::int64_t available(std::size_t i) const noexcept;
   void judge() noexcept;
   void settle_earliest() noexcept;
+  bool can_book(std::size_t i) const noexcept;
   Instant bookable_from(std::size_t i, Instant from) const noexcept;
 
   Table& table_;

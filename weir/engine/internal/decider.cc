@@ -278,6 +278,12 @@ bool Decider::plan_again(const Request& request, Plan& plan, Result<Decision>& a
   return true;
 }
 
+// Requires that there is one.
+const ActiveLimit& first_shared(const Plan& plan) {
+  const auto is_shared = [](const PlanItem& item) { return item.limit->is_shared; };
+  return *std::find_if(plan.limits().begin(), plan.limits().end(), is_shared)->limit;
+}
+
 // What is wrong with an ask, beside its plan.
 std::optional<Error> Decider::objection(const Ask& ask, Instant now) const {
   if (!is_acceptable(now)) return unacceptable_instant(now);
@@ -351,6 +357,10 @@ void Decider::answer_now(const Ask& ask, Instant now, std::size_t i, const Resul
     if (plan.has_shared) [[unlikely]] {
       if (!rules_.is_in_force(plan.generation)) continue;
       if (ask.is_plain() && elsewhere_.decide_leased(plan, now, *answer)) break;
+      if (ask.book_within.count() > 0) {
+        answer = not_bookable(first_shared(plan));
+        return answers.now(i, answer);
+      }
       return elsewhere_.ask(ask, active, plan, now, i, answers);
     }
     if (!resolver_.decide(plan, ask, mode, now, answer)) continue;

@@ -22,6 +22,16 @@ Error too_long(std::string_view what, Duration asked, std::string_view bound, Du
 
 }  // namespace
 
+Error not_bookable(const ActiveLimit& limit) {
+  std::string_view why = "the present window is all that it counts";
+  if (limit.is_slots) why = "nobody knows when work in slots ends";
+  if (limit.seat != nullptr) why = "its gate takes no starts to come";
+  if (limit.is_shared) why = "it is shared, and takes no starts to come";
+  return bad_argument(fmt::format(
+      "limit '{}': it cannot be booked ahead, because {}; ask without booking, or let it wait",
+      limit.name, why));
+}
+
 std::optional<Error> check_ask(const EngineOptions& options, const Ask& ask, Instant now) {
   if (ask.is_plain()) return std::nullopt;
   if (ask.hold.count() < 0 || ask.hold.count() > kTermMax / 2) {
@@ -116,6 +126,10 @@ Status Resolver::resolve(Attempt& attempt, const Plan& plan, const Ask& ask, Mod
                          std::uint64_t ticket, Decision& decision) {
   WaitRoom& room = waiting_.room();
   Holds& holds = ending_.holds();
+  if (ask.book_within.count() > 0) {
+    const std::size_t unbookable = attempt.unbookable();
+    if (unbookable < plan.count) return not_bookable(*plan.items[unbookable].limit);
+  }
   std::int64_t granted = 0;
   if (!ask.up_to.empty()) {
     granted = attempt.limit_to_available(ask.up_to, ask.request.cost(ask.up_to).value_or(0));

@@ -40,6 +40,9 @@ constexpr std::uint64_t kNewcomer = ~std::uint64_t{0};
 // What is wrong with what an ask wants beside its request, if something is.
 std::optional<Error> check_ask(const EngineOptions& options, const Ask& ask, Instant now);
 
+// The error for an ask that would book a start at a limit that cannot be booked ahead.
+Error not_bookable(const ActiveLimit& limit);
+
 class Resolver {
  public:
   Resolver(Ground& ground, RulesInForce& rules, Counting& counting, EndingHolds& ending,
