@@ -93,6 +93,7 @@ int run_serve(const ServeOptions& options) {
           {"meters", std::to_string(report.meters)},
           {"holds", std::to_string(report.holds)},
           {"skipped", std::to_string(report.skipped)},
+          {"no_room", std::to_string(report.no_room)},
           {"expired", std::to_string(report.expired)}}});
   }
   if (!record.empty()) log({LogLevel::kInfo, "record", {{"file", record}}});

@@ -127,12 +127,13 @@ TEST(Engine, RefusesANewKeyOfAFullTableAndNamesTheLimit) {
 // It could not remember when it began to fill, and would promise a later instant each time.
 TEST(Engine, RefusesATickerThatBeginsEmptyInAFullTable) {
   auto engine = engine_of(
-      {.limits = {{.name = "window", .per = {"client"}, .meter = WindowSpec{1, 1h}},
-                  {.name = "ticker",
+      {.limits = {{.name = "ticker",
                    .per = {"job"},
                    .meter = TickerSpec{.interval = 1s, .start = meter::TickerStart::kEmpty}}}},
       {.keys_max = 1});
-  for (int i = 0; i < 10'000; ++i) (void)engine->decide(client(std::to_string(i)), kStart);
+  for (int i = 0; i < 10'000; ++i) {
+    (void)engine->decide(RequestOf({{"job", std::to_string(i)}}), kStart);
+  }
   ASSERT_EQ(engine->usage().keys, 256u);  // one in each shard
   const auto answer = engine->decide(RequestOf({{"job", "a"}}), kStart);
   ASSERT_FALSE(answer);
@@ -197,21 +198,21 @@ TEST(Engine, KeepsTheRunsOfALogWhileItMakesRoomForAnotherKeyOfTheRequest) {
   }
 }
 
-// The log of key "x" is the meter nearest to its initial state, so it would make room.
+// The log of key "x" is the meter nearest to its initial state, but it is another limit's.
 TEST(Engine, EvictsNoMeterOfARequestThatStartsATicker) {
   auto engine = engine_of(
-      {.limits = {{.name = "bucket", .per = {"b"}, .meter = BucketSpec{1, 100h}},
-                  {.name = "ticker",
+      {.limits = {{.name = "ticker",
                    .per = {"c"},
-                   .meter = TickerSpec{.interval = 1h, .start = meter::TickerStart::kEmpty}},
+                   .meter = TickerSpec{.interval = 100h, .start = meter::TickerStart::kEmpty}},
                   {.name = "log", .per = {"a"}, .meter = LogSpec{9, 1h}}}},
       {.keys_max = 256, .when_full = WhenFull::kEvict});
-  const std::vector<std::string> mates = mates_of_x("bucket", "log");
+  const std::vector<std::string> mates = mates_of_x("ticker", "log");
   ASSERT_TRUE(engine->decide(RequestOf({{"a", "x"}}), kStart)->allowed());
   for (std::size_t i = 0; i < 8; ++i) {
-    ASSERT_TRUE(engine->decide(RequestOf({{"b", mates[i]}}), kStart)->allowed());
+    ASSERT_FALSE(engine->decide(RequestOf({{"c", mates[i]}}), kStart)->allowed());
   }
-  const RequestOf ask({{"a", "x"}, {"c", mates_of_x("ticker", "log")[0]}});
+  ASSERT_EQ(engine->usage().keys, 9u);
+  const RequestOf ask({{"a", "x"}, {"c", mates[8]}});
   const auto refused = engine->decide(ask, kStart);
   ASSERT_EQ(refused->verdict, Verdict::kDenied);
   EXPECT_EQ(refused->outcomes()[1].remaining, 8);

@@ -216,7 +216,7 @@ TEST(State, IsCollectedAgainIfItCouldNotBeStored) {
 
 // A thousand times as many keys as there is room for, while nothing can be stored.
 TEST(State, ThatCannotBeStoredDoesNotFillTheTable) {
-  constexpr std::size_t kMetersMost = 256 * 9;
+  constexpr std::size_t kMetersMost = 256 * 16;  // eight of the limit, and eight ad hoc
   for (const WhenFull when_full : {WhenFull::kRefuse, WhenFull::kEvict}) {
     // Evicting makes room among meters that are in use, refusing among those that are not.
     const Duration every = when_full == WhenFull::kEvict ? Duration{1h} : Duration{1ms};
@@ -631,16 +631,42 @@ TEST(StoredHold, IsCollectedInParts) {
 
 // --- bounds and bad records
 
-TEST(State, ThatDoesNotFitTheTableIsAnErrorThatNamesTheBound) {
+TEST(State, BeyondTheShareOfALimitIsLeftOutAndCounted) {
   Lasting lasting(window_of(5));
   for (int i = 0; i < 4000; ++i) {
     ASSERT_TRUE(lasting->decide(client(std::to_string(i)), kStart)->allowed());
   }
   lasting.kept.collect(*lasting, kStart);
-  EngineOptions options = kDurable;
-  options.keys_max = 256;
-  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(window_of(5), options), kStart)),
-              HasSubstr("raise keys_max"));
+  RuleSetSpec rules = window_of(5);
+  rules.limits.front().keys = 256;
+  rules.limits.push_back({.name = "b", .per = {"ip"}, .meter = WindowSpec{5, 1h}});
+  auto engine = engine_of(rules, {.keys_max = 1 << 14, .owner = 7, .durable = true});
+  const auto report = lasting.kept.restore(*engine, kStart);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->meters, engine->usage().keys);
+  EXPECT_GT(report->meters, 256u);
+  EXPECT_EQ(report->no_room, 4000 - report->meters);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(engine->decide(RequestOf({{"ip", std::to_string(i)}}), kStart).ok()) << i;
+  }
+}
+
+// A slot that is not in flight after a restart must not come back from one that is.
+TEST(State, OfAHoldGivesNoSlotBackForWhichThereIsNoRoom) {
+  const auto rules = [](std::int64_t keys) {
+    return RuleSetSpec{
+        .limits = {{.name = "s", .per = {"client"}, .keys = keys, .meter = SlotsSpec{.limit = 2}}}};
+  };
+  Lasting lasting(rules(0));
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(engine::acquire(*lasting, client(std::to_string(i)), {.hold = 1h}, kStart)->hold);
+  }
+  lasting.kept.collect(*lasting, kStart);
+  auto engine = engine_of(rules(1), kDurable);
+  const auto report = lasting.kept.restore(*engine, kStart);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->holds, 2000u);
+  EXPECT_EQ(report->no_room, 2000 - engine->usage().keys);
 }
 
 TEST(State, ThatDoesNotFitTheLogsIsAnErrorThatNamesTheBound) {

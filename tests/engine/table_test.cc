@@ -18,10 +18,12 @@ namespace {
 constexpr std::size_t kKeysOfAShard = 9;  // with keys_max = 256: one each, and a margin
 constexpr std::uint64_t kFlags = meta::kOverride | meta::kWaiters | meta::kDirty;
 
-// A table with a row for each kind of meter. Everything happens in shard 0.
+// A table of one limit, with a row for each kind of meter. Everything happens in shard 0.
 struct TableTest : ::testing::Test {
   explicit TableTest(std::size_t keys_max = 256, WhenFull when_full = WhenFull::kRefuse)
-      : table(keys_max, 1'000'000, when_full, rows) {}
+      : table(keys_max, 1'000'000, when_full, rows) {
+    table.share_out(std::vector<std::size_t>{keys_max});
+  }
 
   static Print print(std::uint64_t low) { return {low, 1 << 16}; }
 
@@ -52,9 +54,9 @@ struct TableTest : ::testing::Test {
   }
 
   Rows rows;
-  RowId bucket = rows.add("bucket", *make_shape(BucketSpec{1, 1s}));
-  RowId window = rows.add("window", *make_shape(WindowSpec{9, 1min}));
-  RowId slots = rows.add("slots", *make_shape(SlotsSpec{.limit = 9}));
+  RowId bucket = rows.add("limit", *make_shape(BucketSpec{1, 1s}));
+  RowId window = rows.add("limit", *make_shape(WindowSpec{9, 1min}));
+  RowId slots = rows.add("limit", *make_shape(SlotsSpec{.limit = 9}));
   Table table;
   Shard& shard = table.shard(0);
 };
@@ -155,7 +157,7 @@ TEST_F(TableTest, SweepsMetersWhoseLimitIsGoneUnlessSomebodyWaits) {
   flag(2, meta::kOverride);
   insert(3, bucket, full_at(kStart + 1h));
   flag(3, meta::kWaiters);
-  rows.retire("bucket");
+  rows.retire("limit");
   EXPECT_EQ(sweep(kStart), 2u);
   EXPECT_NE(find(3), nullptr);
 }
@@ -172,7 +174,7 @@ TEST_F(TableTest, SweepsABoundedPartAndGoesOnWhereItStopped) {
 }
 
 TEST_F(TableTest, GivesTheBlocksOfASweptLogBack) {
-  const RowId log = rows.add("log", *make_shape(LogSpec{9, 1s}));
+  const RowId log = rows.add("limit", *make_shape(LogSpec{9, 1s}));
   LogBlocks& blocks = table.logs;
   meter::LogState state;
   ASSERT_TRUE(blocks.reserve(state, 1));
@@ -191,7 +193,7 @@ TEST_F(TableTest, SweepsAllOfAShardInOnePassHoweverManyGo) {
          insert(inserted * 7, bucket, full_at(kStart + 1h)) != nullptr) {
     inserted += 1;
   }
-  rows.retire("bucket");
+  rows.retire("limit");
   const std::scoped_lock lock(shard);
   EXPECT_EQ(table.sweep(shard, kStart, shard.capacity), inserted);
   EXPECT_EQ(table.size(), 0u);
@@ -228,7 +230,7 @@ TEST_F(TableTest, LooksThroughAFullShardEveryTenMilliseconds) {
 // Nor because of a meter that is in its initial state and yet stays: a full ticker whose ticks
 // are not those that a new one would have.
 TEST_F(TableTest, LooksThroughAFullShardEveryTenMillisecondsThoughAFullMeterStays) {
-  const RowId ticker = rows.add("ticker", *make_shape(TickerSpec{.interval = 1s}));
+  const RowId ticker = rows.add("limit", *make_shape(TickerSpec{.interval = 1s}));
   insert(50, ticker, std::bit_cast<Words>(meter::TickerState{1, kStart - 1ms}));
   for (std::uint64_t i = 1; i < kKeysOfAShard; ++i) insert(i, bucket, full_at(kStart + 1h));
   ASSERT_EQ(insert(99, bucket, full_at(kStart + 1h)), nullptr);
@@ -265,7 +267,7 @@ TEST_F(EvictingTable, ComparesMetersOfDifferentKinds) {
 }
 
 TEST_F(EvictingTable, EvictsTheLogThatForgetsFirst) {
-  const RowId log = rows.add("log", *make_shape(LogSpec{9, 1min}));
+  const RowId log = rows.add("limit", *make_shape(LogSpec{9, 1min}));
   fill_but(2);
   for (const std::uint64_t low : {std::uint64_t{1}, std::uint64_t{2}}) {
     const std::scoped_lock lock(shard);
@@ -305,6 +307,103 @@ TEST_F(EvictingTable, RefusesWhereNothingMayBeEvicted) {
     flag(i, i % 2 == 0 ? meta::kWaiters : meta::kOverride);
   }
   EXPECT_EQ(insert(99, bucket, full_at(kStart + 2h)), nullptr);
+}
+
+// --- shares
+
+// Two limits, each with a share of 256 keys.
+struct SharedTable : TableTest {
+  explicit SharedTable(WhenFull when_full = WhenFull::kRefuse) : TableTest(512, when_full) {
+    share({256, 256});
+  }
+
+  void share(const std::vector<std::size_t>& keys) { table.share_out(keys); }
+  // So many that are in use until kStart + `until`.
+  int fill(RowId row, int keys, Duration until, std::uint64_t first) {
+    int kept = 0;
+    for (int i = 0; i < keys; ++i) {
+      kept += insert(first + static_cast<std::uint64_t>(i), row, full_at(kStart + until)) ? 1 : 0;
+    }
+    return kept;
+  }
+
+  RowId other = rows.add("other", *make_shape(BucketSpec{1, 1s}));
+};
+struct SharedEvictingTable : SharedTable {
+  SharedEvictingTable() : SharedTable(WhenFull::kEvict) {}
+};
+
+TEST_F(SharedTable, RefusesALimitItsOwnKeysBeyondItsShareAndNoOthers) {
+  EXPECT_EQ(fill(bucket, 100, 1h, 0), 9);
+  EXPECT_EQ(fill(other, 100, 1h, 1000), 9);
+}
+
+TEST_F(SharedTable, SweepsForOneLimitThoughAnotherWasJustRefused) {
+  EXPECT_EQ(fill(bucket, 10, 1h, 0), 9);
+  EXPECT_EQ(fill(other, 9, 1h, 1000), 9);
+  find(1000)->set_words(full_at(kStart));
+  EXPECT_NE(insert(2000, other), nullptr);
+}
+
+TEST_F(SharedTable, SweepsForALimitWhenOneOfItsOwnMayBeBack) {
+  EXPECT_EQ(fill(bucket, 9, 5ms, 0), 9);
+  EXPECT_EQ(fill(other, 9, 1ms, 1000), 9);
+  ASSERT_EQ(insert(99, bucket), nullptr);
+  EXPECT_EQ(insert(99, bucket, {}, kStart + 5ms - 1ns), nullptr);
+  EXPECT_NE(insert(99, bucket, {}, kStart + 5ms), nullptr);
+}
+
+TEST_F(SharedTable, CountsAKeyUnderTheSameLimitInWhateverShape) {
+  EXPECT_EQ(fill(bucket, 9, 1h, 0), 9);
+  find(3)->set_meta(window);
+  {
+    const std::scoped_lock lock(shard);
+    table.erase(shard, table.find(shard, print(3)));
+  }
+  EXPECT_EQ(fill(bucket, 2, 1h, 100), 1);
+}
+
+TEST_F(SharedTable, LetsALimitThatIsGoneMakeRoom) {
+  EXPECT_EQ(fill(bucket, 9, 1h, 0), 9);
+  rows.retire("limit");
+  const RowId third = rows.add("third", *make_shape(BucketSpec{1, 1s}));
+  share({0, 256, 256});
+  EXPECT_EQ(fill(third, 10, 1h, 1000), 9);
+  EXPECT_EQ(table.size(), 9u);
+}
+
+TEST_F(SharedTable, KeepsWhatALimitHasBeyondASmallerShare) {
+  EXPECT_EQ(fill(bucket, 9, 1h, 0), 9);
+  share({4, 500});
+  EXPECT_EQ(table.size(), 9u);
+  EXPECT_EQ(insert(99, bucket), nullptr);
+  EXPECT_EQ(fill(other, 100, 1h, 1000), 9);
+  EXPECT_EQ(sweep(kStart + 1h), 18u);
+  EXPECT_EQ(fill(bucket, 9, 2h, 0), 4);
+}
+
+TEST_F(SharedTable, HasRoomForOneKeyOfEachLimitInEachShard) {
+  std::vector<RowId> limits;
+  for (std::size_t i = 2; i < kLimitsMax + 1; ++i) {
+    limits.push_back(rows.add(std::to_string(i), *make_shape(BucketSpec{1, 1s})));
+  }
+  share(std::vector<std::size_t>(kLimitsMax + 1, 1));
+  std::uint64_t key = 0;
+  for (const RowId limit : limits) EXPECT_EQ(fill(limit, 2, 1h, key += 2), 1);
+}
+
+TEST_F(SharedEvictingTable, EvictsAmongTheKeysOfTheLimitAlone) {
+  EXPECT_EQ(fill(other, 9, 1ms, 1000), 9);
+  EXPECT_EQ(fill(bucket, 100, 1h, 0), 100);
+  for (std::uint64_t key = 1000; key < 1009; ++key) EXPECT_NE(find(key), nullptr) << key;
+  EXPECT_EQ(table.size(), 18u);
+}
+
+TEST_F(SharedEvictingTable, EvictsNobodyElseForALimitThatHasNoneToEvict) {
+  for (std::uint64_t key = 0; key < 9; ++key) insert(key, slots, in_flight(1));
+  EXPECT_EQ(fill(other, 9, 1ms, 1000), 9);
+  EXPECT_EQ(insert(99, slots, in_flight(1)), nullptr);
+  EXPECT_EQ(table.size(), 18u);
 }
 
 // --- against a map
@@ -408,6 +507,94 @@ TEST(InventedKeys, EvictOneAnotherBeyondTheBound) {
   }
   EXPECT_LE(engine->usage().keys, kKeysBound);
   EXPECT_LE(engine->usage().table_bytes, 128 * kKeysMax);
+}
+
+// Two limits, and keys of the second invented without end.
+RuleSetSpec two_limits() {
+  return {.limits = {
+              {.name = "a", .per = {"client"}, .meter = BucketSpec{4, 1h}},
+              {.name = "b", .per = {"ip"}, .meter = CalendarSpec{9, meter::CalendarUnit::kYear}}}};
+}
+void invent(Engine& engine, int keys) {
+  for (int i = 0; i < keys; ++i) {
+    const std::string ip = std::to_string(i);
+    static_cast<void>(engine.decide(RequestOf({{"ip", ip}}), kStart).ok());
+  }
+}
+
+TEST(InventedKeys, OfOneLimitDoNotRefuseAnothersKeys) {
+  auto engine = engine_of(two_limits(), {.keys_max = 1000});
+  invent(*engine, 20'000);
+  for (int i = 0; i < 300; ++i) {
+    const auto answer = engine->decide(client(std::to_string(i)), kStart);
+    ASSERT_TRUE(answer.ok()) << i << ": " << answer.error().message;
+  }
+}
+
+TEST(InventedKeys, OfOneLimitDoNotEvictAnothersKeys) {
+  auto engine = engine_of(two_limits(), {.keys_max = 1000, .when_full = WhenFull::kEvict});
+  ASSERT_EQ(admitted(*engine, client("x"), kStart, 5), 4);
+  invent(*engine, 20'000);
+  EXPECT_EQ(remaining(*engine, "a", {"x"}, kStart), 0);
+}
+
+TEST(InventedKeys, OfBucketsAdHocTakeNoRoomFromLimits) {
+  auto engine = engine_of(two_limits(), {.keys_max = 1000});
+  AdHoc ad_hoc(*engine);
+  const auto shape = std::get<meter::BucketShape>(*make_shape(BucketSpec{1, 1h}));
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = std::to_string(i);
+    static_cast<void>(ad_hoc.take(ad_hoc.key(text), shape, 1, kStart).ok());
+  }
+  EXPECT_TRUE(engine->decide(client("x"), kStart).ok());
+}
+
+TEST(InventedKeys, AreAsManyAsTheirLimitMayHave) {
+  RuleSetSpec spec = two_limits();
+  spec.limits[1].keys = 256;
+  auto engine = engine_of(spec, {.keys_max = 100'000});
+  invent(*engine, 20'000);
+  EXPECT_EQ(engine->usage().keys, 256u * 9);
+  spec.limits[1].keys = 2560;
+  ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
+  invent(*engine, 40'000);
+  EXPECT_EQ(engine->usage().keys, 256u * (10 + 1 + 8));
+}
+
+TEST(InventedKeys, OfOneLimitAreNoMoreThanItsShareOnceThereIsAnother) {
+  RuleSetSpec one = two_limits();
+  one.limits.erase(one.limits.begin());
+  auto engine = engine_of(one, {.keys_max = 10'000});
+  invent(*engine, 40'000);
+  EXPECT_GE(engine->usage().keys, 10'000u);
+  ASSERT_TRUE(engine->swap(rules_of(two_limits()), kStart));
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(engine->decide(client(std::to_string(i)), kStart).ok()) << i;
+  }
+}
+
+TEST(InventedKeys, DoNotKeepALimitFromTheOneKeyThatItHasWithoutPer) {
+  RuleSetSpec spec = two_limits();
+  auto engine = engine_of(spec, {.keys_max = 1000});
+  invent(*engine, 20'000);
+  spec.limits[1].per.clear();
+  ASSERT_TRUE(engine->swap(rules_of(spec), kStart));
+  EXPECT_TRUE(engine->decide(RequestOf({{"client", "x"}}), kStart).ok());
+}
+
+TEST(Shares, ThatAddUpToMoreThanTheTableAreRefused) {
+  RuleSetSpec spec = two_limits();
+  spec.limits[0].keys = 400;
+  spec.limits[1].keys = 500;
+  EXPECT_TRUE(Engine::create(rules_of(spec), {.keys_max = 900}).ok());
+  const auto refused = Engine::create(rules_of(spec), {.keys_max = 899});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("900"), std::string::npos);
+  EXPECT_FALSE(Engine::create(rules_of(spec), {.keys_max = 900, .ad_hoc_keys_max = 1}).ok());
+
+  auto engine = engine_of(two_limits(), {.keys_max = 899});
+  EXPECT_FALSE(engine->swap(rules_of(spec), kStart).ok());
+  EXPECT_TRUE(engine->decide(client("x"), kStart).ok()) << "the old rules are in force";
 }
 
 TEST(InventedKeys, MakeWayForOneAnotherAsTheyRefill) {

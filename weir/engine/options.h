@@ -25,12 +25,13 @@ class DecisionSink;  // decision_sink.h
 
 enum class WhenFull : std::uint8_t {
   kRefuse,  // a new key is refused
-  kEvict,   // the meter nearest to its initial state makes room
+  kEvict,   // the meter of the same limit nearest to its initial state makes room
 };
 
 struct EngineOptions {
   std::size_t keys_max = 10'000'000;       // meters in the table
-  WhenFull when_full = WhenFull::kRefuse;  // what happens to one key more
+  WhenFull when_full = WhenFull::kRefuse;  // what happens to one key more of a limit
+  std::size_t ad_hoc_keys_max = 0;         // of them, for ad_hoc.h; 0: a fair share
   std::size_t log_runs_max = 16'000'000;   // 16 bytes each
   std::size_t holds_max = 1'000'000;
   std::size_t waiters_max = 65'536;

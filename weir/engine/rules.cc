@@ -190,6 +190,8 @@ class Compiler {
                                  *spec.overage));
     }
     rule.overage = spec.overage;
+    check_keys(where, spec);
+    rule.keys = spec.keys;
     rule.shadow = spec.shadow;
     rule.shared = spec.shared;
     rule.is_simple =
@@ -197,6 +199,19 @@ class Compiler {
     rule.queue_max = spec.queue_max;
     add_meter(where, spec, rule);
     set_->rules_.push_back(std::move(rule));
+  }
+
+  void check_keys(const std::string& where, const LimitSpec& spec) {
+    if (spec.keys == 0) return;
+    if (spec.keys < 0) {
+      mistake(where, fmt::format("keys is {}, but it must be 0 or more; write how many keys it may "
+                                 "have",
+                                 spec.keys));
+    } else if (spec.shared) {
+      mistake(where, "its keys are where it is shared; leave out 'keys'");
+    } else if (spec.per.empty()) {
+      mistake(where, "it has no 'per', so it has one key; leave out 'keys'");
+    }
   }
 
   void add_meter(const std::string& where, const LimitSpec& spec, Rule& rule) {

@@ -131,6 +131,7 @@ RestoreReport& RestoreReport::operator+=(const RestoreReport& other) noexcept {
   meters += other.meters;
   initial += other.initial;
   skipped += other.skipped;
+  no_room += other.no_room;
   moved += other.moved;
   holds += other.holds;
   expired += other.expired;

@@ -134,6 +134,7 @@ struct RestoreReport {
   std::uint64_t meters = 0;   // brought back, also if another record replaced it
   std::uint64_t initial = 0;  // not worth it: back in their initial state meanwhile
   std::uint64_t skipped = 0;  // meters of a limit that is gone
+  std::uint64_t no_room = 0;  // meters beyond their limit's share of the table
   std::uint64_t moved = 0;    // meters and holds of a clock that was ahead of this one
   std::uint64_t holds = 0;
   std::uint64_t expired = 0;  // holds whose time came meanwhile

@@ -68,13 +68,6 @@ Error unsound(std::string_view limit) {
       limit));
 }
 
-Error table_full(std::string_view limit) {
-  return Error{ErrorCode::kExhausted,
-               fmt::format("state: limit '{}': the table is full, so a stored key does not fit; "
-                           "raise keys_max to what it was, or let it evict",
-                           limit)};
-}
-
 }  // namespace
 
 void Collecting::collect(std::size_t index, Collect which, Instant now, MeterChanges& out) {
@@ -227,14 +220,19 @@ Status Collecting::restore_meter(const Active& active, const MeterChanges& meter
     return Done{};
   }
   if (is_slots(row.shape)) record.words = {};  // the holds will say
+  // Before the runs of a log are stored, which come with its words.
+  Slot* slot = ground_.table.insert(shard, record.print, row_id, {}, now);
+  if (slot == nullptr) {
+    report.no_room += 1;
+    return Done{};
+  }
   if (!runs.empty() && !store_runs(runs, ground_.table.logs, record.words)) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("state: limit '{}': the memory for logs is used up; raise "
                              "log_runs_max to what it was",
                              row.limit)};
   }
-  Slot* slot = ground_.table.insert(shard, record.print, row_id, record.words, now);
-  if (slot == nullptr) return table_full(row.limit);
+  slot->set_words(record.words);
   slot->set_meta(row_id | (record.overridden ? meta::kOverride : 0));  // the store has it
   report.meters += 1;
   if (!record.overridden) return Done{};
@@ -287,9 +285,9 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
                          charge.weight, charged_at, 0,
                          // Of another kind before, a meter is converted at a later instant.
                          kind_of(limit->shape)});
-      if (!charge.is_slots) continue;
-      Status kept = restore_in_flight(*limit, charge.print, charge.amount, now);
-      if (!kept) return std::move(kept).error();
+      if (!charge.is_slots || restore_in_flight(*limit, charge.print, charge.amount, now)) continue;
+      report.no_room += 1;
+      charges.pop_back();  // it is not in flight, so nothing comes back
     }
     if (!holds_.restore(record.number, expires, std::move(charges))) {
       return Error{ErrorCode::kExhausted,
@@ -303,18 +301,19 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
   return report;
 }
 
-Status Collecting::restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount,
-                                     Instant now) {
+// False: the limit has no room for the key.
+bool Collecting::restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount,
+                                   Instant now) {
   Shard& shard = ground_.table.shard_of(print);
   const std::scoped_lock lock(shard);
   Slot* slot = ground_.table.find(shard, print);
   if (slot == nullptr) slot = ground_.table.insert(shard, print, limit.row, {}, now);
-  if (slot == nullptr) return table_full(limit.name);
+  if (slot == nullptr) return false;
   auto state = std::bit_cast<meter::SlotsState>(slot->words());
   state.in_flight = saturate(std::min(Wide{state.in_flight} + amount, Wide{kTermMax}));
   slot->set_words(std::bit_cast<Words>(state));
   slot->set_meta(slot->meta() & ~meta::kDirty);  // the hold is its record
-  return Done{};
+  return true;
 }
 
 }  // namespace weir::engine

@@ -49,7 +49,7 @@ class Collecting {
   Status restore_meter(const Active& active, const MeterChanges& meters, const MeterRecord& record,
                        std::span<const RowId> row_ids, Instant now, RestoreReport& report);
   // Puts back what a hold keeps in flight.
-  Status restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount, Instant now);
+  bool restore_in_flight(const ActiveLimit& limit, Print print, std::int64_t amount, Instant now);
 
   Ground& ground_;
   RulesInForce& rules_;

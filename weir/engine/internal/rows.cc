@@ -40,6 +40,14 @@ Rows::Limit& Rows::known(std::string_view name, bool is_slots) {
   return by_limit_.try_emplace(name, Limit{{}, 0, is_slots}).first->second;
 }
 
+// Each place has a row, so there are fewer than kRowsMax.
+std::uint16_t Rows::take_place() {
+  if (free_places_.empty()) return static_cast<std::uint16_t>(places_++);
+  const std::uint16_t place = free_places_.back();
+  free_places_.pop_back();
+  return place;
+}
+
 RowId Rows::find(std::string_view limit, const MeterShape& shape) const {
   const auto entry = by_limit_.find(limit);
   if (entry == by_limit_.end()) return 0;
@@ -60,10 +68,12 @@ RowId Rows::add(std::string_view limit, const MeterShape& shape) {
   Limit& entry = known(name, engine::is_slots(shape));
   entry.era = entry.era_of(shape);
   entry.is_slots = engine::is_slots(shape);
+  if (entry.ids.empty()) entry.place = take_place();
   while (rows_[next_].load(std::memory_order_relaxed) != nullptr) {
     next_ = static_cast<RowId>(next_ + 1 == kRowsMax ? 1 : next_ + 1);
   }
-  owned_.push_back(std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++}));
+  owned_.push_back(
+      std::make_unique<Row>(Row{name, shape, true, entry.era, next_serial_++, entry.place}));
   rows_[next_].store(owned_.back().get(), std::memory_order_release);
   entry.ids.emplace(std::visit(ShapeHash{}, shape), next_);
   size_ += 1;
@@ -98,6 +108,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Rows::later_eras() const {
 
 void Rows::free_unused(const std::vector<bool>& in_use) {
   for (auto& [name, limit] : by_limit_) {
+    const bool had_place = !limit.ids.empty();
     std::erase_if(limit.ids, [&](const auto& known) {
       const RowId id = known.second;
       if (in_use[id]) return false;
@@ -105,6 +116,7 @@ void Rows::free_unused(const std::vector<bool>& in_use) {
       size_ -= 1;
       return true;
     });
+    if (had_place && limit.ids.empty()) free_places_.push_back(limit.place);
   }
   std::vector<const Row*> held;
   for (const auto& row : rows_) held.push_back(row.load(std::memory_order_relaxed));

@@ -5,6 +5,9 @@
 // that still names the old one is converted when it is touched. Keys with
 // parameters of their own share a row for each shape.
 //
+// All rows of a limit have one place, by which the table counts the limit's keys. It is
+// given to another name once no row has it.
+//
 // Thread safety: add() and retire() under the caller's lock; at() from any thread,
 // for a row read from a slot under that slot's lock.
 
@@ -35,6 +38,7 @@ struct Row {
   bool alive = true;         // false: the limit is gone, and its meters with it
   std::uint64_t era = 0;     // another one: nothing of the limit's meters is carried over
   std::uint64_t serial = 0;  // never given twice, unlike the row's number
+  std::uint16_t place = 0;   // of the limit's name
 
   // Whether a meter of this row is one of `in_force` too, another of the limit.
   bool carries_over_to(const Row& in_force) const noexcept { return alive && era == in_force.era; }
@@ -65,6 +69,11 @@ class Rows {
   // Frees every row for which `in_use[id]` is false, so that ids can be given again.
   void free_unused(const std::vector<bool>& in_use);
 
+  // The place of a limit that has a row.
+  std::size_t place_of(std::string_view limit) const { return by_limit_.at(limit).place; }
+  // All places are below this.
+  std::size_t places() const noexcept { return places_; }
+
   std::size_t size() const noexcept { return size_; }
   // Rows that can still be made.
   std::size_t left() const noexcept { return kRowsMax - 1 - size_; }
@@ -76,6 +85,7 @@ class Rows {
     std::unordered_multimap<std::size_t, RowId> ids;  // by what their shapes hash to
     std::uint64_t era = 0;
     bool is_slots = false;
+    std::uint16_t place = 0;  // as long as there are ids
 
     std::uint64_t era_of(const MeterShape& shape) const noexcept {
       // Slots count what is in flight and the others what was spent.
@@ -83,10 +93,13 @@ class Rows {
     }
   };
   Limit& known(std::string_view name, bool is_slots);
+  std::uint16_t take_place();
 
   std::unordered_map<std::string_view, Limit> by_limit_;
   std::vector<std::unique_ptr<std::string>> names_;
   std::size_t size_ = 0;
+  std::size_t places_ = 0;
+  std::vector<std::uint16_t> free_places_;
   std::uint64_t next_serial_ = 1;
   RowId next_ = 1;
 };

@@ -53,6 +53,14 @@ Status RulesInForce::reserve(const RuleSet& rules, Instant now) {
 
 Status RulesInForce::locked_reserve(const RuleSet& rule_set, Instant now) {
   Rows& rows = ground_.rows;
+  std::size_t keys = ground_.options.ad_hoc_keys_max;
+  for (const Rule& rule : rule_set.rules()) keys += static_cast<std::size_t>(rule.keys);
+  if (keys > ground_.options.keys_max) {
+    return bad_argument(
+        fmt::format("limits: their 'keys' add up to {}, but the table has {}; write fewer, or "
+                    "raise keys_max",
+                    keys, ground_.options.keys_max));
+  }
   if (active_ != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active_, now);
   std::size_t missing = 0;
   for (const Rule& rule : rule_set.rules()) {
@@ -92,10 +100,52 @@ Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     // Parameters of their own end with the limit, or with its kind of meter.
     if (is_gone || kept->shape.index() != old.shape.index()) end_overrides(old.name);
   }
+  share_table(*next);
   active_ = std::move(next);
   reserved_.clear();
   generation_.store(active_->generation, std::memory_order_release);
   return Done{};
+}
+
+// A limit that says how many keys it may have gets as many, one without a key gets one, and the
+// others get equal parts of the rest. Buckets of ad_hoc.h count as one limit, which gets an eighth
+// at most where there are others: most engines have none. Limits that are gone keep what they
+// had, for decisions that have not noticed yet.
+void RulesInForce::share_table(const Active& next) {
+  const EngineOptions& options = ground_.options;
+  const auto has_keys = [](const ActiveLimit& limit) {
+    return limit.seat == nullptr && !limit.is_shared;
+  };
+  const auto is_sharing = [&](const ActiveLimit& limit) {
+    return has_keys(limit) && !limit.rule->per.empty() && limit.rule->keys == 0;
+  };
+  std::size_t left = options.keys_max;
+  std::size_t sharing = 0;
+  std::vector<std::size_t> keys(ground_.rows.places(), 0);
+  const auto give = [&](std::size_t place, std::size_t count) {
+    keys[place] = std::max<std::size_t>(1, count);
+    left -= std::min(left, keys[place]);
+  };
+  for (const ActiveLimit& limit : next.limits) {
+    if (!has_keys(limit)) continue;
+    if (is_sharing(limit)) {
+      sharing += 1;
+    } else if (limit.rule->per.empty()) {
+      keys[ground_.rows.place_of(limit.name)] = kOneKey;
+      left -= std::min<std::size_t>(left, 1);
+    } else {
+      give(ground_.rows.place_of(limit.name), static_cast<std::size_t>(limit.rule->keys));
+    }
+  }
+  give(ground_.rows.place_of(""), options.ad_hoc_keys_max > 0 ? options.ad_hoc_keys_max
+                                  : sharing == 0
+                                      ? left
+                                      : std::min(left / (sharing + 1), options.keys_max / 8));
+  const std::size_t part = left / std::max<std::size_t>(1, sharing);
+  for (const ActiveLimit& limit : next.limits) {
+    if (is_sharing(limit)) give(ground_.rows.place_of(limit.name), part);
+  }
+  ground_.table.share_out(keys);
 }
 
 void RulesInForce::end_overrides(std::string_view limit) {

@@ -7,6 +7,8 @@
 #include <new>
 #include <thread>
 
+#include "weir/engine/rules.h"
+
 namespace weir::engine {
 namespace {
 
@@ -19,6 +21,8 @@ constexpr std::size_t kPageSlots = 4096 / sizeof(Slot);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kSpinsBeforeYield = 32;
 constexpr std::size_t kEvictionCandidates = 16;
+constexpr std::size_t kEvictionVisits = 256;  // of slots, once there is a candidate
+constexpr std::size_t kKeysMost = std::size_t{1} << 40;
 constexpr Duration kSweepAgain = std::chrono::milliseconds{10};  // through a full shard
 
 // From a page on, parts are whole pages, so that one can be given back by itself.
@@ -87,13 +91,14 @@ Table::Table(std::size_t keys_max, std::size_t runs_max, WhenFull when_full, con
       durable_(durable),
       forgotten_(durable == Durable::kYes ? shard_count() : 0),
       ebbs_(shard_count()) {
-  // Prints spread keys over shards at random, so a shard may hold a little more
-  // than its share.
-  const std::size_t share = keys_max / shard_count();
-  keys_max_ = std::max<std::size_t>(1, share + share / 8 + (share > 0 ? 8 : 0));
+  if (keys_max > kKeysMost) throw std::bad_alloc();
+  const std::size_t part = keys_max / shard_count();
+  // For the keys that each limit may have over its part, and one for each in any case.
+  spare_ = std::max(kLimitsMax + 1, part / 4);
+  room_ = part + part / 8 + spare_;
   capacity_max_ = kFirstCapacity;
   std::size_t slots = capacity_max_;
-  while (is_over_loaded(keys_max_, capacity_max_)) {
+  while (is_over_loaded(room_, capacity_max_)) {
     capacity_max_ = next_capacity(capacity_max_);
     slots += capacity_max_;
   }
@@ -118,9 +123,10 @@ Table::~Table() { ::munmap(mapping_, mapping_bytes_); }
 
 Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, Instant now) {
   const std::size_t size = shard.size.load(std::memory_order_relaxed);
-  const bool full = size >= keys_max_;
-  if (full || is_over_loaded(size + 1, shard.capacity.load(std::memory_order_relaxed))) {
-    if (!make_room(shard, now)) return nullptr;
+  const std::size_t limit_place = rows_.at(row).place;
+  if (shard.shares[limit_place].is_full() || is_full(shard) ||
+      is_over_loaded(size + 1, shard.capacity.load(std::memory_order_relaxed))) {
+    if (!make_room(shard, limit_place, now)) return nullptr;
   }
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
@@ -130,8 +136,40 @@ Slot* Table::insert(Shard& shard, Print print, RowId row, const Words& words, In
   slots[i].high.store(print.high | row, std::memory_order_release);
   slots[i].set_words(words);
   shard.mark_changed(slots[i]);
+  shard.shares[limit_place].keys += 1;
   shard.size.store(shard.size.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return &slots[i];
+}
+
+void Table::share_out(std::span<const std::size_t> keys) {
+  const auto sharing = static_cast<std::size_t>(
+      std::count_if(keys.begin(), keys.end(), [](std::size_t wanted) { return wanted > 0; }));
+  const std::size_t over =
+      std::clamp<std::size_t>(spare_ / std::max<std::size_t>(1, sharing), 1, kKeysOverShare);
+  const std::size_t places = std::max(places_, keys.size());
+  auto shares = std::make_unique<Share[]>(shard_count() * places);
+  for (std::size_t i = 0; i < shard_count(); ++i) {
+    Share* const next = &shares[i * places];
+    const std::scoped_lock lock(shards_[i]);
+    std::copy_n(shards_[i].shares, places_, next);
+    shards_[i].quota = 0;
+    for (std::size_t place = 0; place < keys.size(); ++place) {
+      next[place].full_until = {};
+      if (keys[place] == 0) continue;
+      if (keys[place] == kOneKey) {
+        next[place].quota = std::numeric_limits<std::uint32_t>::max();
+        shards_[i].quota += 1;
+        continue;
+      }
+      const std::size_t part = keys[place] / shard_count();
+      // At most kKeysMost, an eighth of it and a few.
+      next[place].quota = static_cast<std::uint32_t>(std::min(keys[place], part + part / 8 + over));
+      shards_[i].quota += next[place].quota;
+    }
+    shards_[i].shares = next;
+  }
+  shares_ = std::move(shares);
+  places_ = places;
 }
 
 void Table::reserve(Shard& shard, std::size_t keys) {
@@ -142,7 +180,9 @@ void Table::reserve(Shard& shard, std::size_t keys) {
 void Table::erase(Shard& shard, Slot* slot) noexcept {
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
-  release(rows_.at(slot->row()).shape, slot->words(), logs);
+  const Row& row = rows_.at(slot->row());
+  shard.shares[row.place].keys -= 1;
+  release(row.shape, slot->words(), logs);
   auto hole = static_cast<std::size_t>(slot - slots);
   // Slots after the hole move back as long as that brings them no further
   // forward than their own place.
@@ -198,58 +238,75 @@ std::size_t Table::sweep(Shard& shard, Instant now, std::size_t slots_max) {
   return dropped;
 }
 
-// The first instant after `now` at which sweeping would drop something, if only time passes.
-// What is in its initial state and was not dropped waits for something else.
-Instant Table::droppable_from(const Shard& shard, Instant now) const {
+// The first instant after `now` at which sweeping would make room for a key of the limit, if
+// only time passes. What is in its initial state and was not dropped waits for something else.
+Instant Table::droppable_from(const Shard& shard, std::size_t place, Instant now) const {
+  const bool only_its_own = shard.shares[place].is_full();
   Instant first = kForever;
   const Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < capacity; ++i) {
     const Slot& slot = slots[i];
     if (slot.row() == 0 || (slot.meta() & (meta::kWaiters | meta::kOverride)) != 0) continue;
-    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now);
+    const Row& row = rows_.at(slot.row());
+    if (only_its_own && row.place != place) continue;
+    const Instant from = initial_from(row.shape, slot.words(), logs, now);
     if (from > now) first = std::min(first, from);
   }
   return first;
 }
 
-bool Table::make_room(Shard& shard, Instant now) {
+// Room for one more key of the limit with this place.
+bool Table::make_room(Shard& shard, std::size_t place, Instant now) {
   const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  Share& share = shard.shares[place];
   // To look through a full shard takes as long as a hundred decisions, and a client that invents
   // keys would have it done for each of them.
-  if (shard.size.load(std::memory_order_relaxed) < keys_max_ || now >= shard.full_until) {
+  if ((!share.is_full() && !is_full(shard)) || now >= share.full_until) {
     sweep(shard, now, capacity);
-    if (shard.size.load(std::memory_order_relaxed) >= keys_max_) {
-      shard.full_until = std::min(now + kSweepAgain, droppable_from(shard, now));
+    if (share.is_full() || is_full(shard)) {
+      share.full_until = std::min(now + kSweepAgain, droppable_from(shard, place, now));
     }
   }
-  const std::size_t size = shard.size.load(std::memory_order_relaxed);
-  if (size < keys_max_) {
+  if (!share.is_full() && !is_full(shard)) {
+    const std::size_t size = shard.size.load(std::memory_order_relaxed);
     return !is_over_loaded(size + 1, capacity) || grow(shard);
   }
   if (when_full_ == WhenFull::kRefuse) return false;
+  Slot* const evicted = to_evict(shard, place, now);
+  if (evicted == nullptr) return false;
+  forget(shard, evicted);
+  return true;
+}
 
-  // A few neighbours at a moving place stand for the whole shard.
+// Of the limit itself if it has its quota. Else the shard is full because shares have become
+// smaller, and then one of a limit that has more than its quota. A few neighbours at a moving
+// place stand for the whole shard.
+Slot* Table::to_evict(Shard& shard, std::size_t place, Instant now) const {
   const std::uint64_t kept =
       meta::kWaiters | meta::kOverride | (waits_for_store() ? meta::kDirty : std::uint64_t{0});
+  const std::size_t capacity = shard.capacity.load(std::memory_order_relaxed);
+  const bool only_its_own = shard.shares[place].is_full();
   Slot* const slots = shard.slots.load(std::memory_order_relaxed);
   Slot* nearest = nullptr;
   Instant nearest_from = kForever;
   std::size_t seen = 0;
   for (std::size_t i = 0; i < capacity && seen < kEvictionCandidates; ++i) {
+    if (nearest != nullptr && i >= kEvictionVisits) break;
     if (shard.sweep_at >= capacity) shard.sweep_at = 0;
     Slot& slot = slots[shard.sweep_at++];
     if (slot.row() == 0 || (slot.meta() & kept) != 0) continue;
+    const Row& row = rows_.at(slot.row());
+    const Share& of_slot = shard.shares[row.place];
+    if (only_its_own ? row.place != place : of_slot.keys <= of_slot.quota) continue;
     seen += 1;
-    const Instant from = initial_from(rows_.at(slot.row()).shape, slot.words(), logs, now);
+    const Instant from = initial_from(row.shape, slot.words(), logs, now);
     if (from < nearest_from) {
       nearest = &slot;
       nearest_from = from;
     }
   }
-  if (nearest == nullptr) return false;
-  forget(shard, nearest);
-  return true;
+  return nearest;
 }
 
 // Drops a meter of which a store may have another state.

@@ -20,6 +20,11 @@
 // In a durable table a marked slot is never dropped, and one that is evicted leaves
 // its print behind: otherwise what the store last heard of it would come back.
 //
+// Each limit has a share of the keys, and all shares together fit. In a shard a limit has at
+// most its quota, whatever room is left, so that one limit's keys never take another's room:
+//
+//   share 2,000,000 of 4,096 shards    488 a shard, an eighth of that and 8 more: 557
+//
 // Thread safety: find, insert, erase and sweep need the shard's lock; read_plain
 // and prefetch need nothing; size may be asked at any time.
 
@@ -31,8 +36,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "weir/base/time.h"
@@ -92,6 +99,21 @@ constexpr std::size_t kSlotsOfALine = 64 / sizeof(Slot);
 constexpr std::uint32_t kSlotsOfASmallShard = 64;
 constexpr std::size_t kSlotsNearHome = 4;
 
+// Of one limit, in one shard. Needs the shard's lock.
+struct Share {
+  Instant full_until{};  // until then the shard is not swept for another key of the limit
+  std::uint32_t keys = 0;
+  std::uint32_t quota = 0;
+
+  bool is_full() const noexcept { return keys >= quota; }
+};
+static_assert(sizeof(Share) == 16);
+// The share of a limit without a key. It needs no quota: nobody can invent keys of it, and those
+// that it had under other rules must not keep it from its only one.
+constexpr std::size_t kOneKey = std::numeric_limits<std::size_t>::max();
+// Beyond its part of the share, since prints deal keys out by chance.
+constexpr std::size_t kKeysOverShare = 8;
+
 // A part of the table with a lock of its own. One cache line.
 struct alignas(64) Shard {
   std::atomic<std::uint64_t> version{0};  // odd: locked
@@ -100,9 +122,10 @@ struct alignas(64) Shard {
   std::atomic<std::uint32_t> size{0};
   std::atomic<std::int64_t> latest_ns{0};  // no decision here is earlier than this
   std::uint32_t sweep_at = 0;
+  std::uint32_t quota = 0;           // of all limits together
   std::atomic<bool> denying{false};  // the last decision was a denial: try reading first
   std::uint64_t changed_parts = 0;   // bit i: part i may have changed slots
-  Instant full_until{};              // until then a full shard is not swept for another key
+  Share* shares = nullptr;           // by the limit's place
 
   // `now`, or the last charge or sweep here if that is later: time running
   // backwards counts as no time passed.
@@ -186,6 +209,10 @@ class Table {
   // changed. It may move every other slot of the shard. nullptr: the table is full.
   Slot* insert(Shard& shard, Print print, RowId row, const Words& words, Instant now);
 
+  // From now on the limit with place i may have about keys[i] keys; 0: as many as before.
+  // Requires that all of them together are at most `keys_max`, or one for each limit.
+  void share_out(std::span<const std::size_t> keys);
+
   // Makes the shard as large as so many keys will need, as far as it may. Needs the lock.
   void reserve(Shard& shard, std::size_t keys);
 
@@ -250,10 +277,10 @@ class Table {
   }
 
   // Prints of meters that a store may have and the table has no more, until they are
-  // collected. Needs the lock, and a durable table. At most as many as the shard has keys:
+  // collected. Needs the lock, and a durable table. At most as many as the shard may have keys:
   // of one beyond, a store keeps an older state, which has used no less.
   void note_forgotten(const Shard& shard, Print print) {
-    if (forgotten(shard).size() < keys_max_) forgotten(shard).push_back(print);
+    if (forgotten(shard).size() < shard.quota) forgotten(shard).push_back(print);
   }
   std::vector<Print>& forgotten(const Shard& shard) noexcept {
     return forgotten_[static_cast<std::size_t>(&shard - shards_.get())];
@@ -294,9 +321,13 @@ class Table {
   bool grow(Shard& shard);
   Slot* enter_stage(std::size_t capacity);
   void leave_stage(std::size_t capacity);
-  bool make_room(Shard& shard, Instant now);
+  bool make_room(Shard& shard, std::size_t place, Instant now);
+  bool is_full(const Shard& shard) const noexcept {
+    return shard.size.load(std::memory_order_relaxed) >= room_;
+  }
   bool droppable(const Slot& slot, Instant now) const;
-  Instant droppable_from(const Shard& shard, Instant now) const;
+  Instant droppable_from(const Shard& shard, std::size_t place, Instant now) const;
+  Slot* to_evict(Shard& shard, std::size_t place, Instant now) const;
   bool waits_for_store() const noexcept {
     return durable_ == Durable::kYes && !store_fails_.load(std::memory_order_relaxed);
   }
@@ -305,8 +336,11 @@ class Table {
   unsigned shard_bits_;
   std::unique_ptr<Shard[]> shards_;
   const Rows& rows_;
-  std::size_t capacity_max_;  // slots of one shard
-  std::size_t keys_max_;      // keys of one shard
+  std::size_t capacity_max_;         // slots of one shard
+  std::size_t room_;                 // keys of one shard: all quotas
+  std::size_t spare_;                // of them beyond parts of shares
+  std::unique_ptr<Share[]> shares_;  // by shard, then by place
+  std::size_t places_ = 0;
   WhenFull when_full_;
   Durable durable_;
   std::atomic<bool> store_fails_{false};
