@@ -156,6 +156,20 @@ TEST(ConfigLimit, HasExemptionsShadowParentAndQueue) {
   EXPECT_EQ(config.rules->find("a")->parent, 0);
 }
 
+TEST(ConfigLimit, MayHaveAllKeysThatAreLeft) {
+  const Config config = config_of(
+      "bounds: { keys: 10, cl_throttle_keys: 1 }\n"
+      "limits:\n"
+      "  - { name: a, per: [x], keys: 4, bucket: { rate: 1/s } }\n"
+      "  - { name: b, per: [x], keys: 5, bucket: { rate: 1/s } }\n"
+      "  - { name: c, per: [x], bucket: { rate: 1/s } }\n");
+  EXPECT_EQ(config.limits_spec.limits[0].keys, 4);
+  EXPECT_EQ(config.limits_spec.limits[1].keys, 5);
+  EXPECT_EQ(config.limits_spec.limits[2].keys, 0);
+  EXPECT_EQ(config.rules->find("b")->keys, 5);
+  EXPECT_THAT(describe(config), HasSubstr("per x; unit requests; at most 5 keys\n"));
+}
+
 TEST(ConfigLimit, TakesQuotedTextAsItIs) {
   const LimitSpec limit =
       limit_of("per: ['null', \"a: b\"], window: { limit: '5', every: \"1s\" }");

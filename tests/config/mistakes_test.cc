@@ -129,12 +129,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bounds: { idle: 0s }",
              "f:1:17: bounds: idle is '0s', but it must be longer than 0; write a duration such as "
              "'1s' or '15m'"},
+        Case{"bounds: { keys: 5, cl_throttle_keys: 6 }",
+             "f:1:38: bounds: cl_throttle_keys is 6, but all keys together are 5; write less, or "
+             "raise 'keys'"},
+        Case{"bounds: { keys: 10, cl_throttle_keys: 1 }\n"
+             "limits:\n"
+             "  - { name: a, per: [x], keys: 4, bucket: { rate: 1/s } }\n"
+             "  - { name: b, per: [x], keys: 6, bucket: { rate: 1/s } }",
+             "f:4:32: limit 'b': keys is 6, but those before it leave 5 of the 10 of bounds; write "
+             "less, or raise 'keys' in 'bounds'"},
+        in_limit("bucket: { rate: 1/s }, keys: 5", "3",
+                 "it has no 'per', so it has one key; leave out 'keys'"),
         Case{"bounds: { key: 5 }",
              "f:1:11: bounds: key 'key' is unknown, but it must be one of connections, "
              "request_bytes, header_bytes, reply_bytes, reply_bytes_all, batch, waiting, streams, "
-             "idle, slow, keys, "
-             "holds, "
-             "log_runs, hold, wait, book, "
+             "idle, slow, keys, cl_throttle_keys, holds, log_runs, hold, wait, book, "
              "when_full; write 'keys'"},
         Case{"record: [a]",
              "f:1:9: top level: record is a list, but it must be a single value; write one word, "

@@ -166,8 +166,8 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
       config_of(
           "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, reply_bytes: 16385, "
           "reply_bytes_all: 1048577, batch: 4,\n"
-          "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, holds: 9, log_runs: 10, "
-          "hold: 12s, wait: 13s, book: 14s, when_full: evict }")
+          "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, cl_throttle_keys: 3, holds: 9, "
+          "log_runs: 10, hold: 12s, wait: 13s, book: 14s, when_full: evict }")
           .bounds;
   EXPECT_EQ(bounds.connections, 1u);
   EXPECT_EQ(bounds.request_bytes, 1025u);
@@ -179,6 +179,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   EXPECT_EQ(bounds.idle, 6s);
   EXPECT_EQ(bounds.slow, 7s);
   EXPECT_EQ(bounds.keys, 8u);
+  EXPECT_EQ(bounds.cl_throttle_keys, 3u);
   EXPECT_EQ(bounds.holds, 9u);
   EXPECT_EQ(bounds.log_runs, 10u);
   EXPECT_EQ(bounds.streams, 11u);

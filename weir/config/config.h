@@ -126,6 +126,7 @@ struct Bounds {
   // For a request to arrive whole, or for a client to read a part of its replies.
   Duration slow = std::chrono::seconds{10};
   std::size_t keys = 10'000'000;
+  std::size_t cl_throttle_keys = 0;  // of them; 0: a fair share
   std::size_t holds = 1'000'000;
   std::size_t log_runs = 16'000'000;
   Duration hold = std::chrono::hours{24};    // of one hold, and of what renews it

@@ -105,6 +105,7 @@ std::string limit_line(const LimitSpec& limit, UnitScale scale) {
   if (limit.queue_max != LimitSpec{}.queue_max) {
     parts.push_back(fmt::format("{} may wait", limit.queue_max));
   }
+  if (limit.keys > 0) parts.push_back(fmt::format("at most {} keys", limit.keys));
   return fmt::format("limit {}: {}\n", limit.name, joined(parts, "; "));
 }
 

@@ -155,6 +155,21 @@ void read_queue(const Entry& entry, Context& context, LimitDraft& limit) {
   }
 }
 
+// All of them must fit.
+void read_keys(const Entry& entry, Context& context, LimitDraft& limit) {
+  const Bounds& bounds = limit.draft.config.bounds;
+  std::int64_t others = static_cast<std::int64_t>(bounds.cl_throttle_keys);
+  for (const LimitSpec& other : limit.draft.config.limits_spec.limits) others += other.keys;
+  const auto all = static_cast<std::int64_t>(bounds.keys);
+  read_count(entry, context, 1, all, limit.spec.keys);
+  if (limit.spec.keys <= all - others) return;
+  context.mistake(entry.value.place,
+                  fmt::format("keys is {}, but those before it leave {} of the {} of bounds; write "
+                              "less, or raise 'keys' in 'bounds'",
+                              limit.spec.keys, all - others, all));
+  limit.spec.keys = 0;
+}
+
 constexpr Key<LimitDraft> kLimitKeys[] = {
     {"name", read_name, "per-client", "Unique, at most 128 bytes.", kRequired},
     {"when", read_when, "{ operation: [put, post] }",
@@ -182,6 +197,9 @@ constexpr Key<LimitDraft> kLimitKeys[] = {
      "A limit that is drawn on too: same unit, keyed by attributes of this one."},
     {"queue", read_queue, "1024",
      "Requests that may wait here (slots have a queue of their own). Default `1024`."},
+    {"keys", read_keys, "1000000",
+     "Keys that it may have at once, about, of those in `bounds`. Default: a fair share of what "
+     "the others leave."},
     {"store", in_spec<read_store>, "redis",
      "`memory`, or `redis`: one limit for all servers, which needs `redis` at the top level. "
      "Default `memory`."},

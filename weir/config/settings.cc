@@ -235,7 +235,9 @@ constexpr Key<Bounds> kBoundsKeys[] = {
     {"slow", duration_at<&Bounds::slow>, "10s",
      "A request must arrive whole within this time, and a client that has unread replies must take "
      "64 KiB of them, or all."},
-    {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000", "Keys with a meter."},
+    {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000", "Keys with a meter, of all limits."},
+    {"cl_throttle_keys", count_at<&Bounds::cl_throttle_keys, 0, kMany>, "0",
+     "Of them, keys of `CL.THROTTLE`. `0`: a fair share, an eighth at most beside limits."},
     {"holds", count_at<&Bounds::holds, 1, kMany>, "1000000", "Holds that have not ended."},
     {"log_runs", count_at<&Bounds::log_runs, 1, kMany>, "16000000",
      "Entries of logs, 16 bytes each."},
@@ -246,13 +248,22 @@ constexpr Key<Bounds> kBoundsKeys[] = {
     {"book", zero_or_span_at<&Bounds::book>, "1d",
      "How far ahead a request may book its start; `0s`: not at all."},
     {"when_full", choice_at<&Bounds::when_full, kWhenFull>, "refuse",
-     "A key beyond `keys`: `refuse` it, or `evict` the meter nearest to its start."},
+     "A key beyond the share of its limit: `refuse` it, or `evict` the limit's meter nearest to "
+     "its start."},
 };
 
 void read_bounds(const Entry& entry, Context& context, Draft& draft) {
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ connections: 10000 }", context)) return;
   Context inner{context.mistakes, "bounds"};
-  read_map<Bounds>(entry.value, kBoundsKeys, inner, draft.config.bounds);
+  Bounds& bounds = draft.config.bounds;
+  read_map<Bounds>(entry.value, kBoundsKeys, inner, bounds);
+  if (bounds.cl_throttle_keys > bounds.keys) {
+    inner.mistake(entry.value.find("cl_throttle_keys")->value.place,
+                  fmt::format("cl_throttle_keys is {}, but all keys together are {}; write less, "
+                              "or raise 'keys'",
+                              bounds.cl_throttle_keys, bounds.keys));
+    bounds.cl_throttle_keys = 0;
+  }
 }
 
 // --- the top level

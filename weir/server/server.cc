@@ -44,6 +44,7 @@ engine::EngineOptions options_of(const config::Config& config, const Keeper& kee
   keeper.prepare(options);
   options.keys_max = config.bounds.keys;
   options.when_full = config.bounds.when_full;
+  options.ad_hoc_keys_max = config.bounds.cl_throttle_keys;
   options.log_runs_max = config.bounds.log_runs;
   options.holds_max = config.bounds.holds;
   options.waiters_max = config.bounds.waiting;
