@@ -90,6 +90,51 @@ TEST_F(GateTest, ReportsWhatItHasLeftAndCanHold) {
   EXPECT_EQ(decision->outcome("gate")->capacity, 3);
 }
 
+TEST_F(GateTest, IsMetOnlyByRequestsThatConcernIt) {
+  gate->concerns = {"job", "task"};
+  use({});
+  gate->room = 9;
+  const auto none = engine->decide(RequestOf(), kStart);
+  EXPECT_TRUE(none->allowed());
+  EXPECT_TRUE(none->outcomes().empty());
+  for (const char* name : {"job", "task"}) {
+    EXPECT_NE(engine->decide(RequestOf({{name, ""}}), kStart)->outcome("gate"), nullptr) << name;
+  }
+  EXPECT_NE(engine->decide(RequestOf({{"job", "a"}, {"task", "b"}}), kStart)->outcome("gate"),
+            nullptr);
+  EXPECT_EQ(gate->used, 3);
+}
+
+TEST_F(GateTest, IsLeftOutAsAParentOfRequestsThatDoNotConcernIt) {
+  gate->concerns = {"job"};
+  const RuleSetSpec chain{
+      .limits = {{.name = "child", .per = {"client"}, .parent = "gate", .meter = WindowSpec{9, 1h}},
+                 {.name = "gate", .parent = "root", .meter = gate},
+                 {.name = "root", .when = {{"no", {"one"}}}, .meter = WindowSpec{9, 1h}}}};
+  engine = engine_of(chain);
+  const auto without = engine->decide(client("a"), kStart);
+  EXPECT_EQ(without->outcome("gate"), nullptr);
+  EXPECT_NE(without->outcome("root"), nullptr) << "a child draws on all its ancestors";
+  const auto with = engine->decide(RequestOf({{"client", "a"}, {"job", "b"}}), kStart);
+  EXPECT_NE(with->outcome("gate"), nullptr);
+  EXPECT_EQ(remaining(*engine, "root", {}, kStart), 7);
+}
+
+TEST(NamedGate, MayReadOnlyAttributesThatAreKnown) {
+  auto gate = std::make_shared<Turnstile>(3);
+  gate->concerns = {"job"};
+  RuleSetSpec spec{.limits = {{.name = "named", .meter = GateRef{"g"}}}};
+  const auto refused = compile(spec, {{"g", gate}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("'job'"), std::string::npos);
+  spec.attributes = {"job"};
+  const auto rules = compile(spec, {{"g", gate}});
+  ASSERT_TRUE(rules.ok());
+  auto engine = *Engine::create(*rules);
+  EXPECT_TRUE(engine->decide(RequestOf(), kStart)->outcomes().empty());
+  EXPECT_EQ(engine->decide(RequestOf({{"job", "a"}}), kStart)->outcomes().size(), 1u);
+}
+
 TEST_F(GateTest, SeesTheRequest) {
   use({});
   ASSERT_TRUE(engine->decide(client("acme"), kStart)->allowed());

@@ -28,6 +28,7 @@ struct Turnstile final : Gate {
   Instant fits_from(const Request&, Instant from, std::int64_t cost) const override {
     return used + cost > room ? kForever : open_from(from);
   }
+  std::span<const std::string_view> concerned_by() const override { return concerns; }
   std::optional<std::uint64_t> queue_of(const Request& request) const override {
     return queue(request);
   }
@@ -57,6 +58,7 @@ struct Turnstile final : Gate {
   std::int64_t used = 0;
   Instant last_check{};
   Instant last_charge{};
+  std::vector<std::string_view> concerns;
   std::size_t attributes_seen = 0;
   std::vector<Back> backs;
   int refusals = 0;

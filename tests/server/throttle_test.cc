@@ -96,7 +96,12 @@ TEST_F(ThrottleServer, ClaimsNothingWhenAnotherLimitRefuses) {
 
 TEST_F(ThrottleServer, LetsARequestWithoutAnOperationPass) {
   begin();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(acquire(R"({"attributes":{"client":"a"}})").status, 200);
+  for (int i = 0; i < 3; ++i) {
+    const HttpAnswer answer = acquire(R"({"attributes":{"client":"a"}})");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.body, Not(HasSubstr("throttles")));
+    EXPECT_THAT(answer.head, Not(HasSubstr("throttles")));
+  }
   EXPECT_EQ(used(), 0);
 }
 

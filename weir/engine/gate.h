@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "weir/base/export.h"
 #include "weir/base/time.h"
@@ -56,6 +57,10 @@ class WEIR_EXPORT Gate {
   // global order of gates: for a gate whose state is also reached without the engine.
   virtual void lock() noexcept {}
   virtual void unlock() noexcept {}
+
+  // Only a request with one of these attributes is a concern of this gate, whatever their
+  // values are; the others do not meet its limit. None: every request is. They never change.
+  virtual std::span<const std::string_view> concerned_by() const { return {}; }
 
   // The queue in which the request waits here. Only requests of one queue wait behind one
   // another. None: the request is no concern of this gate, and passes all that wait here.

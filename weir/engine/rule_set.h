@@ -74,6 +74,7 @@ struct Rule {
   std::shared_ptr<Gate> gate{};  // instead of the shape
   std::string gate_name{};       // as the limit names it; empty: it has a shape, or its gate
   std::uint64_t attributes = 0;  // bits of the attributes that must be present
+  std::uint64_t any_of = 0;      // bits of those of which one must be; 0: none need be
   std::size_t unit = 0;
   std::vector<std::size_t> per{};
   std::vector<Matcher> when{};

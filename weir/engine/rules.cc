@@ -219,6 +219,11 @@ class Compiler {
     const auto* named = std::get_if<GateRef>(&spec.meter);
     if (gate != nullptr || named != nullptr) {
       if (gate != nullptr) rule.gate = *gate;
+      if (rule.gate != nullptr) {
+        for (const std::string_view name : rule.gate->concerned_by()) {
+          rule.any_of |= std::uint64_t{1} << attribute(where, std::string(name));
+        }
+      }
       if (named != nullptr) rule.gate_name = named->name;
       const bool is_missing = rule.gate == nullptr && rule.gate_name.empty();
       if (spec.shared)
@@ -344,6 +349,18 @@ Result<std::shared_ptr<const RuleSet>> UnboundRules::bind(const Gates& gates) co
       if (rule.gate == nullptr) {
         mistake(rule, fmt::format("its gate '{}' is not there; give one of that name, or a meter",
                                   rule.gate_name));
+      } else {
+        for (const std::string_view name : rule.gate->concerned_by()) {
+          const std::size_t place = bound->attributes_.find(name);
+          if (place < bound->attributes_.size()) {
+            rule.any_of |= std::uint64_t{1} << place;
+          } else {
+            mistake(rule,
+                    fmt::format("its gate reads the attribute '{}', which is unknown; declare "
+                                "it under attributes",
+                                name));
+          }
+        }
       }
     }
     if (rule.gate == nullptr) continue;

@@ -64,7 +64,10 @@ TEST_F(ComputeGateTest, TakesNothingWhenAnotherLimitRefuses) {
 }
 
 TEST_F(ComputeGateTest, LetsARequestWithoutAPortalPass) {
-  EXPECT_TRUE(engine->decide(engine::RequestOf(), kStart)->allowed());
+  const auto answer = engine->decide(engine::RequestOf(), kStart);
+  EXPECT_TRUE(answer->allowed());
+  EXPECT_EQ(answer->outcome("compute"), nullptr);
+  EXPECT_NE(answer->outcome("window"), nullptr);
 }
 
 TEST_F(ComputeGateTest, RefusesAPortalThatHasNothing) {

@@ -97,6 +97,16 @@ TEST_F(SamplingGateTest, LeavesOtherRequestsAlone) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(decide({{"client", "acme"}}), Verdict::kAllowed);
 }
 
+TEST_F(SamplingGateTest, IsReportedOnlyForARequestWithOneOfItsAttributes) {
+  const Attribute client[] = {{"client", "acme"}};
+  EXPECT_TRUE(engine->decide({.attributes = client}, kStart)->outcomes().empty());
+  const std::vector<Attribute> all = asker();
+  for (const Attribute& one : all) {
+    const auto answer = engine->decide({.attributes = {&one, 1}}, kStart);
+    EXPECT_NE(answer->outcome("sampling"), nullptr) << one.name;
+  }
+}
+
 TEST_F(SamplingGateTest, NeverGrantsMoreThanTheAllowanceAtOnce) {
   const engine::Cost seven[] = {{"requests", 7}};
   const std::vector<Attribute> who = asker();

@@ -115,6 +115,14 @@ TEST_F(ThrottleGateTest, DoesNotThrottleARequestWithoutAnOperation) {
   EXPECT_EQ(usage(0), Usage{});
 }
 
+TEST_F(ThrottleGateTest, IsNotReportedForARequestWithoutAnOperation) {
+  use({{.name = "window", .meter = WindowSpec{9, 1h}}});
+  const auto payer_alone = engine->decide(RequestOf({{"payer", "1001"}}), kStart);
+  ASSERT_EQ(payer_alone->outcomes().size(), 1u);
+  EXPECT_EQ(payer_alone->outcomes()[0].limit, "window");
+  EXPECT_EQ(engine->decide(call(), kStart)->outcomes().size(), 2u);
+}
+
 TEST_F(ThrottleGateTest, DoesNotThrottleExemptPayers) {
   use();
   EXPECT_EQ(

@@ -66,9 +66,12 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
     outline.units_.emplace_back(units[place]);
   }
 
+  const auto is_concern = [&](const ActiveLimit& limit) {
+    return limit.any_of == 0 || (present & limit.any_of) != 0;
+  };
   const auto applies = [&](const ActiveLimit& limit) {
     const bool has_cost = limit.unit_place == 0 || costs[limit.unit_place] >= 0;
-    return has_cost && (present & limit.attributes) == limit.attributes;
+    return has_cost && (present & limit.attributes) == limit.attributes && is_concern(limit);
   };
   // Those that apply, and their ancestors; then numbered in the order of the rules.
   std::array<std::int16_t, kLimitsMax> numbers;
@@ -76,8 +79,9 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
   for (const ActiveLimit& limit : active.limits) {
     if (!applies(limit)) continue;
     for (auto at = &limit - active.limits.data(); at >= 0;) {
-      numbers[static_cast<std::size_t>(at)] = 0;
-      at = active.limits[static_cast<std::size_t>(at)].rule->parent;
+      const ActiveLimit& ancestor = active.limits[static_cast<std::size_t>(at)];
+      if (is_concern(ancestor)) numbers[static_cast<std::size_t>(at)] = 0;
+      at = ancestor.rule->parent;
     }
   }
   std::int16_t next = 0;
@@ -91,8 +95,10 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
     candidate.limit = &limit;
     candidate.cost = costs[limit.unit_place];
     candidate.applies_alone = applies(limit);
-    if (limit.rule->parent >= 0) {
-      candidate.parent = numbers[static_cast<std::size_t>(limit.rule->parent)];
+    // The nearest of its ancestors that the request concerns.
+    for (auto up = limit.rule->parent; up >= 0 && candidate.parent < 0;) {
+      candidate.parent = numbers[static_cast<std::size_t>(up)];
+      up = active.limits[static_cast<std::size_t>(up)].rule->parent;
     }
     for (const std::size_t attribute : limit.rule->per) {
       candidate.per[candidate.per_count++] = static_cast<std::uint8_t>(outline.places_[attribute]);

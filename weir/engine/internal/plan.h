@@ -72,7 +72,8 @@ struct alignas(64) ActiveLimit {
   std::int64_t capacity = 0;  // the most the shape can hold
   MeterShape shape;
 
-  std::string_view unit;  // interned
+  std::string_view unit;     // interned
+  std::uint64_t any_of = 0;  // bits of attributes of which one must be present; 0: none need be
   std::shared_ptr<GateSeat> owned_seat;
 };
 

@@ -21,6 +21,7 @@ ActiveLimit RulesInForce::active_limit(const Rule& rule, const RuleSet& rules) {
   ActiveLimit limit;
   limit.rule = &rule;
   limit.attributes = rule.attributes;
+  limit.any_of = rule.any_of;
   limit.name = ground_.rows.intern(rule.name);
   limit.unit = ground_.rows.intern(rules.units()[rule.unit]);
   limit.unit_place = static_cast<std::uint8_t>(rule.unit);

@@ -13,25 +13,21 @@ namespace {
 
 using engine::Request;
 
-// None: the request names no portal, or asks for nothing.
-std::optional<std::string_view> portal_of(const Request& request, std::int64_t cost) noexcept {
-  return cost < 1 ? std::nullopt : request.attribute(kPortalAttribute);
+std::string_view portal_of(const Request& request) noexcept {
+  return request.attribute(kPortalAttribute).value_or("");
 }
 
 }  // namespace
 
 // The portals of a cluster share its bucket.
 std::optional<std::uint64_t> ComputeGate::queue_of(const Request& request) const {
-  const auto portal = portal_of(request, 1);
-  if (!portal) return std::nullopt;
-  return worker_->locked().queue_of(*portal);
+  return worker_->locked().queue_of(portal_of(request));
 }
 
 meter::Check ComputeGate::check(const Request& request, Instant now, std::int64_t cost) {
-  const auto portal = portal_of(request, cost);
-  if (!portal) return {weir::Verdict::kAllowed, now, 0};
+  if (cost < 1) return {weir::Verdict::kAllowed, now, 0};
   if (cost > 1) return {weir::Verdict::kNever, kForever, cost - 1};  // a query is one
-  const Admission said = worker_->locked().peek(*portal, now);
+  const Admission said = worker_->locked().peek(portal_of(request), now);
   if (said.outcome == QueryOutcome::kAccepted && !said.is_queued) {
     return {weir::Verdict::kAllowed, now, 0};
   }
@@ -40,32 +36,30 @@ meter::Check ComputeGate::check(const Request& request, Instant now, std::int64_
 }
 
 Instant ComputeGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
-  const auto portal = portal_of(request, cost);
-  if (!portal) return from;
+  if (cost < 1) return from;
+  const std::string_view portal = portal_of(request);
   const Worker& worker = worker_->locked();
-  const auto cluster = worker.cluster_of(*portal, from);
+  const auto cluster = worker.cluster_of(portal, from);
   // When a slot becomes free, or a portal has units, is not known.
-  if (cost > 1 || !cluster || !worker.could_start(*portal)) return kForever;
+  if (cost > 1 || !cluster || !worker.could_start(portal)) return kForever;
   return cluster->tokens_micro >= kMicro ? from : cluster->next_tick;
 }
 
 void ComputeGate::charge(const Request& request, Instant now, std::int64_t cost) {
-  const auto portal = portal_of(request, cost);
-  if (!portal) return;
-  const bool is_taken = worker_->locked().take_token(*portal, now);
+  if (cost < 1) return;
+  const bool is_taken = worker_->locked().take_token(portal_of(request), now);
   WEIR_ASSERT(is_taken);
 }
 
 std::uint64_t ComputeGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
-  const auto portal = portal_of(request, cost);
-  if (!portal) return 0;
-  const Admission said = worker_->locked().admit_held(*portal, now);
+  if (cost < 1) return 0;
+  const Admission said = worker_->locked().admit_held(portal_of(request), now);
   WEIR_ASSERT(said.outcome == QueryOutcome::kAccepted && !said.is_queued);
   return static_cast<std::uint64_t>(said.query);
 }
 
 void ComputeGate::refused(const Request& request, Instant now, std::int64_t cost) {
-  if (const auto portal = portal_of(request, cost)) worker_->locked().count_refusal(*portal, now);
+  if (cost > 0) worker_->locked().count_refusal(portal_of(request), now);
 }
 
 void ComputeGate::end(Instant now, const engine::HoldEnd& hold) {
@@ -80,18 +74,15 @@ void ComputeGate::end(Instant now, const engine::HoldEnd& hold) {
 }
 
 std::int64_t ComputeGate::available(const Request& request, Instant now) {
-  const auto portal = portal_of(request, 1);
-  if (!portal) return kTermMax;
+  const std::string_view portal = portal_of(request);
   const Worker& worker = worker_->locked();
-  const auto cluster = worker.cluster_of(*portal, now);
-  if (!cluster || !worker.could_start(*portal)) return 0;
+  const auto cluster = worker.cluster_of(portal, now);
+  if (!cluster || !worker.could_start(portal)) return 0;
   return std::max<std::int64_t>(0, cluster->tokens_micro / kMicro);
 }
 
 std::int64_t ComputeGate::capacity(const Request& request) const {
-  const auto portal = portal_of(request, 1);
-  if (!portal) return kTermMax;
-  const auto cluster = worker_->locked().cluster_of(*portal, Instant{0});
+  const auto cluster = worker_->locked().cluster_of(portal_of(request), Instant{0});
   return cluster ? cluster->burst_micro / kMicro : 0;
 }
 

@@ -6,7 +6,7 @@
 //   LimitSpec{.name = "compute", .meter = std::make_shared<ComputeGate>(worker)}
 //   acquire portal=portal-1 client=acme HOLD 60s
 //
-// Attribute: `portal`. A request without it is not limited here; one with it is one query,
+// Attribute: `portal`. A request without it does not meet the limit; one with it is one query,
 // which takes a whole token. With a hold it also has a slot until the hold ends, and
 // settling with `compute_units` (a unit of millionths) gives the unused part back. Without
 // a hold the worker is not told when the query ends, so it takes no slot. A request that
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -28,7 +29,7 @@
 
 namespace weir::system::compute {
 
-constexpr std::string_view kPortalAttribute = "portal";
+inline constexpr std::string_view kPortalAttribute = "portal";
 constexpr std::string_view kComputeUnit = "compute_units";
 
 using SharedWorker = Guarded<Worker>;
@@ -40,6 +41,7 @@ class ComputeGate final : public engine::Gate {
   void lock() noexcept override { worker_->lock(); }
   void unlock() noexcept override { worker_->unlock(); }
 
+  std::span<const std::string_view> concerned_by() const override { return {&kPortalAttribute, 1}; }
   std::optional<std::uint64_t> queue_of(const engine::Request& request) const override;
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
@@ -50,7 +52,6 @@ class ComputeGate final : public engine::Gate {
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
 
-  // Without a portal there is no limit.
   std::int64_t available(const engine::Request& request, Instant now) override;
   std::int64_t capacity(const engine::Request& request) const override;
 

@@ -20,13 +20,11 @@ struct Asker {
   bool is_readable = true;
 };
 
-// None: the request is not about sampling.
-std::optional<Asker> asker_of(const Request& request) {
+Asker asker_of(const Request& request) {
   const auto hotkey = request.attribute("hotkey");
   const auto revision = request.attribute("revision");
   const auto environment = request.attribute("environment");
   const auto uid = request.attribute("uid");
-  if (!hotkey && !revision && !environment && !uid) return std::nullopt;
   Asker asker{.who = {.hotkey = hotkey.value_or(""),
                       .revision = revision.value_or(""),
                       .environment = environment.value_or("")}};
@@ -52,34 +50,30 @@ constexpr meter::Check never_of(std::int64_t cost) { return {Verdict::kNever, kF
 // One queue for those that share an allowance or a parent's: a miner in an environment. The
 // id is in it because some miners are exempt.
 std::optional<std::uint64_t> SamplingGate::queue_of(const Request& request) const {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return std::nullopt;
+  const Asker asker = asker_of(request);
   constexpr std::hash<std::string_view> kHash;
-  const std::size_t names = kHash(asker->who.hotkey) * 31 + kHash(asker->who.environment);
-  return names ^ static_cast<std::uint64_t>(asker->who.id.value_or(0));
+  const std::size_t names = kHash(asker.who.hotkey) * 31 + kHash(asker.who.environment);
+  return names ^ static_cast<std::uint64_t>(asker.who.id.value_or(0));
 }
 
 meter::Check SamplingGate::check(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return {Verdict::kAllowed, now, 0};
-  return asker->is_readable ? sampling_->locked().check(asker->who, cost, now) : never_of(cost);
+  const Asker asker = asker_of(request);
+  return asker.is_readable ? sampling_->locked().check(asker.who, cost, now) : never_of(cost);
 }
 
 Instant SamplingGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return from;
-  if (!asker->is_readable) return kForever;
-  const meter::Check said = sampling_->locked().check(asker->who, cost, from);
+  const Asker asker = asker_of(request);
+  if (!asker.is_readable) return kForever;
+  const meter::Check said = sampling_->locked().check(asker.who, cost, from);
   return said.allowed() ? from : said.earliest;
 }
 
 std::uint64_t SamplingGate::take(const Request& request, Instant now, std::int64_t cost,
                                  Keep keep) {
   record_ = 0;
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return 0;
+  const Asker asker = asker_of(request);
   const std::uint64_t receipt =
-      sampling_->locked().take(asker->who, cost, wanted_by(request, cost), now, keep);
+      sampling_->locked().take(asker.who, cost, wanted_by(request, cost), now, keep);
   if (cost > 0) record_ = sampling_->locked().last_record();
   return receipt;
 }
@@ -93,8 +87,7 @@ std::uint64_t SamplingGate::charge_held(const Request& request, Instant now, std
 }
 
 void SamplingGate::refused(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Asker> asker = asker_of(request);
-  if (asker) sampling_->locked().refuse(asker->who, wanted_by(request, cost), now);
+  sampling_->locked().refuse(asker_of(request).who, wanted_by(request, cost), now);
 }
 
 void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
@@ -107,18 +100,16 @@ void SamplingGate::end(Instant now, const engine::HoldEnd& hold) {
 }
 
 std::int64_t SamplingGate::available(const Request& request, Instant now) {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return kTermMax;
-  if (!asker->is_readable) return 0;
+  const Asker asker = asker_of(request);
+  if (!asker.is_readable) return 0;
   // Without a look at the journal: check() decides by that, and may be told otherwise.
-  return sampling_->locked().left(asker->who, now);
+  return sampling_->locked().left(asker.who, now);
 }
 
 std::int64_t SamplingGate::capacity(const Request& request) const {
-  const std::optional<Asker> asker = asker_of(request);
-  if (!asker) return kTermMax;
-  if (!asker->is_readable) return 0;
-  const Result<Grant> said = sampling_->locked().peek(asker->who, 0, Instant{});
+  const Asker asker = asker_of(request);
+  if (!asker.is_readable) return 0;
+  const Result<Grant> said = sampling_->locked().peek(asker.who, 0, Instant{});
   if (!said) return 0;
   return std::min(said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax));
 }

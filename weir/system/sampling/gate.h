@@ -8,7 +8,7 @@
 //   acquire hotkey=5F3s revision=r1 environment=LGC-v2 uid=7 want=20
 //
 // Attributes: `hotkey`, `revision`, `environment`, `uid`. The cost in `requests` is the number
-// of tasks. A request with none of the attributes is not limited here; one with some of them,
+// of tasks. A request with none of the attributes does not meet the limit; one with some of them,
 // or with an environment that is not configured, never passes.
 //
 // A hold is a reservation: cancelling it gives everything back, settling it what was not
@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "weir/engine/gate.h"
@@ -38,6 +39,7 @@ class SamplingGate final : public engine::Gate {
   void lock() noexcept override { sampling_->lock(); }
   void unlock() noexcept override { sampling_->unlock(); }
 
+  std::span<const std::string_view> concerned_by() const override { return kGateAttributes; }
   std::optional<std::uint64_t> queue_of(const engine::Request& request) const override;
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
@@ -48,7 +50,6 @@ class SamplingGate final : public engine::Gate {
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
 
-  // Without an environment there is no limit.
   std::int64_t available(const engine::Request& request, Instant now) override;
   std::int64_t capacity(const engine::Request& request) const override;
 

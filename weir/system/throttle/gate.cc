@@ -5,7 +5,6 @@
 #include "weir/system/throttle/gate.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "weir/system/throttle/published/numbers.h"
@@ -19,13 +18,11 @@ std::int32_t saturated(std::int64_t value) noexcept {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, 0, kMax32));
 }
 
-// None: the request names no operation, or asks for none of it.
-std::optional<Transaction> transaction_of(const ThrottleSet& set, const Request& request,
-                                          std::int64_t cost) noexcept {
-  const std::optional<std::string_view> operation = request.attribute("operation");
-  if (!operation || cost < 1) return std::nullopt;
+// Of a request for so many of its operation.
+Transaction transaction_of(const ThrottleSet& set, const Request& request,
+                           std::int64_t cost) noexcept {
   Transaction transaction;
-  transaction.operation = set.operations().find(*operation);
+  transaction.operation = set.operations().find(request.attribute("operation").value_or(""));
   if (const auto payer = request.attribute("payer")) {
     transaction.payer = parse_whole<std::int64_t>(*payer);
   }
@@ -58,24 +55,19 @@ meter::Check check_of(const ThrottleSet& set, const Transaction& transaction,
 }  // namespace
 
 // Operations share buckets, and all of them gas: they are one queue.
-std::optional<std::uint64_t> ThrottleGate::queue_of(const Request& request) const {
-  return request.attribute("operation") ? std::optional<std::uint64_t>(0) : std::nullopt;
-}
 
 meter::Check ThrottleGate::check(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
-  if (!transaction) return {Verdict::kAllowed, now, 0};
-  return check_of(set(), *transaction, set().peek(*transaction, moment_of(now)), now, cost);
+  if (cost < 1) return {Verdict::kAllowed, now, 0};
+  const Transaction transaction = transaction_of(set(), request, cost);
+  return check_of(set(), transaction, set().peek(transaction, moment_of(now)), now, cost);
 }
 
 Instant ThrottleGate::fits_from(const Request& request, Instant from, std::int64_t cost) const {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
-  return transaction ? set().fits_from(*transaction, from) : from;
+  return cost < 1 ? from : set().fits_from(transaction_of(set(), request, cost), from);
 }
 
 void ThrottleGate::charge(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
-  if (transaction) (void)set().decide(*transaction, moment_of(now));
+  if (cost > 0) (void)set().decide(transaction_of(set(), request, cost), moment_of(now));
 }
 
 // The decision that check() has only looked at: it refuses again, leaks, and moves clocks.
@@ -84,10 +76,10 @@ void ThrottleGate::refused(const Request& request, Instant now, std::int64_t cos
 }
 
 std::uint64_t ThrottleGate::charge_held(const Request& request, Instant now, std::int64_t cost) {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, cost);
-  if (!transaction) return 0;
+  if (cost < 1) return 0;
   Claims claims;
-  const Answered<Admission> said = set().decide(*transaction, moment_of(now), &claims);
+  const Answered<Admission> said =
+      set().decide(transaction_of(set(), request, cost), moment_of(now), &claims);
   // check() goes the same way at this instant, under this lock. Should it have said something
   // else, the end of this hold gives nothing back.
   if (!said.ok() || !said->allowed) return 0;
@@ -111,13 +103,11 @@ void ThrottleGate::end(Instant, const engine::HoldEnd& hold) {
 }
 
 std::int64_t ThrottleGate::available(const Request& request, Instant now) {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, 1);
-  return transaction ? set().room_for(*transaction, moment_of(now)) : kTermMax;
+  return set().room_for(transaction_of(set(), request, 1), moment_of(now));
 }
 
 std::int64_t ThrottleGate::capacity(const Request& request) const {
-  const std::optional<Transaction> transaction = transaction_of(set(), request, 1);
-  return transaction ? set().capacity_for(*transaction) : kTermMax;
+  return set().capacity_for(transaction_of(set(), request, 1));
 }
 
 }  // namespace weir::system::throttle

@@ -9,7 +9,7 @@
 // Attributes: `operation`, `payer` (an account number) and `high_volume` (`true`). Costs:
 // `requests` (several operations at once), `gas`, `bytes`, `nfts`, `creations`,
 // `associations`, each whole and in a unit that the rule set declares. A request without
-// an operation is not throttled; an operation that no bucket lists never passes.
+// an operation does not meet the limit; an operation that no bucket lists never passes.
 //
 // Only its own refusal leaks the buckets and moves their clocks; another limit's, or a
 // peek, changes nothing. Settling a hold with the gas that was used gives the rest back,
@@ -21,7 +21,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -42,7 +42,9 @@ class ThrottleGate final : public engine::Gate {
   void lock() noexcept override { throttles_->lock(); }
   void unlock() noexcept override { throttles_->unlock(); }
 
-  std::optional<std::uint64_t> queue_of(const engine::Request& request) const override;
+  std::span<const std::string_view> concerned_by() const override {
+    return std::span(kGateAttributes).first(1);
+  }
   meter::Check check(const engine::Request& request, Instant now, std::int64_t cost) override;
   Instant fits_from(const engine::Request& request, Instant from, std::int64_t cost) const override;
   void charge(const engine::Request& request, Instant now, std::int64_t cost) override;
@@ -51,7 +53,6 @@ class ThrottleGate final : public engine::Gate {
   void refused(const engine::Request& request, Instant now, std::int64_t cost) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
 
-  // Without an operation there is no limit.
   std::int64_t available(const engine::Request& request, Instant now) override;
   std::int64_t capacity(const engine::Request& request) const override;
 
