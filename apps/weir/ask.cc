@@ -91,7 +91,9 @@ void print_for_people(const AskOptions& options, const ServerReply& decision) {
     if (!limit.empty()) {
       fmt::print(" by {}, {} short", limit, decision.integer_of("shortfall"));
     }
-    if (verdict == "never") {
+    if (limit.empty() && verdict == "denied") {
+      fmt::print("; it meets no limit, so write the attributes that one reads");
+    } else if (verdict == "never") {
       fmt::print("; waiting will not help");
     } else {
       fmt::print("; {}", when_text(retry_after_ms));

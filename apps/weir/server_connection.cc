@@ -171,6 +171,7 @@ int fail(std::string_view command, const Error& error) {
   fmt::print(stderr, "weir {}: {}\n", command, error.message);
   switch (error.code) {
     case ErrorCode::kBadArgument:
+    case ErrorCode::kUnmatched:
       return kExitUsage;
     case ErrorCode::kUnavailable:
       return kExitUnreachable;
@@ -184,7 +185,8 @@ int fail(std::string_view command, const Error& error) {
 int fail(std::string_view command, const ServerReply& reply) {
   fmt::print(stderr, "weir {}: the server says: {}\n", command, reply.text);
   if (is_refusal(reply.text)) return kExitUnreachable;
-  return reply.text.starts_with("BADARG ") ? kExitUsage : kExitFailed;
+  const bool is_usage = reply.text.starts_with("BADARG ") || reply.text.starts_with("UNMATCHED ");
+  return is_usage ? kExitUsage : kExitFailed;
 }
 
 int wrong_usage(std::string_view command, std::string_view message) {

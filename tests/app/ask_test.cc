@@ -37,6 +37,21 @@ TEST_F(Ask, SaysWhoDeniedAndUntilWhen) {
   EXPECT_THAT(ran.out, HasSubstr("\n  per-client  0 left\n"));
 }
 
+TEST_F(Ask, SaysThatNoLimitIsMet) {
+  serve(std::string(kConfig) + "unmatched: deny\n");
+  const Ran denied = run({"ask"});
+  EXPECT_EQ(denied.code, kExitDenied) << denied.err;
+  EXPECT_EQ(denied.out, "denied; it meets no limit, so write the attributes that one reads\n");
+}
+
+TEST_F(Ask, SaysWhatLimitsReadWhereItIsAnError) {
+  serve(std::string(kConfig) + "unmatched: error\n");
+  const Ran refused = run({"ask"});
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr("UNMATCHED request: it meets no limit"));
+  EXPECT_THAT(refused.err, HasSubstr("client, worker, kind"));
+}
+
 TEST_F(Ask, SaysNever) {
   serve(kConfig);
   const Ran ran = run({"ask", "client=a", "--cost", "tokens=1001"});

@@ -196,6 +196,10 @@ TEST(ConfigChoices, AreReadByName) {
   EXPECT_EQ(config_of("headers: none").headers, HeaderStyle::kNone);
   EXPECT_EQ(config_of("rounding: cell").rounding, Rounding::kCell);
   EXPECT_EQ(config_of("rounding: dragonfly").rounding, Rounding::kDragonfly);
+  EXPECT_EQ(config_of("{}").rules->unmatched(), engine::Unmatched::kAllow);
+  EXPECT_EQ(config_of("unmatched: allow").rules->unmatched(), engine::Unmatched::kAllow);
+  EXPECT_EQ(config_of("unmatched: deny").rules->unmatched(), engine::Unmatched::kDeny);
+  EXPECT_EQ(config_of("unmatched: error").rules->unmatched(), engine::Unmatched::kError);
 }
 
 TEST(ConfigRest, IsReadToo) {

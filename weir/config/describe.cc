@@ -250,6 +250,10 @@ std::string describe(const Config& config) {
     text += limit_line(limit, scale_of(config.limits_spec, limit.unit));
   }
   if (config.limits_spec.limits.empty()) text += "limits: none\n";
+  if (config.limits_spec.unmatched != engine::Unmatched::kAllow) {
+    const bool is_denied = config.limits_spec.unmatched == engine::Unmatched::kDeny;
+    text += fmt::format("unmatched: {}\n", is_denied ? "deny" : "error");
+  }
   if (config.throttles) text += throttles_line(*config.throttles);
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
   if (config.compute) text += compute_lines(*config.compute);

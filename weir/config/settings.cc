@@ -271,6 +271,7 @@ void read_bounds(const Entry& entry, Context& context, Draft& draft) {
 constexpr std::string_view kScales[] = {"whole", "micro"};
 constexpr std::string_view kHeaderStyles[] = {"ietf", "x-ratelimit", "x-ratelimit-epoch", "none"};
 constexpr std::string_view kRoundings[] = {"cell", "dragonfly"};
+constexpr std::string_view kUnmatched[] = {"allow", "deny", "error"};
 
 void read_units(const Entry& entry, Context& context, Draft& draft) {
   draft.units_place = entry.place;
@@ -288,6 +289,10 @@ void read_units(const Entry& entry, Context& context, Draft& draft) {
 void read_attributes(const Entry& entry, Context& context, Draft& draft) {
   draft.attributes_place = entry.place;
   read_texts(entry, context, draft.config.limits_spec.attributes);
+}
+
+void read_unmatched(const Entry& entry, Context& context, Draft& draft) {
+  choice_at<&engine::RuleSetSpec::unmatched, kUnmatched>(entry, context, draft.config.limits_spec);
 }
 
 // The member of the configuration that a row of the top level fills.
@@ -320,6 +325,9 @@ constexpr Key<Draft> kTopKeys[] = {
      "File that decisions are written to. Left out: none."},
     {"attributes", read_attributes, "[region]",
      "Attributes that requests may carry though no limit reads them."},
+    {"unmatched", read_unmatched, "error",
+     "What a request is answered that has none of what a limit reads: `allow`, `deny`, or `error`. "
+     "Default `allow`."},
     {"throttles", read_throttles, "map",
      "Buckets shared by groups of operations, as the limit `throttles`. Left out: none."},
     {"contracts", read_contracts, "list",

@@ -30,11 +30,12 @@ struct LimitCounts {
   std::uint64_t shadow_denied = 0;  // would have been refused
   std::uint64_t clipped = 0;        // settlements that would have left it to owe more than it may
 };
-// All limits in force, and the buckets of ad_hoc.h together.
+// All limits in force, the buckets of ad_hoc.h together, and requests that met no limit.
 struct Counts {
   std::vector<LimitCounts> limits;  // those in force, in the order of the rules
   std::uint64_t ad_hoc_allowed = 0;
   std::uint64_t ad_hoc_denied = 0;
+  std::uint64_t unmatched = 0;  // requests that met no limit, whatever they were answered
 };
 
 // One of the keys that asked most of a limit. Keys that asked little may be missing.

@@ -151,11 +151,21 @@ struct UnitSpec {
   UnitScale scale = UnitScale::kWhole;
 };
 
+// What a request is answered that meets no limit because of what it carries: no limit reads
+// these attributes and units. One that a limit exempts, or whose values a limit does not mean,
+// is admitted in any case.
+enum class Unmatched : std::uint8_t {
+  kAllow,
+  kDeny,   // denied, by no limit
+  kError,  // ErrorCode::kUnmatched
+};
+
 // What compile() makes a rule set of.
 struct RuleSetSpec {
   std::vector<LimitSpec> limits{};
   std::vector<UnitSpec> units{};          // besides `requests`
   std::vector<std::string> attributes{};  // that requests may carry though no limit reads them
+  Unmatched unmatched = Unmatched::kAllow;
 };
 
 }  // namespace weir::engine

@@ -104,6 +104,7 @@ class RuleSet {
   const Names& attributes() const noexcept { return attributes_; }
   const Names& units() const noexcept { return units_; }
   UnitScale scale(std::size_t unit) const noexcept { return scales_[unit]; }
+  Unmatched unmatched() const noexcept { return unmatched_; }
 
   // The named limit, or nullptr.
   const Rule* find(std::string_view name) const noexcept;
@@ -121,6 +122,7 @@ class RuleSet {
   Names attributes_;
   Names units_;
   std::vector<UnitScale> scales_;
+  Unmatched unmatched_ = Unmatched::kAllow;
 };
 
 // Rules that were checked, and whose gates are names still. An engine does not take them.

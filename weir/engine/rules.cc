@@ -42,6 +42,7 @@ class Compiler {
   explicit Compiler(const RuleSetSpec& spec) : spec_(spec) {}
 
   Result<UnboundRules> run() {
+    set_->unmatched_ = spec_.unmatched;
     declare_units();
     for (const std::string& name : spec_.attributes) attribute("attributes", name);
     if (spec_.limits.size() > kLimitsMax) {

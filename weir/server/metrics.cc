@@ -21,6 +21,8 @@ constexpr std::array kRows = {
         "its overage."},
     MetricRow{"weir_shadow_denials_total", "counter", "limit",
               "Requests that a limit in shadow would have refused."},
+    MetricRow{"weir_unmatched_total", "counter", "",
+              "Requests that met no limit, for want of what one reads: see `unmatched`."},
     MetricRow{"weir_throttle_decisions_total", "counter", "outcome",
               "Answers to CL.THROTTLE: allowed or denied."},
     MetricRow{"weir_waiting", "gauge", "", "Requests that wait."},
@@ -198,6 +200,8 @@ void write_engine(MetricsText& out, const engine::Engine& engine) {
   for (const engine::LimitCounts& limit : counts.limits) {
     out.value("limit", limit.limit, limit.clipped);
   }
+  out.begin("weir_unmatched_total");
+  out.value(counts.unmatched);
   out.begin("weir_throttle_decisions_total");
   out.value("outcome", "allowed", counts.ad_hoc_allowed);
   out.value("outcome", "denied", counts.ad_hoc_denied);

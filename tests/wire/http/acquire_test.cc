@@ -26,6 +26,25 @@ TEST(Acquire, AnswersAnAdmission) {
             R"("verdict":"allowed","remaining":1,"capacity":2,"cost":1,"shadow":false}]})");
 }
 
+TEST(Acquire, AnswersARequestThatMeetsNoLimitAsTheRulesSay) {
+  RuleSetSpec spec = three_per_second();
+  spec.unmatched = engine::Unmatched::kDeny;
+  Desk desk(spec);
+  const Answer denied = desk.acquire("{}");
+  EXPECT_EQ(denied.status, 429u);
+  EXPECT_EQ(denied.body,
+            R"({"verdict":"denied","limit":null,"shortfall":0,"earliest":null,)"
+            R"("earliest_ns":null,"retry_after_ms":null,"hold":null,"hold_expires":null,)"
+            R"("limits":[]})");
+  EXPECT_EQ(denied.headers, "");
+  spec.unmatched = engine::Unmatched::kError;
+  ASSERT_TRUE(desk.engine->swap(*engine::compile(spec), desk.clock.now()));
+  const Answer refused = desk.acquire("{}");
+  EXPECT_EQ(refused.status, 400u);
+  EXPECT_THAT(refused.body, HasSubstr(R"("type":"urn:weir:unmatched")"));
+  EXPECT_THAT(refused.body, HasSubstr("limits read the attributes client"));
+}
+
 TEST(Acquire, AnswersADenialWithTheInstantAtWhichItFits) {
   Desk desk(three_per_second());
   desk.acquire(kAcme);

@@ -271,6 +271,18 @@ TEST_F(SessionTest, ReadsCostsInWholeAndInMillionths) {
       say("WEIR.ACQUIRE client=a COST rubbish=1\r\n").starts_with("-BADARG unit 'rubbish'"));
 }
 
+TEST_F(SessionTest, AnswersARequestThatMeetsNoLimitAsTheRulesSay) {
+  engine::RuleSetSpec spec = some_limits();
+  EXPECT_NE(say("WEIR.ACQUIRE\r\n").find("allowed"), std::string::npos);
+  spec.unmatched = engine::Unmatched::kDeny;
+  ASSERT_TRUE(engine->swap(engine::rules_of(spec), kStart));
+  const std::string denied = say("WEIR.ACQUIRE\r\n");
+  EXPECT_NE(denied.find("denied\r\n$5\r\nlimit\r\n$-1\r\n"), std::string::npos) << denied;
+  spec.unmatched = engine::Unmatched::kError;
+  ASSERT_TRUE(engine->swap(engine::rules_of(spec), kStart));
+  EXPECT_TRUE(say("WEIR.ACQUIRE\r\n").starts_with("-UNMATCHED request: it meets no limit"));
+}
+
 TEST_F(SessionTest, GrantsAsMuchAsThereIs) {
   const std::string got = say("WEIR.ACQUIRE client=a COST tokens=5000 UPTO tokens\r\n");
   EXPECT_NE(got.find("$7\r\ngranted\r\n:1000\r\n"), std::string::npos) << got;

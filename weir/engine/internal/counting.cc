@@ -62,7 +62,7 @@ void Counting::take_sample(Local& mine, const Active& rules, std::span<const Pla
 std::uint32_t Counting::tally_of(std::string_view limit) {
   const auto found = places_.find(limit);
   if (found != places_.end()) return found->second;
-  const auto place = static_cast<std::uint32_t>(places_.size()) + kOtherTally + 1;
+  const auto place = static_cast<std::uint32_t>(places_.size()) + kUnmatchedTally + 1;
   if (place >= kTalliesMax) return kOtherTally;
   places_.emplace(limit, place);
   return place;
@@ -78,7 +78,8 @@ Counts Counting::counts(const Active& rules) const {
   };
   Counts counts{.limits = {},
                 .ad_hoc_allowed = of(kAdHocTally, Verdict::kAllowed),
-                .ad_hoc_denied = of(kAdHocTally, Verdict::kDenied)};
+                .ad_hoc_denied = of(kAdHocTally, Verdict::kDenied),
+                .unmatched = of(kUnmatchedTally, Verdict::kAllowed)};
   for (const ActiveLimit& limit : rules.limits) {
     counts.limits.push_back({.limit = std::string(limit.name),
                              .allowed = of(limit.tally, Verdict::kAllowed),

@@ -23,9 +23,11 @@
 
 namespace weir::engine {
 
-// Places in tallies that are no limit's: ad-hoc buckets, and limits beyond the bound.
+// Places in tallies that are no limit's: ad-hoc buckets, limits beyond the bound, and requests
+// that met no limit.
 constexpr std::uint32_t kAdHocTally = 0;
 constexpr std::uint32_t kOtherTally = 1;
+constexpr std::uint32_t kUnmatchedTally = 2;
 constexpr std::uint32_t kTalliesMax = 65'536;
 
 class Counting {
@@ -49,6 +51,10 @@ class Counting {
   void count_clipped(const Active& rules, std::span<const std::string> limits);
   void count_ad_hoc(Verdict verdict) {
     ground_.locals.mine().tallies.add(kAdHocTally, static_cast<std::size_t>(verdict));
+  }
+  // Whatever it is answered.
+  void count_unmatched() {
+    ground_.locals.mine().tallies.add(kUnmatchedTally, static_cast<std::size_t>(Verdict::kAllowed));
   }
 
   // Looks at one decision in so many for the heavy keys.

@@ -18,6 +18,8 @@
 
 #include "weir/engine/internal/decider.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -278,6 +280,28 @@ bool Decider::plan_again(const Request& request, Plan& plan, Result<Decision>& a
   return true;
 }
 
+// It cannot wait: there is nothing that it waits for.
+[[gnu::noinline]] bool Decider::decide_unmatched(const Plan& plan, const Ask& ask, Instant now,
+                                                 Result<Decision>& answer) {
+  const Active& active = rules_.current(locals_.mine());
+  if (active.generation != plan.generation) return false;
+  const RuleSet& rules = *active.rules;
+  if (rules.unmatched() == Unmatched::kAllow) {
+    const Mode mode = ask.is_peek ? Mode::kPeek : Mode::kCharge;
+    if (!resolver_.decide(plan, ask, mode, now, answer)) return false;
+  } else if (rules.unmatched() == Unmatched::kDeny) {
+    answer->verdict = Verdict::kDenied;
+    answer->earliest = kForever;
+  } else {
+    answer = Error{ErrorCode::kUnmatched,
+                   fmt::format("request: it meets no limit, since it has none of what one reads; "
+                               "limits read the attributes {}; write all that one of them reads",
+                               rules.attributes().joined())};
+  }
+  if (!ask.is_peek) counting_.count_unmatched();
+  return true;
+}
+
 // Requires that there is one.
 const ActiveLimit& first_shared(const Plan& plan) {
   const auto is_shared = [](const PlanItem& item) { return item.limit->is_shared; };
@@ -298,6 +322,10 @@ std::optional<Error> Decider::objection(const Ask& ask, Instant now) const {
   }
   Plan plan = made;  // callbacks may make other plans in its place
   do {
+    if (plan.is_unmatched) [[unlikely]] {
+      if (decide_unmatched(plan, ask, now, answer)) return;
+      continue;
+    }
     if (plan.has_shared && rules_.is_in_force(plan.generation)) [[unlikely]] {
       if (ask.is_plain() && elsewhere_.decide_leased(plan, now, *answer)) return;
       answer = needs_store(plan);
@@ -354,6 +382,10 @@ void Decider::answer_now(const Ask& ask, Instant now, std::size_t i, const Resul
   do {
     const std::shared_ptr<const Active> active = locals_.mine().active;
     if (active->generation != plan.generation) continue;
+    if (plan.is_unmatched) [[unlikely]] {
+      if (decide_unmatched(plan, ask, now, answer)) break;
+      continue;
+    }
     if (plan.has_shared) [[unlikely]] {
       if (!rules_.is_in_force(plan.generation)) continue;
       if (ask.is_plain() && elsewhere_.decide_leased(plan, now, *answer)) break;

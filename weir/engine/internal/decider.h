@@ -101,6 +101,8 @@ class Decider {
   void decide_at_length(const Plan& plan, const Ask& ask, Instant now, Result<Decision>& answer);
   void ask_at_length(const Plan& plan, const Ask& ask, Instant now, std::size_t i,
                      Answers& answers);
+  // The answer to a request that meets no limit. False: the rules have changed, plan anew.
+  bool decide_unmatched(const Plan& plan, const Ask& ask, Instant now, Result<Decision>& answer);
   // Plans anew. True: `plan` is of the rules in force. False: `answer` says what is wrong with the
   // request.
   bool plan_again(const Request& request, Plan& plan, Result<Decision>& answer);

@@ -117,6 +117,8 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
 // unless one is given.
 void Outline::begin_plan(std::uint64_t generation) {
   plan_.begin(generation);
+  plan_.is_unmatched = candidates_.empty();
+  plan_.is_direct = !candidates_.empty();
   for (const Candidate& candidate : candidates_) {
     PlanItem& item = plan_.add(*candidate.limit);
     item.weight = 1;

@@ -112,6 +112,7 @@ struct Plan {
     has_slots = other.has_slots;
     has_shared = other.has_shared;
     is_direct = other.is_direct;
+    is_unmatched = other.is_unmatched;
     logs = other.logs;
     std::copy_n(other.items.begin(), other.count, items.begin());
     return *this;
@@ -128,7 +129,7 @@ struct Plan {
   void begin(std::uint64_t of) noexcept {
     generation = of;
     count = 0;
-    has_gates = has_slots = has_shared = false;
+    has_gates = has_slots = has_shared = is_unmatched = false;
     is_direct = true;
     logs = 0;
   }
@@ -149,8 +150,9 @@ struct Plan {
   bool has_gates = false;
   bool has_slots = false;
   bool has_shared = false;
-  bool is_direct = false;  // all its limits are
-  std::uint32_t logs = 0;  // bit i: item i is one
+  bool is_direct = false;     // all its limits are
+  bool is_unmatched = false;  // no limit reads what the request carries; then not direct
+  std::uint32_t logs = 0;     // bit i: item i is one
   union {
     std::array<PlanItem, kLimitsPerRequestMax> items;
   };

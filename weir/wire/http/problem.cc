@@ -8,7 +8,7 @@
 namespace weir::wire::http {
 namespace {
 
-constexpr std::array<ProblemRow, 14> kProblems = {{
+constexpr std::array<ProblemRow, 15> kProblems = {{
     {Problem::kBadArgument, 400, "urn:weir:bad-argument", "Bad request"},
     {Problem::kUnauthenticated, 401, "urn:weir:unauthenticated", "Unauthorized"},
     {Problem::kForbidden, 403, "urn:weir:forbidden", "Forbidden"},
@@ -23,13 +23,14 @@ constexpr std::array<ProblemRow, 14> kProblems = {{
     {Problem::kHeaderTooLarge, 431, "urn:weir:header-too-large", "Request header fields too large"},
     {Problem::kExhausted, 503, "urn:weir:exhausted", "Service unavailable"},
     {Problem::kUnavailable, 503, "urn:weir:unavailable", "Service unavailable"},
+    {Problem::kUnmatched, 400, "urn:weir:unmatched", "Bad request"},
 }};
 
 constexpr const ProblemRow& row_of(Problem problem) noexcept {
   return kProblems[static_cast<std::size_t>(problem)];
 }
 
-static_assert(row_of(Problem::kUnavailable).problem == Problem::kUnavailable);
+static_assert(row_of(Problem::kUnmatched).problem == Problem::kUnmatched);
 
 }  // namespace
 
@@ -45,6 +46,8 @@ Problem problem_of(ErrorCode code) noexcept {
       return Problem::kExhausted;
     case ErrorCode::kUnavailable:
       return Problem::kUnavailable;
+    case ErrorCode::kUnmatched:
+      return Problem::kUnmatched;
   }
   return Problem::kUnavailable;
 }

@@ -33,6 +33,7 @@ enum class Problem : std::uint8_t {
   kHeaderTooLarge,
   kExhausted,
   kUnavailable,
+  kUnmatched,
 };
 
 // What is always said about one kind of problem.

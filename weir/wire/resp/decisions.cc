@@ -30,6 +30,8 @@ std::string_view code_of(ErrorCode code) {
       return "EXHAUSTED";
     case ErrorCode::kUnavailable:
       return "UNAVAILABLE";
+    case ErrorCode::kUnmatched:
+      return "UNMATCHED";
   }
   return "ERR";
 }
