@@ -69,7 +69,8 @@ void print_heaviest(const KeyOptions& options, const ServerReply& found) {
     return;
   }
   if (pairs.empty()) {
-    fmt::print("no key has been seen often enough; name one to see what it has left\n");
+    fmt::print(
+        "no key has asked for anything since the server began; name one to see what it has left\n");
     return;
   }
   std::size_t width = 0;

@@ -160,6 +160,77 @@ TEST(HeaviestKeys, AreFoundInTrafficWithTheRhythmOfTheSamples) {
   EXPECT_NEAR(static_cast<double>(keys[1].units), 10'000, 2'000);
 }
 
+TEST(HeaviestKeys, AreExactForTheFirstRequests) {
+  auto engine = engine_of(per_client_and_env());
+  ASSERT_TRUE(engine->decide(ask("acme", "prod", 500), kStart));
+  ASSERT_EQ(engine->heaviest("rate", 9).size(), 1u);
+  EXPECT_EQ(engine->heaviest("rate", 9)[0].units, 500);
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(engine->decide(ask("other", "test", 1), kStart));
+  ASSERT_EQ(engine->heaviest("rate", 9).size(), 2u);
+  EXPECT_EQ(engine->heaviest("rate", 9)[1].units, 40);
+}
+
+TEST(HeaviestKeys, AreExactForAsManyAsAGapHasSamples) {
+  auto engine = engine_of(per_client_and_env());
+  for (std::uint32_t i = 0; i < kSamplesOfAGap; ++i) {
+    ASSERT_TRUE(engine->decide(ask("acme", "prod", 1), kStart));
+  }
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, kSamplesOfAGap);
+}
+
+TEST(Local, LooksAtFewerAndFewerDecisionsDownToOneInSoMany) {
+  Local local(8, 8127);
+  std::uint64_t decisions = 0;
+  std::uint64_t counted = 0;
+  for (std::uint32_t gap = 1; gap <= 8; gap = gap * 2) {
+    for (std::uint32_t i = 0; i < kSamplesOfAGap; ++i) {
+      decisions += local.until_sample;
+      const std::uint32_t stands_for = local.begin_sample(8);
+      ASSERT_EQ(stands_for, gap);
+      counted += stands_for;
+    }
+  }
+  EXPECT_EQ(local.gap, 8u);
+  EXPECT_NEAR(static_cast<double>(counted), static_cast<double>(decisions), 300);
+  local.begin_sample(8);
+  EXPECT_EQ(local.gap, 8u) << "and no further";
+}
+
+TEST(HeaviestKeys, AreNotOfPeeks) {
+  auto engine = engine_of(per_client_and_env());
+  ASSERT_TRUE(engine->peek(ask("acme", "prod", 5), kStart));
+  EXPECT_TRUE(engine->heaviest("rate", 9).empty());
+}
+
+TEST(HeaviestKeys, HaveTheirValuesWhateverBytesAreInThem) {
+  auto engine = engine_of(per_client_and_env());
+  const std::string long_one(kValueBytesMax, '=');
+  ASSERT_TRUE(engine->decide(ask("a b=c", long_one, 5), kStart));
+  const auto keys = engine->heaviest("rate", 9);
+  ASSERT_EQ(keys.size(), 1u);
+  EXPECT_EQ(keys[0].values, (std::vector<std::string>{"a b=c", long_one}));
+}
+
+TEST(HeaviestKeys, AreForgottenWithTheirLimitAndWithItsKey) {
+  auto engine = engine_of(per_client_and_env());
+  const auto decide_and_swap_to = [&](const RuleSetSpec& next) {
+    ASSERT_TRUE(engine->decide(ask("acme", "prod", 5), kStart));
+    ASSERT_TRUE(engine->swap(rules_of(next), kStart));
+  };
+  decide_and_swap_to(per_client_and_env());
+  EXPECT_EQ(engine->heaviest("rate", 9).size(), 1u);
+  RuleSetSpec other_key = per_client_and_env();
+  other_key.limits[0].per = {"env", "client"};
+  decide_and_swap_to(other_key);
+  EXPECT_TRUE(engine->heaviest("rate", 9).empty());
+  RuleSetSpec gone = per_client_and_env();
+  gone.limits.erase(gone.limits.begin());
+  gone.attributes = {"client", "env"};
+  decide_and_swap_to(gone);
+  decide_and_swap_to(per_client_and_env());
+  EXPECT_TRUE(engine->heaviest("rate", 9).empty());
+}
+
 TEST(HeaviestKeys, AreNotKeptForALimitWithoutAKey) {
   auto engine = engine_of(per_client_and_env(), {.heavy_sample_every = 1});
   ASSERT_TRUE(engine->decide(ask("acme", "prod", 3), kStart));
@@ -191,8 +262,7 @@ TEST(HeaviestKeys, AreOfPreparedRequestsToo) {
   auto prepared = engine->prepare(ask("acme", "prod", 5));
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine->decide(*prepared, kStart));
   ASSERT_EQ(engine->heaviest("rate", 1).size(), 1u);
-  // The first one makes the keys, which is a long way and not sampled.
-  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 95);
+  EXPECT_EQ(engine->heaviest("rate", 1)[0].units, 100);
 }
 
 TEST(HeaviestKeys, AreOfBatchesToo) {

@@ -40,8 +40,9 @@ struct Counts {
 
 // One of the keys that asked most of a limit. Keys that asked little may be missing.
 struct HeavyKey {
-  std::string key;         // `client=acme env=prod`
-  std::int64_t units = 0;  // asked for, estimated from samples
+  std::string key;                  // `client=acme env=prod`
+  std::vector<std::string> values;  // `acme`, `prod`
+  std::int64_t units = 0;           // asked for: exact at first, then estimated from samples
 };
 
 // What an engine keeps now. The bounds of all four are in EngineOptions.

@@ -249,7 +249,7 @@ void Engine::set_wakeup(std::function<void(Instant)> hook) noexcept {
 // --- numbers
 
 std::vector<HeavyKey> Engine::heaviest(std::string_view limit, std::size_t count) const noexcept {
-  return impl_->counting.heaviest(limit, count);
+  return impl_->counting.heaviest(*impl_->rules.current(), limit, count);
 }
 
 Counts Engine::counts() const noexcept { return impl_->counting.counts(*impl_->rules.current()); }

@@ -42,7 +42,7 @@ struct EngineOptions {
   Duration wait_max = Duration::max();
   Duration book_max = Duration::max();
   std::size_t heavy_keys = 64;            // kept for each limit, with their texts
-  std::uint32_t heavy_sample_every = 64;  // decisions for each one looked at
+  std::uint32_t heavy_sample_every = 64;  // decisions of a busy thread for each one looked at
   std::optional<Secret> secret{};         // of the prints; none: a fresh one
   std::optional<std::uint64_t> owner{};   // in the ids of its holds; none: a fresh one
   bool durable = false;                   // changes are kept until a store has collected them

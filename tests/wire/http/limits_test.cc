@@ -94,7 +94,7 @@ TEST(Meters, ShowTheHeaviestKeys) {
   Desk desk(three_per_second(), {}, {.heavy_sample_every = 1});
   for (int i = 0; i < 5; ++i) desk.acquire(kAcme);
   EXPECT_THAT(desk.get("/v1/meters?limit=per-client&heaviest=3").body,
-              StartsWith(R"({"limit":"per-client","heaviest":[{"key":"client=acme","units":)"));
+              StartsWith(R"({"limit":"per-client","heaviest":[{"key":["acme"],"units":5}]})"));
 }
 
 TEST(Meters, AnswerProblemsToBadQuestions) {

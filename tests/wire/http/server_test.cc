@@ -81,7 +81,7 @@ TEST(Events, AreAStreamThatTheServerDrives) {
   EXPECT_EQ(state.at("keys"), 2);
   EXPECT_EQ(state.at("at"), "2027-01-15T08:00:00.000000000Z");
   EXPECT_EQ(state.at("limits").at(0).at("remaining"), 4);
-  EXPECT_EQ(state.at("limits").at(1).at("heaviest").at(0).at("key"), "client=acme");
+  EXPECT_EQ(state.at("limits").at(1).at("heaviest").at(0).at("key").at(0), "acme");
 }
 
 TEST(Events, ShowABoundedNumberOfLimits) {

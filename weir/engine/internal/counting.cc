@@ -47,15 +47,14 @@ void Counting::count_clipped(const Active& rules, std::span<const std::string> l
 
 void Counting::take_sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
                            const Request& request) {
-  const std::uint32_t every = ground_.options.heavy_sample_every;
-  mine.until_sample = mine.until_next(every);
+  const std::uint32_t stands_for = mine.begin_sample(ground_.options.heavy_sample_every);
   if (ground_.options.heavy_keys == 0) return;
   const std::scoped_lock lock(mine.sketch_lock);
   for (const PlanItem& item : items) {
     if (item.limit->rule->per.empty()) continue;
-    const std::int64_t units = saturate(Wide{item.cost} * every);
+    const std::int64_t units = saturate(Wide{item.cost} * stands_for);
     std::string* const text = mine.heavy.add(item.limit->name, item.print, units);
-    if (text != nullptr) write_key(rules, *item.limit, request, *text);
+    if (text != nullptr) pack_key(rules, *item.limit, request, *text);
   }
 }
 
@@ -92,10 +91,24 @@ Counts Counting::counts(const Active& rules) const {
   return counts;
 }
 
-std::vector<HeavyKey> Counting::heaviest(std::string_view limit, std::size_t count) const {
+std::vector<HeavyKey> Counting::heaviest(const Active& rules, std::string_view limit,
+                                         std::size_t count) const {
   std::vector<HeavyKey> keys;
-  for (HeavyKeys::Entry& entry : ground_.locals.heavy().heaviest(limit, count)) {
-    keys.push_back({std::move(entry.text), entry.units});
+  const ActiveLimit* const known = rules.find(limit);
+  if (known == nullptr) return keys;
+  for (const HeavyKeys::Entry& entry : ground_.locals.heavy().heaviest(limit, count)) {
+    HeavyKey& heavy = keys.emplace_back();
+    heavy.values = unpack_key(entry.text);
+    heavy.units = entry.units;
+    // A thread may still have counted by older rules.
+    if (heavy.values.size() != known->rule->per.size()) {
+      keys.pop_back();
+      continue;
+    }
+    for (std::size_t i = 0; i < heavy.values.size(); ++i) {
+      if (i > 0) heavy.key += ' ';
+      heavy.key += rules.rules->attributes()[known->rule->per[i]] + '=' + heavy.values[i];
+    }
   }
   return keys;
 }

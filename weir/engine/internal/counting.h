@@ -4,7 +4,9 @@
 //     and a request that waits is counted when it is answered.
 //  2. A limit's name keeps its place in the tallies for as long as the engine lives, so what
 //     was counted survives changes of the rules.
-//  3. One decision in `heavy_sample_every`, in the mean, is looked at for heavy keys.
+//  3. The first decisions of each thread are all looked at for heavy keys, then fewer and fewer,
+//     down to one in `heavy_sample_every` in the mean. One counts for as many as it stands for.
+//     Peeks are not looked at.
 //
 // Thread safety: safe from any thread; tally_of() under the rules' lock.
 
@@ -57,7 +59,7 @@ class Counting {
     ground_.locals.mine().tallies.add(kUnmatchedTally, static_cast<std::size_t>(Verdict::kAllowed));
   }
 
-  // Looks at one decision in so many for the heavy keys.
+  // Looks at one decision in so many for the heavy keys (3).
   void sample(Local& mine, const Active& rules, std::span<const PlanItem> items,
               const Request& request) {
     if (mine.until_sample > 1) [[likely]] {
@@ -74,7 +76,8 @@ class Counting {
   // What was counted of the limits in force.
   Counts counts(const Active& rules) const;
   // Of all threads together, those that have ended among them.
-  std::vector<HeavyKey> heaviest(std::string_view limit, std::size_t count) const;
+  std::vector<HeavyKey> heaviest(const Active& rules, std::string_view limit,
+                                 std::size_t count) const;
 
  private:
   static void count(Local& mine, const Plan& plan, const Decision& decision);

@@ -265,7 +265,7 @@ void Decider::decide(const Ask& ask, Instant now, Result<Decision>& answer) {
     answer = std::move(*error);
     return;
   }
-  counting_.sample(mine, rules, mine.outlines.plan().limits(), ask.request);
+  if (!ask.is_peek) counting_.sample(mine, rules, mine.outlines.plan().limits(), ask.request);
   decide_at_length(mine.outlines.plan(), ask, now, answer);
 }
 
@@ -358,7 +358,9 @@ void Decider::decide_prepared_at_length(Prepared::Impl& prepared, Instant now,
       return;
     }
   }
-  decide_at_length(prepared.plan, {.request = prepared.request.view()}, now, answer);
+  const Request request = prepared.request.view();
+  counting_.sample(locals_.mine(), *prepared.active, prepared.plan.limits(), request);
+  decide_at_length(prepared.plan, {.request = request}, now, answer);
 }
 
 // --- asks
@@ -420,6 +422,7 @@ struct Decider::Requests {
   std::size_t size() const noexcept { return requests.size(); }
   const Request& request(std::size_t i) const noexcept { return requests[i]; }
   static bool is_plain(std::size_t) noexcept { return true; }
+  static bool is_peek(std::size_t) noexcept { return false; }
   Result<Decision>& begin(std::size_t i) noexcept {
     answers[i].renew();
     return answers[i];
@@ -442,6 +445,7 @@ struct Decider::Asks {
   std::size_t size() const noexcept { return asks.size(); }
   const Request& request(std::size_t i) const noexcept { return asks[i].request; }
   bool is_plain(std::size_t i) const noexcept { return asks[i].is_plain(); }
+  bool is_peek(std::size_t i) const noexcept { return asks[i].is_peek; }
   Result<Decision>& begin(std::size_t) noexcept {
     answer.renew();
     return answer;
@@ -478,7 +482,7 @@ template <typename Batch>
       continue;
     }
     plans[i] = mine.outlines.plan();
-    counting_.sample(mine, rules, plans[i].limits(), request);
+    if (!batch.is_peek(i)) counting_.sample(mine, rules, plans[i].limits(), request);
     for (const PlanItem& item : plans[i].limits()) {
       if (!item.limit->seat) table.prefetch_both(item.print);
     }

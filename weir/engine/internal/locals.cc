@@ -20,7 +20,6 @@ constinit thread_local LastUsed last_used;
 
 Locals::Locals(const EngineOptions& options, std::uint64_t seed)
     : heavy_places_(options.heavy_keys),
-      sample_every_(options.heavy_sample_every),
       seed_(seed),
       id_(next_engine_id()),
       departed_heavy_(options.heavy_keys) {}
@@ -41,7 +40,7 @@ Local& Locals::find() {
   }
   std::shared_ptr<Local>& mine = my_locals[id_];
   if (mine == nullptr) {
-    mine = std::make_shared<Local>(heavy_places_, sample_every_, seed_);
+    mine = std::make_shared<Local>(heavy_places_, seed_);
     const std::scoped_lock lock(lock_);
     std::erase_if(locals_, [&](const std::shared_ptr<Local>& other) {
       if (other.use_count() > 1) return false;
@@ -72,6 +71,15 @@ HeavyKeys Locals::heavy() const {
     all.merge(local->heavy);
   }
   return all;
+}
+
+void Locals::keep_heavy(const std::function<bool(std::string_view)>& is_kept) {
+  const std::scoped_lock lock(lock_);
+  departed_heavy_.keep(is_kept);
+  for (const std::shared_ptr<Local>& local : locals_) {
+    const std::scoped_lock sketch_lock(local->sketch_lock);
+    local->heavy.keep(is_kept);
+  }
 }
 
 std::string* HeavyKeys::add(std::string_view limit, Print print, std::int64_t units) {

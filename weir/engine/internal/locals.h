@@ -101,8 +101,8 @@ class Tallies {
 
 // Heavy keys: the texts of the keys that ask most, in bounded memory.
 //
-// The table keeps prints, not keys. To show who is busy, each thread looks at one
-// decision in so many and counts its keys by the space-saving rule: when all
+// The table keeps prints, not keys. To show who is busy, each thread looks at its first
+// decisions, then at one in so many, and counts its keys by the space-saving rule: when all
 // places are taken, the lightest key makes way and the newcomer inherits its
 // count. A key that asks for more than 1/places of everything is always there.
 //
@@ -121,6 +121,12 @@ class HeavyKeys {
   // Counts a key. If that has given it a place: where its text goes, which still has that of
   // the key before; else nullptr. Allocates nothing once all places are taken.
   std::string* add(std::string_view limit, Print print, std::int64_t units);
+
+  // Drops the limits for which `is_kept` does not hold.
+  template <typename IsKept>
+  void keep(IsKept&& is_kept) {
+    std::erase_if(by_limit_, [&](const auto& entry) { return !is_kept(entry.first); });
+  }
 
   // Adds what another one has counted.
   void merge(const HeavyKeys& other);
@@ -149,17 +155,30 @@ class HeavyKeys {
   std::unordered_map<std::string, Places, Hash, std::equal_to<>> by_limit_;
 };
 
+// Samples of a thread until the gap between them doubles.
+constexpr std::uint32_t kSamplesOfAGap = 128;
+
 // What one thread keeps of one engine.
 struct Local {
-  Local(std::size_t heavy_places, std::uint32_t sample_every, std::uint64_t seed)
-      : random(static_cast<std::minstd_rand::result_type>(seed)),
-        until_sample(until_next(sample_every)),
-        heavy(heavy_places) {}
+  Local(std::size_t heavy_places, std::uint64_t seed)
+      : random(static_cast<std::minstd_rand::result_type>(seed)), heavy(heavy_places) {}
 
-  // Decisions until the next sample: `every` in the mean, and at random, so that traffic with a
+  // A decision is looked at. Returns for how many it stands, and counts down to the next: every
+  // one at first, then fewer and fewer, down to one in `every`.
+  std::uint32_t begin_sample(std::uint32_t every) {
+    const std::uint32_t stands_for = gap;
+    samples += 1;
+    if (gap < every && samples % kSamplesOfAGap == 0) {
+      gap = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * std::uint64_t{gap}, every));
+    }
+    until_sample = until_next();
+    return stands_for;
+  }
+
+  // Decisions until the next sample: `gap` in the mean, and at random, so that traffic with a
   // rhythm is not always met at the same beat.
-  std::uint32_t until_next(std::uint32_t every) {
-    const std::uint64_t twice = 2 * static_cast<std::uint64_t>(every);
+  std::uint32_t until_next() {
+    const std::uint64_t twice = 2 * std::uint64_t{gap};
     const auto next = std::uniform_int_distribution<std::uint64_t>(1, twice - 1)(random);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(next, ~std::uint32_t{0}));
   }
@@ -167,7 +186,9 @@ struct Local {
   std::shared_ptr<const Active> active;  // the rules this thread last saw
   Outlines outlines;                     // of those rules
   std::minstd_rand random;
-  std::uint32_t until_sample;
+  std::uint32_t until_sample = 1;
+  std::uint32_t gap = 1;
+  std::uint32_t samples = 0;
   Tallies tallies;
   std::mutex sketch_lock;
   HeavyKeys heavy;
@@ -196,12 +217,13 @@ class Locals {
   // The counts and the sketch of every thread, those that have ended among them.
   TallySums tallies() const;
   HeavyKeys heavy() const;
+  // Drops what was counted of limits for which `is_kept` does not hold.
+  void keep_heavy(const std::function<bool(std::string_view limit)>& is_kept);
 
  private:
   Local& find();
 
   const std::size_t heavy_places_;
-  const std::uint32_t sample_every_;
   const std::uint64_t seed_;
   const std::uint64_t id_;
   mutable std::mutex lock_;

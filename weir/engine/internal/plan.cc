@@ -199,18 +199,27 @@ Print print_of(const Active& active, const ActiveLimit& limit,
   return print_for(limit.seed, key);
 }
 
-void write_key(const Active& active, const ActiveLimit& limit, const Request& request,
-               std::string& text) {
-  text.clear();
+void pack_key(const Active& active, const ActiveLimit& limit, const Request& request,
+              std::string& packed) {
+  packed.clear();
   for (const std::size_t place : limit.rule->per) {
-    const std::string& name = active.rules->attributes()[place];
-    const std::optional<std::string_view> value = request.attribute(name);
-    if (!value) continue;
-    if (!text.empty()) text += ' ';
-    text += name;
-    text += '=';
-    text += *value;
+    const std::string_view value =
+        request.attribute(active.rules->attributes()[place]).value_or(std::string_view());
+    packed += static_cast<char>(value.size() >> 8);  // at most kValueBytesMax
+    packed += static_cast<char>(value.size() & 0xff);
+    packed += value;
   }
+}
+
+std::vector<std::string> unpack_key(std::string_view packed) {
+  std::vector<std::string> values;
+  while (packed.size() >= 2) {
+    const std::size_t size = static_cast<std::size_t>(static_cast<unsigned char>(packed[0])) << 8 |
+                             static_cast<unsigned char>(packed[1]);
+    values.emplace_back(packed.substr(2, size));
+    packed.remove_prefix(2 + size);
+  }
+  return values;
 }
 
 }  // namespace weir::engine

@@ -188,8 +188,9 @@ std::unique_ptr<Error> bad_request(std::string message);
 Print print_of(const Active& active, const ActiveLimit& limit,
                std::span<const std::string_view> values);
 
-// Makes `text` the key of a limit as people write it: `client=acme env=prod`.
-void write_key(const Active& active, const ActiveLimit& limit, const Request& request,
-               std::string& text);
+// Makes `packed` the values of the request's key of a limit: each behind its length in two bytes.
+void pack_key(const Active& active, const ActiveLimit& limit, const Request& request,
+              std::string& packed);
+std::vector<std::string> unpack_key(std::string_view packed);
 
 }  // namespace weir::engine

@@ -102,9 +102,10 @@ Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
     if (is_gone || kept->shape.index() != old.shape.index()) end_overrides(old.name);
   }
   share_table(*next);
-  active_ = std::move(next);
+  const std::shared_ptr<const Active> before = std::exchange(active_, std::move(next));
   reserved_.clear();
   generation_.store(active_->generation, std::memory_order_release);
+  if (before != nullptr) keep_heavy(*before);
   return Done{};
 }
 
@@ -147,6 +148,21 @@ void RulesInForce::share_table(const Active& next) {
     if (is_sharing(limit)) give(ground_.rows.place_of(limit.name), part);
   }
   ground_.table.share_out(keys);
+}
+
+// What was counted of a limit that is gone, or has other keys, shows nobody who is busy.
+void RulesInForce::keep_heavy(const Active& before) {
+  const auto key_of = [](const Active& rules, std::string_view name) {
+    std::vector<std::string_view> key;
+    const ActiveLimit* const limit = rules.find(name);
+    if (limit == nullptr) return key;
+    for (const std::size_t place : limit->rule->per)
+      key.push_back(rules.rules->attributes()[place]);
+    return key;
+  };
+  ground_.locals.keep_heavy([&](std::string_view limit) {
+    return active_->find(limit) != nullptr && key_of(before, limit) == key_of(*active_, limit);
+  });
 }
 
 void RulesInForce::end_overrides(std::string_view limit) {

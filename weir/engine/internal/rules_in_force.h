@@ -103,6 +103,7 @@ class RulesInForce {
   ActiveLimit active_limit(const Rule& rule, const RuleSet& rules);
   void compact_rows(const Active& active, Instant now);
   void share_table(const Active& next);
+  void keep_heavy(const Active& before);
   void end_overrides(std::string_view limit);
   // Gives the key's slot the shape of `row`, and the override flag or not.
   Status change_row(const KeyedLimit& keyed, RowId row, bool overridden_now, Instant now);

@@ -116,7 +116,7 @@ void append_heaviest(std::string& out, const std::vector<engine::HeavyKey>& keys
   for (const engine::HeavyKey& heavy : keys) {
     if (out.back() != '[') out += ',';
     out += R"({"key":)";
-    append_quoted(out, heavy.key);
+    append_list(out, heavy.values, [&](const std::string& value) { append_quoted(out, value); });
     out += R"(,"units":)";
     append_int(out, heavy.units);
     out += '}';
