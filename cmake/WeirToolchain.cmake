@@ -47,6 +47,14 @@ if(WEIR_SANITIZE)
                       -fno-sanitize-recover=all)
   add_link_options("-fsanitize=${WEIR_SANITIZE}")
 endif()
+# A fault in memory shall end the program rather than run another's code. The sanitizers find more, and
+# a project that embeds weir has flags of its own.
+if(PROJECT_IS_TOP_LEVEL AND NOT WEIR_SANITIZE AND NOT WEIR_FUZZ)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+  add_compile_options(-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  add_link_options(LINKER:-z,relro LINKER:-z,now)
+endif()
 # A test's own code is compiled more often than it runs; what it tests is optimised in any case, and
 # has file and line in a backtrace.
 add_library(weir_test_options INTERFACE)
@@ -57,7 +65,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 if(NOT WEIR_SANITIZE)
-  target_compile_options(weir_test_options INTERFACE -O0 -g0)
+  # Without optimising there is nothing to fortify, and the headers of libc say so.
+  target_compile_options(weir_test_options INTERFACE -O0 -g0 -U_FORTIFY_SOURCE)
 elseif(WEIR_SANITIZE MATCHES undefined)
   # A fifth of its time to compile; the address sanitizer finds null pointers too.
   set(WEIR_TEST_CHECKS -fno-sanitize=null,alignment)

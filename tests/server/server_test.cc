@@ -5,8 +5,8 @@
 
 #include <netinet/tcp.h>
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 #include <string>
