@@ -14,6 +14,8 @@
 #include <chrono>
 #include <utility>
 
+#include "weir/base/role.h"
+
 namespace weir::server {
 namespace {
 
@@ -28,6 +30,12 @@ constexpr int kProbeAfterS = 60;
 constexpr int kProbeEveryS = 15;
 constexpr int kProbes = 4;
 constexpr auto kVanishedAfter = std::chrono::minutes{2};
+
+// What the kernel keeps for a TCP connection each way; it takes twice as much for its own books.
+// Left to itself it keeps up to 4 MB of replies and 32 MB of requests for each, and once that is a
+// tenth of the machine's memory, no connection of the machine gets any.
+constexpr int kKernelBytes = 128 << 10;
+constexpr int kStrangerKernelBytes = kStrangerBytesMax;
 
 void set_option(int socket, int level, int name, int value) {
   // Where it cannot be set, the bounds on time are what is left.
@@ -63,6 +71,8 @@ void SocketConnection::watch_peer() {
   ErrorNumber error;
   const int family = socket_.local_endpoint(error).protocol().family();
   if (error || (family != AF_INET && family != AF_INET6)) return;
+  is_tcp_ = true;
+  keep_in_kernel(kStrangerKernelBytes);
   const int socket = socket_.native_handle();
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kProbeAfterS);
@@ -73,6 +83,11 @@ void SocketConnection::watch_peer() {
       std::max<Duration>(kVanishedAfter, bounds_.slow));
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
              static_cast<int>(std::min<std::int64_t>(vanished.count(), 1 << 30)));
+}
+
+void SocketConnection::keep_in_kernel(int bytes) {
+  set_option(socket_.native_handle(), SOL_SOCKET, SO_SNDBUF, bytes);
+  set_option(socket_.native_handle(), SOL_SOCKET, SO_RCVBUF, bytes);
 }
 
 std::string SocketConnection::peer() const {
@@ -111,8 +126,11 @@ void SocketConnection::wait_readable() {
 void SocketConnection::on_readable() {
   if (!is_open_) return;
   ErrorNumber error;
-  const std::size_t count =
-      socket_.read_some(asio::buffer(loop_.input.data(), read_bytes()), error);
+  const std::size_t most = read_bytes();
+  if (is_tcp_ && most > kStrangerBytesMax && !std::exchange(is_known_, true)) {
+    keep_in_kernel(kKernelBytes);
+  }
+  const std::size_t count = socket_.read_some(asio::buffer(loop_.input.data(), most), error);
   if (error == asio::error::would_block || error == asio::error::interrupted) {
     return wait_readable();
   }

@@ -102,6 +102,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
 
  private:
   void watch_peer();
+  // The most that the kernel keeps each way.
+  void keep_in_kernel(int bytes);
   void on_readable();
   void wait_writable();
   void send_unsent();
@@ -117,6 +119,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   Socket socket_;
   std::function<void()> on_close_;
   bool is_open_ = true;
+  bool is_tcp_ = false;
+  bool is_known_ = false;  // has had a role, so the kernel keeps more for it
   bool is_reading_ = false;
   bool is_held_back_ = false;
   bool is_behind_ = false;       // replies have been waiting to be read since begun_at_
