@@ -152,8 +152,9 @@ constexpr Key<StateSettings> kStateKeys[] = {
     {"dir", text_at<&StateSettings::dir>, "./weir-state",
      "Folder of the state; relative to the working directory.", kRequired},
     {"flush", duration_at<&StateSettings::flush>, "200ms",
-     "How often meters are written; a crash forgets at most this and the time that writing takes. "
-     "Default `200ms`."},
+     "How often meters are written; a process that is killed forgets at most this and the time "
+     "that "
+     "writing takes, a power cut more ([state](../design/state.md)). Default `200ms`."},
 };
 
 void read_state(const Entry& entry, Context& context, Draft& draft) {
