@@ -14,6 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string error_of(std::string_view body) {
@@ -237,6 +238,21 @@ TEST(MeterBody, ReadsEveryKind) {
   EXPECT_EQ(meter_of<engine::SlotsSpec>(R"({"kind":"slots","limit":5,"queue":2})").hold, 60s);
 }
 
+TEST(MeterBody, ShowsOneThatHasAKindWhereThereIsNone) {
+  EXPECT_EQ(meter_error("{}"),
+            R"(body: the member 'kind' is missing; a meter has its 'kind' beside its parameters: )"
+            R"(write {"kind":"bucket","amount":100,"period":"1s","burst":200})");
+  EXPECT_THAT(meter_error(R"({"limit":3,"window":"1m"})"), HasSubstr(R"(write {"kind":"log")"));
+  EXPECT_THAT(meter_error(R"({"limit":3,"every":"1m"})"), HasSubstr(R"(write {"kind":"window")"));
+  EXPECT_THAT(meter_error(R"({"limit":3,"burst":1})"), HasSubstr(R"(write {"kind":"bucket")"));
+  // As weir.yaml has it.
+  EXPECT_THAT(meter_error(R"({"slots":{"limit":3}})"),
+              AllOf(HasSubstr("has a member 'slots', which is unknown"),
+                    HasSubstr(R"(write {"kind":"slots")")));
+  EXPECT_THAT(meter_error(R"({"window" : {"limit":3,"every":"1m"}})"),
+              HasSubstr(R"(write {"kind":"window")"));
+}
+
 TEST(MeterBody, SaysWhichParametersAKindHas) {
   EXPECT_EQ(meter_error(R"({"kind":"bucket","amount":3})"),
             "body: a bucket needs 'period', which is missing; write "
@@ -244,7 +260,6 @@ TEST(MeterBody, SaysWhichParametersAKindHas) {
   EXPECT_THAT(meter_error(R"({"kind":"log","limit":3,"window":"1s","burst":1})"),
               HasSubstr("a log has no 'burst'"));
   EXPECT_THAT(meter_error(R"({"kind":"gate"})"), HasSubstr("bucket, ticker, window"));
-  EXPECT_THAT(meter_error("{}"), HasSubstr("kind is ''"));
   EXPECT_THAT(meter_error(R"({"kind":"window","limit":1,"every":"day"})"), HasSubstr("'day'"));
   EXPECT_THAT(meter_error(R"({"kind":"calendar","limit":1,"every":"1d"})"), HasSubstr("month"));
   EXPECT_THAT(meter_error(R"({"kind":"ticker","interval":"1s","burst":5,"start":"half"})"),

@@ -124,6 +124,8 @@ bool MeterKind::may_lack(std::string_view parameter) const noexcept {
   return std::find(optional.begin(), optional.end(), parameter) != optional.end();
 }
 
+std::span<const MeterKind> meter_kinds() noexcept { return kMeterKinds; }
+
 const MeterKind* find_meter_kind(std::string_view name) noexcept {
   for (const MeterKind& kind : kMeterKinds) {
     if (kind.name == name) return &kind;

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct MeterKind {
   bool may_lack(std::string_view parameter) const noexcept;
 };
 
+std::span<const MeterKind> meter_kinds() noexcept;
 const MeterKind* find_meter_kind(std::string_view name) noexcept;
 std::string meter_kind_names();  // `bucket, ticker, …`
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -133,6 +134,35 @@ Result<MeterSpec> calendar_of(const Parameters& given) {
   return MeterSpec{engine::CalendarSpec{*given.limit, *unit}};
 }
 
+// The kind stands around the parameters: {"bucket":{…}}.
+bool is_around(const MeterKind& kind, std::string_view body) {
+  const std::string name = fmt::format("\"{}\"", kind.name);
+  const std::size_t at = body.find(name);
+  if (at == std::string_view::npos) return false;
+  const std::size_t value = body.find_first_not_of(" \t\r\n:", at + name.size());
+  return value != std::string_view::npos && body[value] == '{';
+}
+
+bool takes_all(const MeterKind& kind, const Parameters& given) {
+  return std::all_of(std::begin(kMembers), std::end(kMembers), [&](const auto& member) {
+    return member.name == "kind" || !is_given(given, member.name) || kind.takes(member.name);
+  });
+}
+
+// A body whose kind was not read: it is missing or, as weir.yaml has it, around the parameters.
+Error without_kind(std::string_view body, const Parameters& given, const Error& error) {
+  const std::span<const MeterKind> kinds = meter_kinds();
+  auto meant = std::find_if(kinds.begin(), kinds.end(),
+                            [&](const MeterKind& kind) { return is_around(kind, body); });
+  if (meant == kinds.end()) {
+    meant = std::find_if(kinds.begin(), kinds.end(),
+                         [&](const MeterKind& kind) { return takes_all(kind, given); });
+  }
+  const MeterKind& shown = meant == kinds.end() ? kinds.front() : *meant;
+  return bad_argument(fmt::format("{}; a meter has its 'kind' beside its parameters: write {}",
+                                  error.message, shown.example));
+}
+
 Result<MeterSpec> spec_of(const Parameters& given) {
   if (given.kind == "bucket") {
     return MeterSpec{engine::BucketSpec{*given.amount, *given.period, given.burst.value_or(0)}};
@@ -152,7 +182,12 @@ Result<MeterSpec> read_meter(std::string_view body, Texts& texts, engine::UnitSc
   Parameters given;
   given.scale = scale;
   Reader in(body, texts);
-  if (!in.object<Parameters>("the body", kMembers, given) || !in.end()) return in.error();
+  if (!in.object<Parameters>("the body", kMembers, given) || !in.end()) {
+    return given.kind.empty() ? without_kind(body, given, in.error()) : in.error();
+  }
+  if (given.kind.empty()) {
+    return without_kind(body, given, bad_argument("body: the member 'kind' is missing"));
+  }
   const MeterKind* kind = find_meter_kind(given.kind);
   if (kind == nullptr) return bad_word("kind", given.kind, meter_kind_names());
   if (Status status = check_parameters(*kind, given); !status) return std::move(status).error();
