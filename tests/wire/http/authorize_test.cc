@@ -13,9 +13,11 @@ using ::testing::HasSubstr;
 
 struct Authorize : ::testing::Test {
   Answer ask(const std::vector<Field>& fields, std::string_view target = "/v1/authorize") {
-    Answer answer;
-    Call call{.method = "GET", .target = target, .role = Role::kDecide, .fields = fields};
-    EXPECT_TRUE(desk.api.handle(call, desk.clock.now(), answer, nullptr));
+    desk.role = Role::kDecide;
+    desk.content_type = "";
+    desk.fields = fields;
+    Answer answer = desk.get(target);
+    EXPECT_FALSE(desk.waiting);
     return answer;
   }
 
@@ -44,12 +46,8 @@ TEST_F(Authorize, ReadsCostsOfAUnitOfMillionthsAsDecimals) {
   Desk gas(
       {.limits = {{.name = "gas", .unit = "gas", .meter = engine::WindowSpec{2'000'000, 1min}}},
        .units = {{"gas", engine::UnitScale::kMicro}}});
-  const std::vector<Field> fields = {{"Weir-Cost-Gas", "0.64"}};
-  Answer answer;
-  const Call call{
-      .method = "GET", .target = "/v1/authorize", .role = Role::kDecide, .fields = fields};
-  ASSERT_TRUE(gas.api.handle(call, gas.clock.now(), answer, nullptr));
-  EXPECT_THAT(answer.body, HasSubstr(R"("remaining":1360000,)"));
+  gas.fields = {{"Weir-Cost-Gas", "0.64"}};
+  EXPECT_THAT(gas.get("/v1/authorize").body, HasSubstr(R"("remaining":1360000,)"));
 }
 
 // Programs that watch a server send HEAD to see whether a path is there.

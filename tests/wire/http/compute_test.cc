@@ -73,6 +73,33 @@ TEST(ComputeRoutes, TakeALockFromItsBeginningToItsEnd) {
             "10000.5");
 }
 
+TEST(ComputeRoutes, TakeBackPortalsAndWorkers) {
+  ComputeDesk desk;
+  desk.lock();
+  desk.push(100);
+  const std::string_view portals = R"({"wallet":"acme","portals":["p1","p2"]})";
+  EXPECT_EQ(desk.post("/v1/compute/portals", portals).status, 200u);
+  EXPECT_EQ(text_at(desk.post("/v1/compute/portals/unregister", portals), "portals"), "0");
+  EXPECT_EQ(desk.post("/v1/compute/workers", R"({"worker":"w1"})").status, 200u);
+  desk.push(200);
+  EXPECT_EQ(text_at(desk.post("/v1/compute/workers/leave", R"({"worker":"w1"})"), "active_until"),
+            "300");
+}
+
+TEST(ComputeRoutes, AnswerAnOverloadWithAHintWhenToComeAgain) {
+  ComputeDesk desk;
+  desk.host.compute_in_force.worker = std::make_shared<compute::SharedWorker>(
+      std::in_place, compute::WorkerSettings{.running = 1, .queue = 0});
+  desk.allocate();
+  desk.clock.advance(1s);
+  EXPECT_EQ(desk.query().status, 200u);
+  desk.clock.advance(1s);
+  const Answer overloaded = desk.query();
+  EXPECT_EQ(overloaded.status, 503u);
+  EXPECT_EQ(text_at(overloaded, "outcome"), "overloaded");
+  EXPECT_EQ(overloaded.headers, "Retry-After: 1\r\n");
+}
+
 TEST(ComputeRoutes, NameTheFaultAndChangeNothing) {
   ComputeDesk desk;
   const Answer refused =

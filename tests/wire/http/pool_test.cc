@@ -208,6 +208,18 @@ TEST(PoolRoutes, DelegateToTheNextModelUnderTheSameName) {
   EXPECT_THAT(ended.body, HasSubstr(R"({"model":"small","requests":1,"input_tokens":0,)"));
 }
 
+TEST(PoolRoutes, RefuseToDelegateTooOften) {
+  pool::PoolsSettings settings = two_models();
+  settings.delegations_max = 1;
+  PoolDesk desk(std::move(settings));
+  const std::string job = text_at(desk.ask_for(), "job");
+  constexpr std::string_view kOn = R"("input_tokens":10,"delegate":true)";
+  EXPECT_EQ(desk.release(job, kOn).status, 200u);
+  const Answer refused = desk.release(job, kOn);
+  EXPECT_EQ(refused.status, 422u);
+  EXPECT_EQ(text_at(refused, "reason"), "too_many_delegations");
+}
+
 TEST(PoolRoutes, TakeAFailureWithAndWithoutUsageAndARejection) {
   PoolDesk desk;
   EXPECT_EQ(text_at(desk.release(text_at(desk.ask_for(), "job"), R"("failed":true)"), "state"),

@@ -184,47 +184,6 @@ TEST(Routes, HaveNamesOfTheirOwn) {
   }
 }
 
-TEST(OpenApi, DescribesEveryRouteAndNoOther) {
-  Desk desk(three_per_second());
-  const auto document = parsed(desk.get("/openapi.json").body);
-  EXPECT_EQ(document.at("openapi"), "3.1.0");
-  std::size_t operations = 0;
-  for (const auto& path : document.at("paths").as_object()) {
-    operations += path.value().as_object().size();
-  }
-  EXPECT_EQ(operations, desk.api.routes().size());
-  for (const Route* const each : desk.api.routes()) {
-    const Route& route = *each;
-    std::string method(route.method);
-    for (char& c : method) c = static_cast<char>(c + 32);
-    const auto& operation = document.at("paths").at(route.path).at(method);
-    EXPECT_EQ(std::string_view(operation.at("operationId").as_string()), route.name);
-    EXPECT_EQ(std::string_view(operation.at("summary").as_string()), route.summary);
-    EXPECT_EQ(std::string_view(operation.at("x-weir-role").as_string()), to_string(route.role));
-    EXPECT_EQ(operation.as_object().contains("requestBody"), !route.body.empty()) << route.name;
-  }
-}
-
-void expect_references_exist(const boost::json::value& value, const boost::json::object& schemas) {
-  if (const auto* object = value.if_object()) {
-    for (const auto& member : *object) {
-      if (member.key() == "$ref") {
-        const std::string_view name = std::string_view(member.value().as_string()).substr(21);
-        EXPECT_TRUE(schemas.contains(name)) << name;
-      }
-      expect_references_exist(member.value(), schemas);
-    }
-  } else if (const auto* list = value.if_array()) {
-    for (const auto& element : *list) expect_references_exist(element, schemas);
-  }
-}
-
-TEST(OpenApi, RefersOnlyToSchemasItHas) {
-  Desk desk(three_per_second());
-  const auto document = parsed(desk.get("/openapi.json").body);
-  expect_references_exist(document, document.at("components").at("schemas").as_object());
-}
-
 TEST(ReferencePages, HaveARowForEveryRouteAndNoOther) {
   Desk desk(three_per_second());
   std::map<std::string_view, std::size_t> expected;

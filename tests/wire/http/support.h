@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/wire/http/described.h"
 #include "weir/base/role.h"
 #include "weir/engine/engine.h"
 #include "weir/testing/manual_clock.h"
@@ -82,6 +83,7 @@ class TestHost final : public Host {
   std::shared_ptr<system::throttle::Throttles> throttles_in_force{};
   std::shared_ptr<system::sampling::Sampling> sampling_in_force{};
   ComputePart compute_in_force{};
+  ContractPart contract_in_force{};
   system::pool::HeldJobs* pool_in_force = nullptr;
   std::string name{};
   bool is_consensus = false;
@@ -95,7 +97,8 @@ class TestHost final : public Host {
   weir::testing::ManualClock& clock_;
 };
 
-// The whole thing, as an administrator speaks to it.
+// The whole thing, as an administrator speaks to it. Whatever is asked and answered must be as
+// /openapi.json describes it, or the test fails.
 class Desk {
  public:
   explicit Desk(const engine::RuleSetSpec& spec, HttpSettings settings = {},
@@ -113,9 +116,12 @@ class Desk {
                     .role = role,
                     .fields = fields,
                     .visit = visit};
-    const bool answered = api.handle(call, clock.now(), answer,
-                                     [this](Answer late) { later.push_back(std::move(late)); });
+    const bool answered = api.handle(call, clock.now(), answer, [this](Answer late) {
+      described.expect(late);
+      later.push_back(std::move(late));
+    });
     waiting = !answered;
+    described.expect(call, answer, waiting);
     return answer;
   }
   Answer get(std::string_view target) { return ask("GET", target); }
@@ -134,10 +140,11 @@ class Desk {
   ThrottleRoutes throttle_table = throttle_routes([this] { return host.throttles_in_force; });
   SamplingRoutes sampling_table = sampling_routes([this] { return host.sampling_in_force; });
   PoolRoutes pool_table = pool_routes([this] { return host.pool_in_force; });
-  ContractRoutes contract_table = contract_routes([] { return ContractPart{}; });
+  ContractRoutes contract_table = contract_routes([this] { return host.contract_in_force; });
   ComputeRoutes compute_table = compute_routes([this] { return host.compute_in_force; });
   std::unique_ptr<engine::Engine> engine;
   Api api;
+  const Described described{api};
   Role role = Role::kAdmin;
   std::string_view content_type = "application/json";
   std::vector<Field> fields{};

@@ -190,7 +190,7 @@ std::string Api::objection_to(const Visit& visit) const {
 }
 
 const std::string& Api::openapi() {
-  std::call_once(describes_, [this] { openapi_ = openapi_of(tables_); });
+  std::call_once(describes_, [this] { openapi_ = openapi_of(tables_, settings_.headers); });
   return openapi_;
 }
 

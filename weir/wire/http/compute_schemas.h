@@ -5,9 +5,36 @@
 
 #pragma once
 
+#include <array>
+
 #include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
+
+// The ledger refuses with the name of the fault.
+constexpr Refusal ledger_refusal(std::string_view answer) {
+  return {answer, 409, "Refused: nothing has changed.", "LedgerFault"};
+}
+
+inline constexpr std::array kComputeRefusals = {
+    ledger_refusal("Locked"),
+    ledger_refusal("Unlocked"),
+    ledger_refusal("PortalsChanged"),
+    ledger_refusal("SplitChosen"),
+    ledger_refusal("WorkerJoined"),
+    ledger_refusal("WorkerLeft"),
+    ledger_refusal("ParameterSet"),
+    ledger_refusal("BlockPushed"),
+    Refusal{"Wallet", 404, "The wallet is not known.", "LedgerFault"},
+    Refusal{"Admission", 429, "Rate limited.", "Admission"},
+    Refusal{"Admission", 403, "The portal has no units at this worker.", "Admission"},
+    Refusal{"Admission", 503, "Overloaded.", "Admission"},
+};
+
+inline constexpr std::array kComputeHeaders = {
+    AnswerHeader{"Admission", AnswerHeader::On::kRefusal, "Retry-After",
+                 "Seconds until the same query may pass, rounded up.", "integer"},
+};
 
 inline constexpr Schemas kComputeSchemas = {R"json(
 "Tokens":{"type":"string","pattern":"^[0-9]+(\\.[0-9]{1,18})?$","examples":["10000"]},
@@ -22,19 +49,30 @@ inline constexpr Schemas kComputeSchemas = {R"json(
 "WorkerName":{"type":"object","additionalProperties":false,"required":["worker"],"properties":{"worker":{"$ref":"#/components/schemas/Name"}}},
 "Parameter":{"type":"object","additionalProperties":false,"required":["parameter"],"properties":{"parameter":{"type":"string","enum":["epoch_length","mana","block_time","min_lock","max_portals"]},"value":{"type":"integer"},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"}}},
 "BlockNumber":{"type":"object","additionalProperties":false,"required":["block"],"properties":{"block":{"type":"integer","minimum":0}}},
-"Receipt":{"type":"object","properties":{"state":{"type":"string"},"fault":{"type":"string","description":"of a refusal, which has status 409: its name, such as BELOW_MIN"},"detail":{"type":"string"},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"},"start":{"type":"integer"},"end":{"type":["integer","null"]},"total_units":{"type":"string"},"portals":{"type":"integer"},"worker":{"type":"integer"},"active_from":{"type":"integer"},"active_until":{"type":"integer"},"epoch":{"type":"integer"},"next_epoch":{"type":"integer"}}},
-"Wallet":{"type":"object","properties":{"wallet":{"type":"string"},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"},"start":{"type":"integer"},"end":{"type":["integer","null"]},"duration":{"type":"integer"},"auto":{"type":"boolean"},"units":{"type":"integer"},"strategy":{"type":"string"},"portals":{"type":"array","items":{"type":"string"}}}},
-"Clusters":{"type":"object","properties":{"clusters":{"type":"array","items":{"$ref":"#/components/schemas/Wallet"}},"next":{"type":["integer","null"]}}},
-"Workers":{"type":"object","properties":{"workers":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"},"worker":{"type":"string"},"active":{"type":"boolean"},"active_from":{"type":"integer"},"active_until":{"type":["integer","null"]}}}}}},
-"Epoch":{"type":"object","properties":{"block":{"type":"integer"},"epoch":{"type":"integer"},"start":{"type":"integer"},"next_epoch":{"type":"integer"},"length":{"type":"integer"},"epoch_time_ns":{"type":"integer"}}},
-"Allocations":{"type":"object","properties":{"worker":{"type":"string"},"block":{"type":"integer"},"epoch":{"type":"integer"},"epoch_time_ns":{"type":"integer"},"clusters":{"type":"array","items":{"type":"object","properties":{"cluster":{"type":"string"},"units":{"type":"integer"},"portals":{"type":"array","items":{"type":"string"}}}}},"fault":{"type":"string"},"broken":{"type":"array","items":{"type":"object","properties":{"cluster":{"type":"string"},"fault":{"type":"string"}}}}}},
-"History":{"type":"object","properties":{"history":{"type":"array","items":{"type":"object","properties":{"number":{"type":"integer"},"at":{"type":"string","format":"date-time"},"block":{"type":"integer"},"by":{"type":"string"},"operation":{"type":"object"}}}}}},
+"Locked":{"type":"object","required":["state","tokens","amount","start","end","total_units"],"properties":{"state":{"type":"string","enum":["done"]},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"},"start":{"type":"integer"},"end":{"type":["integer","null"]},"total_units":{"type":"string"}}},
+"Unlocked":{"type":"object","required":["state","tokens","amount"],"properties":{"state":{"type":"string","enum":["done"]},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"}}},
+"PortalsChanged":{"type":"object","required":["state","portals"],"properties":{"state":{"type":"string","enum":["done"]},"portals":{"type":"integer"}}},
+"SplitChosen":{"type":"object","required":["state"],"properties":{"state":{"type":"string","enum":["done"]}}},
+"WorkerJoined":{"type":"object","required":["state","worker","active_from"],"properties":{"state":{"type":"string","enum":["done"]},"worker":{"type":"integer"},"active_from":{"type":"integer"}}},
+"WorkerLeft":{"type":"object","required":["state","worker","active_until"],"properties":{"state":{"type":"string","enum":["done"]},"worker":{"type":"integer"},"active_until":{"type":"integer"}}},
+"ParameterSet":{"type":"object","required":["state"],"properties":{"state":{"type":"string","enum":["done"]},"epoch":{"type":"integer"},"next_epoch":{"type":"integer"}}},
+"BlockPushed":{"type":"object","required":["state"],"properties":{"state":{"type":"string","enum":["pushed"]}}},
+"LedgerFault":{"type":"object","required":["fault","detail"],"properties":{"fault":{"type":"string","examples":["BELOW_MIN"]},"detail":{"type":"string"}}},
+"Wallet":{"type":"object","required":["wallet","tokens","amount","start","end","duration","auto","units","strategy","portals"],"properties":{"wallet":{"type":"string"},"tokens":{"$ref":"#/components/schemas/Tokens"},"amount":{"$ref":"#/components/schemas/Parts"},"start":{"type":"integer"},"end":{"type":["integer","null"]},"duration":{"type":"integer"},"auto":{"type":"boolean"},"units":{"type":"integer"},"strategy":{"type":"string"},"portals":{"type":"array","items":{"type":"string"}}}},
+"Clusters":{"type":"object","required":["clusters","next"],"properties":{"clusters":{"type":"array","items":{"$ref":"#/components/schemas/Wallet"}},"next":{"type":["integer","null"]}}},
+"Workers":{"type":"object","required":["workers"],"properties":{"workers":{"type":"array","items":{"type":"object","required":["id","worker","active","active_from","active_until"],"properties":{"id":{"type":"integer"},"worker":{"type":"string"},"active":{"type":"boolean"},"active_from":{"type":"integer"},"active_until":{"type":["integer","null"]}}}}}},
+"Epoch":{"type":"object","required":["block","epoch","start","next_epoch","length","epoch_time_ns","wallets","workers","active_workers","active_portals","locked","mana","block_time_s","min_lock","max_portals"],"properties":{"block":{"type":"integer"},"epoch":{"type":"integer"},"start":{"type":"integer"},"next_epoch":{"type":"integer"},"length":{"type":"integer"},"epoch_time_ns":{"type":"integer"},"wallets":{"type":"integer"},"workers":{"type":"integer"},"active_workers":{"type":"integer"},"active_portals":{"type":"integer"},"locked":{"$ref":"#/components/schemas/Tokens"},"mana":{"type":"integer"},"block_time_s":{"type":"integer"},"min_lock":{"$ref":"#/components/schemas/Tokens"},"max_portals":{"type":"integer"}}},
+"Allocations":{"type":"object","required":["worker","block","epoch","epoch_time_ns","clusters","fault","broken"],"properties":{"worker":{"type":"string"},"block":{"type":"integer"},"epoch":{"type":"integer"},"epoch_time_ns":{"type":"integer"},"clusters":{"type":"array","items":{"type":"object","required":["cluster","units","portals"],"properties":{"cluster":{"type":"string"},"units":{"type":"integer"},"portals":{"type":"array","items":{"type":"string"}}}}},"fault":{"type":"string"},"broken":{"type":"array","items":{"type":"object","required":["cluster","fault"],"properties":{"cluster":{"type":"string"},"fault":{"type":"string"}}}}}},
+"History":{"type":"object","required":["history"],"properties":{"history":{"type":"array","items":{"type":"object","required":["number","at","block","by","operation"],"properties":{"number":{"type":"integer"},"at":{"type":"string","format":"date-time"},"block":{"type":"integer"},"by":{"type":"string"},"operation":{"type":"object"}}}}}},
 "Range":{"type":"array","items":{"type":"integer","minimum":0},"minItems":2,"maxItems":2},
 "Query":{"type":"object","additionalProperties":false,"required":["portal"],"properties":{"portal":{"type":"string"},"blocks":{"$ref":"#/components/schemas/Range"},"chunk":{"$ref":"#/components/schemas/Range"},"cost":{"type":"string","examples":["0.25"]},"dry_run":{"type":"boolean"}}},
-"Admission":{"type":"object","properties":{"outcome":{"type":"string","enum":["accepted","rate_limited","no_allocation","overloaded"]},"cause":{"type":["string","null"]},"query":{"type":["integer","null"]},"state":{"type":["string","null"]},"retry_after_ms":{"type":["integer","null"]},"tokens_micro":{"type":["integer","null"]}}},
+"Admission":{"type":"object","required":["outcome","cause","query","state","retry_after_ms","tokens_micro"],"properties":{"outcome":{"type":"string","enum":["accepted","rate_limited","no_allocation","overloaded"]},"cause":{"type":["string","null"]},"query":{"type":["integer","null"]},"state":{"type":["string","null"]},"retry_after_ms":{"type":["integer","null"]},"tokens_micro":{"type":["integer","null"]}}},
 "QueryEnd":{"type":"object","additionalProperties":false,"required":["query"],"properties":{"query":{"type":"integer"},"cost":{"type":"string","examples":["0.25"]}}},
 "QueryCancellation":{"type":"object","additionalProperties":false,"required":["query"],"properties":{"query":{"type":"integer"}}},
-"Ending":{"type":"object","properties":{"state":{"type":"string"},"started":{"type":["integer","null"]},"tokens_micro":{"type":["integer","null"]}}}
-)json"};
+"Ending":{"type":"object","required":["state","started","tokens_micro"],"properties":{"state":{"type":"string"},"started":{"type":["integer","null"]},"tokens_micro":{"type":["integer","null"]}}},
+"WorkerState":{"oneOf":[{"type":"object","required":["cluster","units","interval_ns","burst_micro","tokens_micro","next_token","running","queued"],"properties":{"cluster":{"type":"string"},"units":{"type":"integer"},"interval_ns":{"type":"integer"},"burst_micro":{"type":"integer"},"tokens_micro":{"type":"integer"},"next_token":{"type":["string","null"],"format":"date-time"},"running":{"type":"integer"},"queued":{"type":"integer"}}},{"type":"object","required":["epoch","age_ms","stale","clusters","running","queued","accepted","rate_limited","no_allocation","overloaded","expired","fetches","failures","trouble","warning","broken"],"properties":{"epoch":{"type":["integer","null"]},"age_ms":{"type":"integer"},"stale":{"type":"boolean"},"clusters":{"type":"integer"},"running":{"type":"integer"},"queued":{"type":"integer"},"accepted":{"type":"integer"},"rate_limited":{"type":"integer"},"no_allocation":{"type":"integer"},"overloaded":{"type":"integer"},"expired":{"type":"integer"},"fetches":{"type":"integer"},"failures":{"type":"integer"},"trouble":{"type":"string"},"warning":{"type":"string"},"broken":{"type":"array","items":{"type":"object","required":["cluster","fault"],"properties":{"cluster":{"type":"string"},"fault":{"type":"string"}}}}}}]},
+"QueryState":{"type":"object","required":["state"],"properties":{"state":{"type":"string","enum":["queued","running","gone"]}}}
+)json",
+                                            kComputeRefusals, kComputeHeaders};
 
 }  // namespace weir::wire::http

@@ -6,10 +6,13 @@
 #include <span>
 #include <string>
 
+#include "weir/wire/http/headers.h"
+
 namespace weir::wire::http {
 
 class RouteTable;
 
-std::string openapi_of(std::span<const RouteTable* const> tables);
+// `style`: of the headers that a decision has.
+std::string openapi_of(std::span<const RouteTable* const> tables, HeaderStyle style);
 
 }  // namespace weir::wire::http

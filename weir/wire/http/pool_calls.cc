@@ -193,7 +193,7 @@ void show_allocation(Exchange& exchange) {
 constexpr std::array kPoolRows = {
     Route{"POST", "/v1/pool/acquire", Role::kDecide, acquire_job, "pool_acquire",
           "Ask for a place of a job at the first model that has one, and wait for it.", "JobAsk",
-          "JobStart"},
+          "JobGrant"},
     Route{"POST", "/v1/pool/release", Role::kDecide, release_job, "pool_release",
           "End a job with what it used, or let it go on to the next model.", "JobRelease",
           "JobEnd"},

@@ -11,12 +11,15 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "weir/base/role.h"
+#include "weir/wire/http/headers.h"
 
 namespace weir::wire::http {
 
@@ -38,7 +41,7 @@ struct Route {
   std::string_view name;  // unique
   std::string_view summary;
   std::string_view body{};    // schema of the request in /openapi.json; empty: none is read
-  std::string_view answer{};  // schema of the answer; empty: not JSON
+  std::string_view answer{};  // schema of the answer, or its type: `text/plain`; empty: untold
   std::span<const QueryParameter> query{};
   bool takes_head = true;  // of a GET: whether HEAD is answered like it; not if it charges
 
@@ -62,12 +65,26 @@ struct Refusal {
   unsigned status;
   std::string_view description;
   std::string_view schema;
+  std::string_view route{};  // only of the one that has this name
+};
+
+// A header of an answer, as /openapi.json tells it. It may always be missing.
+struct AnswerHeader {
+  enum class On : std::uint8_t { kEvery, kSuccess, kRefusal };  // of status 200, or of another
+
+  std::string_view answer;  // of the routes whose answers may have it
+  On on;
+  std::string_view name;
+  std::string_view summary;
+  std::string_view type = "string";    // of its value
+  std::optional<HeaderStyle> style{};  // only where the server is set to this
 };
 
 // The schemas that the rows of a table name, and what these refer to.
 struct Schemas {
   std::string_view json{};  // members of an object, without its braces: "Name":{...},...
   std::span<const Refusal> refusals{};
+  std::span<const AnswerHeader> headers{};
 };
 
 // A table of routes. It outlives the Api that it is given to.

@@ -14,15 +14,20 @@ inline constexpr std::array kSamplingRefusals = {
     Refusal{"Grant", 429, "Denied.", "Grant"},
 };
 
+inline constexpr std::array kSamplingHeaders = {
+    AnswerHeader{"Grant", AnswerHeader::On::kRefusal, "Retry-After",
+                 "Seconds until something is free, rounded up.", "integer"},
+};
+
 inline constexpr Schemas kSamplingSchemas = {R"json(
 "Reservation":{"type":"integer","minimum":1},
-"GrantAsk":{"type":"object","additionalProperties":false,"required":["hotkey","revision","environment","uid"],"properties":{"hotkey":{"type":"string","maxLength":512},"revision":{"type":"string","maxLength":512},"environment":{"type":"string","maxLength":512},"uid":{"type":"integer"},"want":{"type":"integer","minimum":0,"maximum":1000000},"dry_run":{"type":"boolean"}}},
-"Grant":{"type":"object","properties":{"granted":{"type":"integer"},"wanted":{"type":"integer"},"reason":{"type":"string","enum":["limited","exempt","unlimited"]},"count":{"type":"integer"},"limit":{"type":["integer","null"]},"remaining":{"type":["integer","null"]},"parent":{"oneOf":[{"type":"object","properties":{"count":{"type":"integer"},"limit":{"type":"integer"}}},{"type":"null"}]},"next_free":{"type":"string","format":"date-time"},"next_free_ns":{"type":"integer"},"retry_after_ms":{"type":"integer"},"reservation":{"type":["integer","null"]}}},
+"GrantAsk":{"type":"object","additionalProperties":false,"required":["hotkey","revision","environment"],"properties":{"hotkey":{"type":"string","maxLength":512},"revision":{"type":"string","maxLength":512},"environment":{"type":"string","maxLength":512},"uid":{"type":"integer","description":"may be missing in published mode only"},"want":{"type":"integer","minimum":0,"maximum":1000000},"dry_run":{"type":"boolean"}}},
+"Grant":{"type":"object","required":["granted","wanted","reason","count","limit","remaining","parent","next_free","next_free_ns","retry_after_ms","reservation"],"properties":{"granted":{"type":"integer"},"wanted":{"type":"integer"},"reason":{"type":"string","enum":["limited","exempt","unlimited"]},"count":{"type":"integer"},"limit":{"type":["integer","null"]},"remaining":{"type":["integer","null"]},"parent":{"oneOf":[{"type":"object","required":["count","limit"],"properties":{"count":{"type":"integer"},"limit":{"type":"integer"}}},{"type":"null"}]},"next_free":{"type":"string","format":"date-time"},"next_free_ns":{"type":"integer"},"retry_after_ms":{"type":"integer"},"reservation":{"type":["integer","null"]}}},
 "Commit":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"},"created":{"type":"integer","minimum":0}}},
 "Release":{"type":"object","additionalProperties":false,"required":["reservation"],"properties":{"reservation":{"$ref":"#/components/schemas/Reservation"}}},
-"ReservationEnd":{"type":"object","properties":{"state":{"type":"string","enum":["committed","released"]},"given_back":{"type":"integer"}}},
-"Sampling":{"type":"object","properties":{"mode":{"type":"string","enum":["strict","published"]},"grants":{"type":"string","enum":["capped","gate"]},"window_s":{"type":"integer"},"keys":{"type":"integer"},"reservations":{"type":"integer"},"environments":{"type":"array","items":{"type":"object","properties":{"environment":{"type":"string"},"rotation_count":{"type":"number"},"rotation_interval":{"type":"number"},"sampling_count":{"type":"number"},"limit":{"type":["integer","null"]},"parent_limit":{"type":["integer","null"]},"grants":{"type":"integer"},"granted":{"type":"integer"},"refused":{"type":"integer"}}}},"key":{"$ref":"#/components/schemas/Grant"}}}
+"ReservationEnd":{"type":"object","required":["state","given_back"],"properties":{"state":{"type":"string","enum":["committed","released"]},"given_back":{"type":"integer"}}},
+"Sampling":{"type":"object","required":["mode","grants","window_s","keys","reservations","environments"],"properties":{"mode":{"type":"string","enum":["strict","published"]},"grants":{"type":"string","enum":["capped","gate"]},"window_s":{"type":"integer"},"keys":{"type":"integer"},"reservations":{"type":"integer"},"environments":{"type":"array","items":{"type":"object","required":["environment","rotation_count","rotation_interval","sampling_count","limit","parent_limit","grants","granted","refused"],"properties":{"environment":{"type":"string"},"rotation_count":{"type":"number"},"rotation_interval":{"type":"number"},"sampling_count":{"type":"number"},"limit":{"type":["integer","null"]},"parent_limit":{"type":["integer","null"]},"grants":{"type":"integer"},"granted":{"type":"integer"},"refused":{"type":"integer"}}}},"key":{"$ref":"#/components/schemas/Grant"}}}
 )json",
-                                             kSamplingRefusals};
+                                             kSamplingRefusals, kSamplingHeaders};
 
 }  // namespace weir::wire::http
