@@ -13,6 +13,9 @@ int run_check(const std::string& path) {
     fmt::print(stderr, "{}\n", config.error().message);
     return kExitFailed;
   }
+  for (const std::string& warning : config->warnings) {
+    fmt::print(stderr, "{}\n", warning);
+  }
   fmt::print("{}", config::describe(*config));
   return kExitOk;
 }

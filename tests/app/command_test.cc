@@ -11,6 +11,7 @@ namespace weir::app {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Commands : AppTest {
@@ -122,6 +123,45 @@ TEST_F(Commands, CheckShowsWhatAConfigurationMeans) {
   const Ran ran = run_words(weir({"check", path()}));
   EXPECT_EQ(ran.code, kExitOk);
   EXPECT_THAT(ran.out, HasSubstr("per-client"));
+}
+
+TEST_F(Commands, CheckTakesSecretsFromTheEnvironmentAndShowsNone) {
+  write(
+      "auth: [ { token: \"${WEIR_TEST_TOKEN}\", role: admin, name: operations } ]\n"
+      "redis: { url: \"redis://weir:${WEIR_TEST_PASSWORD}@cache\" }\n");
+  const auto check = [&](std::vector<std::string> variables) {
+    std::vector<std::string> words = {"/usr/bin/env", "-u", "WEIR_TEST_TOKEN"};
+    words.insert(words.end(), variables.begin(), variables.end());
+    for (std::string& word : weir({"check", path()})) words.push_back(std::move(word));
+    return run_words(words);
+  };
+  const Ran ran = check({"WEIR_TEST_TOKEN=swordfish", "WEIR_TEST_PASSWORD=hush"});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("auth: admin (operations)"));
+  EXPECT_THAT(ran.err, HasSubstr(":1:18: auth 1: token has 9 bytes, which can be guessed"));
+  EXPECT_THAT(ran.out + ran.err, Not(HasSubstr("swordfish")));
+  EXPECT_THAT(ran.out + ran.err, Not(HasSubstr("hush")));
+
+  const Ran unset = check({"WEIR_TEST_PASSWORD=hush"});
+  EXPECT_EQ(unset.code, kExitFailed);
+  EXPECT_THAT(unset.err, HasSubstr(":1:18: file: variable 'WEIR_TEST_TOKEN' is not set"));
+}
+
+TEST_F(Commands, ServeReloadsWhenATokenFileChanges) {
+  const std::string token = dir / "token";
+  std::ofstream(token) << "a token of the first hour\n";
+  serve("auth: [ { token_file: " + token + ", role: admin } ]\n" + kConfig);
+  const auto code = [&](const std::string& with) {
+    return run({"inspect", "per-client", "client=a", "--token", with}).code;
+  };
+  EXPECT_EQ(code("a token of the first hour"), kExitOk);
+  std::ofstream(token) << "another token\n";
+  EXPECT_TRUE(eventually([&] { return code("another token") == kExitOk; })) << server->said();
+  EXPECT_EQ(code("a token of the first hour"), kExitUnreachable);
+  EXPECT_TRUE(eventually([&] {
+    return server->said().find("event=config-warning") != std::string::npos;
+  })) << server->said();
+  EXPECT_THAT(server->said(), Not(HasSubstr("another token")));
 }
 
 TEST_F(Commands, AReloadSaysWhatItCannotChange) {

@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"auth: [ x ]",
              "f:1:9: auth 1: it must be a map; write '{ token: secret, role: decide }'"},
         Case{"auth: [ { role: admin } ]",
-             "f:1:9: auth 1: token is missing, but it is needed; write 'token: secret'"},
+             "f:1:9: auth 1: token is missing, but it is needed; write 'token: secret', or 'token_file: ./token'"},
         Case{"auth: [ { token: a } ]",
              "f:1:9: auth 1: role is missing, but it is needed; write 'role: decide'"},
         Case{"headers: x-rate",

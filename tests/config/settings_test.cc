@@ -150,6 +150,48 @@ TEST(ConfigAuth, NeverShowsATokenInAMessage) {
             "'observe'");
 }
 
+TEST(ConfigAuth, TakesATokenFromTheFirstLineOfAFile) {
+  const Config config = config_of("auth: [ { token_file: ./t, role: admin } ]",
+                                  saying(" the token, sixteen+\t\r\n# of the operators\n"));
+  ASSERT_EQ(config.auth.size(), 1u);
+  EXPECT_EQ(config.auth[0].token, "the token, sixteen+");
+  EXPECT_EQ(config.warnings.size(), 0u);
+}
+
+TEST(ConfigAuth, SaysWhatIsWrongWithATokenFile) {
+  const std::string_view one = "auth: [ { token_file: ./t, role: admin } ]";
+  EXPECT_EQ(mistakes_of(one, saying("\nhush\n")),
+            "f:1:23: auth 1: token_file has 0 bytes in the first line of './t', but it must have 1 "
+            "to 512; put the secret alone there");
+  EXPECT_EQ(mistakes_of(one, saying(std::string(512, 'x'))), "");
+  EXPECT_THAT(mistakes_of(one, saying(std::string(513, 'x'))), HasSubstr("has 513 bytes in"));
+  EXPECT_EQ(mistakes_of(one, saying("hu\x01sh\n")),
+            "f:1:23: auth 1: token_file has a control character in the first line of './t'; put "
+            "plain text there");
+  EXPECT_EQ(mistakes_of(one),
+            "f:1:23: auth 1: file './t' is not read here, because no files are; load the "
+            "configuration from a file");
+  EXPECT_EQ(mistakes_of("auth: [ { token: hush, token_file: ./t, role: admin } ]", saying("x")),
+            "f:1:24: auth 1: token_file stands beside 'token'; write one of them");
+  EXPECT_EQ(mistakes_of("auth: [ { role: admin } ]"),
+            "f:1:9: auth 1: token is missing, but it is needed; write 'token: secret', or "
+            "'token_file: ./token'");
+  EXPECT_EQ(mistakes_of("auth: [ { token_file: ./t, role: decide }, { token_file: ./u, role: "
+                        "admin } ]",
+                        saying("the same in both files")),
+            "f:1:44: auth 2: its token is used before; write another token");
+}
+
+TEST(ConfigAuth, WarnsOfATokenThatCanBeGuessed) {
+  const Config config = config_of(
+      "auth:\n  - { token: 0123456789abcde, role: decide }\n"
+      "  - { token: 0123456789abcdef, role: admin }\n");
+  ASSERT_EQ(config.warnings.size(), 1u);
+  EXPECT_EQ(config.warnings[0],
+            "f:2:14: auth 1: token has 15 bytes, which can be guessed; write at least 16, such as "
+            "what `openssl rand -hex 16` prints");
+}
+
 // --- the rest
 
 TEST(ConfigState, HasAFolderAsWritten) {

@@ -62,8 +62,8 @@ TEST(Sync, ReadsSecretsFromFiles) {
   EXPECT_EQ(read(grants, "", "secret\n").service.client_secret, "secret");
   EXPECT_EQ(read(std::string(kUrl) + ", token_file: ./t", "", "look\r\n").service.bearer, "look");
   EXPECT_THAT(mistakes(grants, "", "\n"),
-              HasSubstr("contract 'acme': sync: client_secret_file has 0 bytes in './s', but it "
-                        "must have 1 to 4096"));
+              HasSubstr("contract 'acme': sync: client_secret_file has 0 bytes in the first line "
+                        "of './s', but it must have 1 to 4096"));
   EXPECT_THAT(mistakes(grants + ", client_secret: s", "", "x"),
               HasSubstr("'client_secret_file' stands beside the secret itself; write one"));
 }

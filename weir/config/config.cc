@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -35,6 +36,12 @@ Result<std::string> read_whole(const std::string& path, std::size_t bytes_max) {
   return text;
 }
 
+std::optional<std::string> variable_of_environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
 // A reload: what runs, and what of the file takes a restart.
 struct Reload {
   const Config& running;
@@ -43,12 +50,12 @@ struct Reload {
 
 // The rules are compiled once, with what stays as it runs. `reload`: nullptr at a start.
 Result<Config> read(std::string_view text, std::string_view name, const ReadFile& read_file,
-                    Reload* reload) {
+                    const ReadVariable& read_variable, Reload* reload) {
   Mistakes mistakes;
   Draft draft;
   draft.config.path = name;
   draft.read_file = read_file;
-  if (const std::optional<TreeNode> root = parse_document(text, mistakes)) {
+  if (const std::optional<TreeNode> root = parse_document(text, mistakes, read_variable)) {
     read_settings(*root, mistakes, draft);
     if (reload != nullptr) {
       reload->restarts = needs_restart(reload->running, draft.config);
@@ -58,6 +65,7 @@ Result<Config> read(std::string_view text, std::string_view name, const ReadFile
     check_shared(mistakes, draft);
   }
   if (mistakes.count() > 0) return bad_argument(mistakes.text(name));
+  draft.config.warnings = mistakes.warnings(name);
   return std::move(draft.config);
 }
 
@@ -70,15 +78,16 @@ Result<Config> read_with_files(const std::string& path, Reload* reload) {
     return read_whole(named, std::max(system::throttle::kDefinitionsBytesMax,
                                       system::contract::kDocumentBytesMax));
   };
-  Result<Config> config = read(*text, path, read_file, reload);
+  Result<Config> config = read(*text, path, read_file, variable_of_environment, reload);
   if (config) config->files = std::move(files);
   return config;
 }
 
 }  // namespace
 
-Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file) {
-  return read(text, name, read_file, nullptr);
+Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file,
+                     const ReadVariable& read_variable) {
+  return read(text, name, read_file, read_variable, nullptr);
 }
 
 Result<Config> load(const std::string& path) { return read_with_files(path, nullptr); }

@@ -9,7 +9,7 @@
 // decimals, and what is left out has the default shown here. The format is
 // described in docs/reference/config.md.
 //
-// Thread safety: the functions are pure, except that load() reads files.
+// Thread safety: the functions are pure, except that load() reads files and the environment.
 
 #pragma once
 
@@ -44,11 +44,14 @@
 namespace weir::config {
 
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
-constexpr std::size_t kNestingMax = 16;       // lists and maps inside each other
+constexpr std::size_t kVariablesMax = 4096;                      // named in a file
+constexpr std::size_t kVariableBytesMax = std::size_t{1} << 20;  // of all variables of a file
+constexpr std::size_t kNestingMax = 16;                          // lists and maps inside each other
 constexpr std::size_t kMistakesMax = 1000;    // reported for one file; the rest are counted
 constexpr std::size_t kListenersMax = 16;     // of one protocol
 constexpr std::size_t kAuthTokensMax = 1024;  // of one file
 constexpr std::size_t kTokenBytesMax = 512;
+constexpr std::size_t kTokenBytesAdvised = 16;  // a shorter one is a warning
 constexpr std::size_t kUnixPathBytesMax = 107;  // what sockaddr_un holds, with its final zero
 constexpr std::size_t kVisitorsMax = 64;        // origins, and hosts
 constexpr std::size_t kHostNameBytesMax = 253;  // what a name may have
@@ -239,6 +242,7 @@ struct Config {
   std::optional<RedisSettings> redis{};  // not none if any limit is shared
   std::optional<PoolSettings> pools{};
   engine::RuleSetSpec limits_spec{};
+  std::vector<std::string> warnings{};  // what is allowed but not wise, as lines like mistakes
   engine::UnboundRules rules{};  // limits_spec, compiled; the systems have the gates it names
 };
 
@@ -250,9 +254,13 @@ Result<Config> load(const std::string& path);
 // part in front.
 using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
+// What the environment has under a name; nothing: it is not set.
+using ReadVariable = std::function<std::optional<std::string>(const std::string& name)>;
+
 // `name` stands for the file in messages. Without `read_file`, a configuration that needs
-// another file is a mistake.
-Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {});
+// another file is a mistake; without `read_variable`, one that names a variable.
+Result<Config> parse(std::string_view text, std::string_view name, const ReadFile& read_file = {},
+                     const ReadVariable& read_variable = {});
 
 // Whether there is a limit besides those that sections make.
 bool has_limits(const Config& config);

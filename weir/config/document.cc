@@ -6,6 +6,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <exception>
 #include <set>
 #include <sstream>
@@ -17,6 +18,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::string_view kWhere = "file";
+constexpr std::string_view kVariable = "${";
 constexpr std::string_view kNoAliases =
     "anchors ('&') and aliases ('*') are not read; write the value out, or quote it if it begins "
     "with such a sign";
@@ -179,6 +181,111 @@ bool is_text(std::string_view text, Mistakes& mistakes) {
   return true;
 }
 
+// Whether `value` is text, for what comes from elsewhere than the file.
+bool is_text(std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t bytes = character_bytes(value);
+    if (bytes == 0) return false;
+    value.remove_prefix(bytes);
+  }
+  return true;
+}
+
+// Puts what the environment has into the values of a tree.
+class Variables {
+ public:
+  Variables(const ReadVariable& read, Mistakes& mistakes) : read_(read), mistakes_(mistakes) {}
+
+  // The tree is no deeper than kNestingMax.
+  void expand(TreeNode& node) {
+    if (node.kind == TreeNode::Kind::kText && node.text.find(kVariable) != node.text.npos) {
+      expand_text(node);
+    }
+    for (TreeNode& item : node.items) expand(item);
+    for (Entry& entry : node.entries) expand(entry.value);
+  }
+
+ private:
+  static bool is_name(std::string_view name) {
+    const auto is_letter = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    };
+    return !name.empty() && is_letter(name[0]) &&
+           std::all_of(name.begin(), name.end(),
+                       [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+  }
+
+  void expand_text(TreeNode& node) {
+    const std::size_t before = mistakes_.count();
+    std::string expanded;
+    std::string_view left = node.text;
+    for (std::size_t at; (at = left.find(kVariable)) != left.npos;) {
+      if (at > 0 && left[at - 1] == '$') {
+        expanded += left.substr(0, at - 1);
+        expanded += kVariable;
+        left.remove_prefix(at + kVariable.size());
+        continue;
+      }
+      const std::size_t end = left.find('}', at);
+      const std::string_view name = end == left.npos ? "" : left.substr(at + 2, end - at - 2);
+      const std::optional<std::string> value = value_of(name, node.place);
+      if (!value) break;
+      expanded += left.substr(0, at);
+      expanded += *value;
+      left.remove_prefix(end + 1);
+    }
+    expanded += left;
+    node.written = std::exchange(node.text, std::move(expanded));
+    mistakes_.hide(node.place, node.text, node.written);
+    if (mistakes_.count() > before) mistakes_.silence(node.place);
+  }
+
+  // None: a mistake has been reported.
+  std::optional<std::string> value_of(std::string_view name, Place place) {
+    const auto refuse = [&](std::string_view what) {
+      mistakes_.add(place, kWhere, what);
+      return std::nullopt;
+    };
+    if (!is_name(name)) {
+      return refuse(
+          "'${' begins the name of a variable, but no name of letters, digits and '_' and no '}' "
+          "follow; write '${NAME}', or '$${' for the two signs themselves");
+    }
+    if (!read_) {
+      return refuse(fmt::format("variable {} is not read here; load the configuration from a file",
+                                in_quotes(name)));
+    }
+    if (++named_ > kVariablesMax) {
+      return refuse(
+          fmt::format("it names more than {} variables; write some values out", kVariablesMax));
+    }
+    std::optional<std::string> value = read_(std::string(name));
+    if (!value) {
+      return refuse(
+          fmt::format("variable {} is not set; set it in the environment, or write "
+                      "'$${{' for the two signs themselves",
+                      in_quotes(name)));
+    }
+    if (value->size() > kVariableBytesMax - std::min(taken_, kVariableBytesMax)) {
+      return refuse(
+          fmt::format("variable {} has {} bytes, but all that a file names have at most "
+                      "{}; set a shorter value",
+                      in_quotes(name), value->size(), kVariableBytesMax));
+    }
+    taken_ += value->size();
+    if (!is_text(*value)) {
+      return refuse(fmt::format("variable {} holds bytes that are not text; set it to UTF-8",
+                                in_quotes(name)));
+    }
+    return value;
+  }
+
+  const ReadVariable& read_;
+  Mistakes& mistakes_;
+  std::size_t named_ = 0;
+  std::size_t taken_ = 0;  // bytes of values
+};
+
 }  // namespace
 
 TreeNode::TreeNode() = default;
@@ -197,7 +304,7 @@ std::string TreeNode::shown() const {
     case Kind::kNull:
       return "empty";
     case Kind::kText:
-      return in_quotes(text);
+      return in_quotes(written.empty() ? text : written);
     case Kind::kList:
       return "a list";
     case Kind::kMap:
@@ -206,7 +313,8 @@ std::string TreeNode::shown() const {
   return "a map";
 }
 
-std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes) {
+std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes,
+                                       const ReadVariable& read_variable) {
   if (text.size() > kFileBytesMax) {
     mistakes.add({}, kWhere,
                  fmt::format("it has {} bytes, but at most {} are read; write a smaller one",
@@ -220,11 +328,15 @@ std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes
     Builder builder;
     while (parser.HandleNextDocument(builder)) {
     }
-    return builder.root ? std::move(builder.root) : TreeNode{};
+    if (!builder.root) return TreeNode{};
+    Variables(read_variable, mistakes).expand(*builder.root);
+    return std::move(builder.root);
   } catch (const Refused& refused) {
     mistakes.add(refused.place, kWhere, refused.what);
   } catch (const YAML::Exception& error) {
-    mistakes.add(place_of(error.mark), kWhere, reason(error));
+    std::string why = reason(error);
+    if (text.find(kVariable) != text.npos) why += "; quote '${NAME}' between braces";
+    mistakes.add(place_of(error.mark), kWhere, why);
   }
   return std::nullopt;
 }

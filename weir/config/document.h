@@ -5,6 +5,10 @@
 // refused: a configuration has no use for them, and a few lines of aliases can
 // stand for billions of nodes.
 //
+// `${NAME}` in a value stands for what the environment has under that name. It is put in
+// after the text was parsed, so it is text whatever it holds, never another key or line.
+// `$${` is a `${` that stays. Messages show the name, not the value.
+//
 // Thread safety: none needed; a node is plain data.
 
 #pragma once
@@ -15,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/config/config.h"
 #include "weir/config/mistakes.h"
 
 namespace weir::config {
@@ -27,6 +32,7 @@ struct TreeNode {
   Kind kind = Kind::kNull;
   Place place{};
   std::string text{};           // of kText
+  std::string written{};        // of kText that names variables: as it stands in the file
   std::vector<TreeNode> items;  // of kList
   std::vector<Entry> entries;   // of kMap, in the order of the file
 
@@ -50,6 +56,7 @@ struct Entry {
 
 // The one document of `text`. Nothing if it is not well formed, not text, or
 // beyond a bound of config.h; `mistakes` then has the reason.
-std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes);
+std::optional<TreeNode> parse_document(std::string_view text, Mistakes& mistakes,
+                                       const ReadVariable& read_variable = {});
 
 }  // namespace weir::config

@@ -105,6 +105,44 @@ void read_texts(const Entry& entry, Context& context, std::vector<std::string>& 
   }
 }
 
+void read_secret_file(const Entry& entry, Context& context, const ReadFile& read_file,
+                      std::size_t bytes_max, std::string& out) {
+  std::string path;
+  read_text(entry, context, path);
+  if (path.empty()) return;  // reported
+  if (!read_file) {
+    context.mistake(entry.value.place,
+                    fmt::format("file {} is not read here, because no files are; load the "
+                                "configuration from a file",
+                                in_quotes(path)));
+    return;
+  }
+  const Result<std::string> text = read_file(path);
+  if (!text) {
+    context.mistake(entry.value.place, text.error().message);
+    return;
+  }
+  constexpr std::string_view kBlanks = " \t\r";
+  std::string_view line = std::string_view(*text).substr(0, text->find('\n'));
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+  if (line.empty() || line.size() > bytes_max) {
+    context.mistake(entry.value.place,
+                    fmt::format("{} has {} bytes in the first line of {}, but it must have 1 to "
+                                "{}; put the secret alone there",
+                                entry.key, line.size(), in_quotes(path), bytes_max));
+    return;
+  }
+  if (has_control(line)) {
+    context.mistake(entry.value.place,
+                    fmt::format("{} has a control character in the first line of {}; put plain "
+                                "text there",
+                                entry.key, in_quotes(path)));
+    return;
+  }
+  out = line;
+}
+
 void read_flag(const Entry& entry, Context& context, bool& out) {
   static constexpr std::string_view kWords[] = {"false", "true"};
   const std::ptrdiff_t place = read_choice(entry, context, kWords);

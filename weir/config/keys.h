@@ -62,6 +62,11 @@ void read_texts(const Entry& entry, Context& context, std::vector<std::string>& 
 std::ptrdiff_t read_choice(const Entry& entry, Context& context,
                            std::span<const std::string_view> words);
 
+// The first line of the file that is named, without blanks around it: a secret, which no
+// message shows.
+void read_secret_file(const Entry& entry, Context& context, const ReadFile& read_file,
+                      std::size_t bytes_max, std::string& out);
+
 // Reports anything but a text without control characters.
 bool check_text(const TreeNode& node, std::string_view what, Context& context);
 

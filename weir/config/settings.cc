@@ -167,24 +167,78 @@ void read_state(const Entry& entry, Context& context, Draft& draft) {
 
 constexpr std::string_view kRoles[] = {"observe", "decide", "admin"};
 
-void read_token(const Entry& entry, Context& context, AuthToken& token) {
-  read_text(entry, context, token.token);
-  if (token.token.size() > kTokenBytesMax) {
+struct AuthDraft {
+  const ReadFile& read_file;
+  AuthToken& auth;
+  const Entry* token = nullptr;  // the key that it stands under
+};
+
+void read_token(const Entry& entry, Context& context, AuthDraft& draft) {
+  draft.token = &entry;
+  std::string& token = draft.auth.token;
+  read_text(entry, context, token);
+  if (token.size() > kTokenBytesMax) {
     context.mistake(entry.value.place,
                     fmt::format("token has {} bytes, but it must have 1 to {}; write a shorter one",
-                                token.token.size(), kTokenBytesMax));
+                                token.size(), kTokenBytesMax));
   }
 }
 
-constexpr Key<AuthToken> kAuthKeys[] = {
-    {"token", read_token, "secret", "What a client presents; at most 512 bytes.", kRequired},
-    {"role", choice_at<&AuthToken::role, kRoles>, "decide",
+void read_token_file(const Entry& entry, Context& context, AuthDraft& draft) {
+  if (draft.token != nullptr) {
+    context.mistake(entry.place, "token_file stands beside 'token'; write one of them");
+    return;
+  }
+  draft.token = &entry;
+  read_secret_file(entry, context, draft.read_file, kTokenBytesMax, draft.auth.token);
+}
+
+void read_role(const Entry& entry, Context& context, AuthDraft& draft) {
+  choice_at<&AuthToken::role, kRoles>(entry, context, draft.auth);
+}
+
+void read_token_name(const Entry& entry, Context& context, AuthDraft& draft) {
+  read_text(entry, context, draft.auth.name);
+}
+
+void read_consensus(const Entry& entry, Context& context, AuthDraft& draft) {
+  read_flag(entry, context, draft.auth.consensus);
+}
+
+constexpr Key<AuthDraft> kAuthKeys[] = {
+    {"token", read_token, "secret",
+     "What a client presents, at most 512 bytes; `\"${NAME}\"` takes it from the environment. This "
+     "or `token_file` is needed."},
+    {"token_file", read_token_file, "./token",
+     "A file whose first line is the token; relative to the working directory."},
+    {"role", read_role, "decide",
      "`observe`, `decide` or `admin`; each may do what the ones before it may.", kRequired},
-    {"name", text_at<&AuthToken::name>, "billing", "Shown instead of the token."},
-    {"consensus", flag_at<&AuthToken::consensus>, "true",
+    {"name", read_token_name, "billing", "Shown instead of the token."},
+    {"consensus", read_consensus, "true",
      "Whether it may also decide for consensus ([throttle.md](throttle.md#over-http)), as `admin` "
      "may. Default `false`."},
 };
+
+void check_token(Place place, Context& context, const AuthDraft& draft,
+                 std::set<std::string>& seen) {
+  const std::string& token = draft.auth.token;
+  if (draft.token == nullptr) {
+    context.mistake(place,
+                    "token is missing, but it is needed; write 'token: secret', or 'token_file: "
+                    "./token'");
+  }
+  if (token.empty()) return;  // reported
+  if (!seen.insert(token).second) {
+    context.mistake(place, "its token is used before; write another token");
+  }
+  if (token.size() < kTokenBytesAdvised) {
+    context.mistakes.warn(
+        draft.token->value.place, context.where,
+        fmt::format("{} has {} bytes, which can be guessed; write at least {}, such as what "
+                    "`openssl rand -hex 16` prints",
+                    draft.token->key, token.size(), kTokenBytesAdvised));
+  }
+}
 
 void read_auth(const Entry& entry, Context& context, Draft& draft) {
   if (!check_kind(entry, TreeNode::Kind::kList, "[ { token: secret, role: decide } ]", context))
@@ -205,10 +259,9 @@ void read_auth(const Entry& entry, Context& context, Draft& draft) {
       inner.mistake(item.place, "it must be a map; write '{ token: secret, role: decide }'");
       continue;
     }
-    read_map<AuthToken>(item, kAuthKeys, inner, auth);
-    if (!auth.token.empty() && !seen.insert(auth.token).second) {
-      inner.mistake(item.place, "its token is used before; write another token");
-    }
+    AuthDraft read{draft.read_file, auth};
+    read_map<AuthDraft>(item, kAuthKeys, inner, read);
+    check_token(item.place, inner, read, seen);
   }
 }
 
@@ -414,7 +467,7 @@ void list_settings_keys(std::vector<KeyHelp>& out) {
   list_keys<Listen>("listen", kListenKeys, out);
   list_keys<UnixListener>("listen: unix", kUnixKeys, out);
   list_keys<StateSettings>("state", kStateKeys, out);
-  list_keys<AuthToken>("auth", kAuthKeys, out);
+  list_keys<AuthDraft>("auth", kAuthKeys, out);
   list_visitor_keys(out);
   list_keys<Bounds>("bounds", kBoundsKeys, out);
 }

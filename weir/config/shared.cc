@@ -10,8 +10,15 @@ namespace weir::config {
 namespace {
 
 constexpr std::size_t kRedisNameBytesMax = 64;
+constexpr std::size_t kPasswordBytesMax = 512;
 
-void read_url(const Entry& entry, Context& context, RedisSettings& redis) {
+struct RedisDraft {
+  const ReadFile& read_file;
+  RedisSettings& settings;
+};
+
+void read_url(const Entry& entry, Context& context, RedisDraft& draft) {
+  RedisSettings& redis = draft.settings;
   read_text(entry, context, redis.url);
   if (redis.url.empty()) return;
   Result<store::redis::Address> address = store::redis::parse_address(redis.url);
@@ -22,7 +29,18 @@ void read_url(const Entry& entry, Context& context, RedisSettings& redis) {
   redis.address = std::move(*address);
 }
 
-void read_keys_name(const Entry& entry, Context& context, RedisSettings& redis) {
+void read_password_file(const Entry& entry, Context& context, RedisDraft& draft) {
+  store::redis::Address& address = draft.settings.address;
+  if (!address.password.empty()) {
+    context.mistake(entry.place,
+                    "password_file stands beside a password in 'url'; write one of them");
+    return;
+  }
+  read_secret_file(entry, context, draft.read_file, kPasswordBytesMax, address.password);
+}
+
+void read_keys_name(const Entry& entry, Context& context, RedisDraft& draft) {
+  RedisSettings& redis = draft.settings;
   read_text(entry, context, redis.name);
   if (redis.name.size() > kRedisNameBytesMax) {
     context.mistake(entry.value.place,
@@ -31,16 +49,25 @@ void read_keys_name(const Entry& entry, Context& context, RedisSettings& redis) 
   }
 }
 
-constexpr Key<RedisSettings> kRedisKeys[] = {
+template <auto Read>
+void in_redis(const Entry& entry, Context& context, RedisDraft& draft) {
+  Read(entry, context, draft.settings);
+}
+
+constexpr Key<RedisDraft> kRedisKeys[] = {
     {"url", read_url, "redis://localhost:6379",
      "`redis://user:password@host:port/database`, or `unix:///path?db=0`. Redis 7.", kRequired},
+    {"password_file", read_password_file, "./password",
+     "A file whose first line is the password of the default user, instead of one in `url`."},
     {"name", read_keys_name, "weir",
      "Part of every key: servers with the same one share limits of the same name. At most 64 "
      "bytes. Default `weir`."},
-    {"timeout", duration_at<&RedisSettings::timeout>, "20ms",
+    {"timeout", in_redis<duration_at<&RedisSettings::timeout, RedisSettings>>, "20ms",
      "How long a decision waits for Redis before the outage policy decides. Default `20ms`."},
     {"connections",
-     count_at<&RedisSettings::connections, 0, std::int64_t{store::redis::kConnectionsMax}>, "0",
+     in_redis<count_at<&RedisSettings::connections, 0, std::int64_t{store::redis::kConnectionsMax},
+                       RedisSettings>>,
+     "0",
      "Connections to Redis that all threads share, at most 64. `0`, the default: each thread has "
      "its own, which is faster, and one more keeps the server known to the others."},
 };
@@ -83,7 +110,8 @@ std::string objection(const engine::Rule& rule) {
 void read_redis(const Entry& entry, Context& context, Draft& draft) {
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ url: redis://localhost:6379 }", context)) return;
   Context inner{context.mistakes, "redis"};
-  read_map<RedisSettings>(entry.value, kRedisKeys, inner, draft.config.redis.emplace());
+  RedisDraft redis{draft.read_file, draft.config.redis.emplace()};
+  read_map<RedisDraft>(entry.value, kRedisKeys, inner, redis);
 }
 
 void read_store(const Entry& entry, Context& context, engine::LimitSpec& limit) {
@@ -132,9 +160,7 @@ void check_shared(Mistakes& mistakes, const Draft& draft) {
   }
 }
 
-void list_redis_keys(std::vector<KeyHelp>& out) {
-  list_keys<RedisSettings>("redis", kRedisKeys, out);
-}
+void list_redis_keys(std::vector<KeyHelp>& out) { list_keys<RedisDraft>("redis", kRedisKeys, out); }
 
 void list_lease_keys(std::vector<KeyHelp>& out) {
   list_keys<engine::LeaseSpec>("limits: lease", kLeaseKeys, out);

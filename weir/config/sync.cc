@@ -51,39 +51,15 @@ void service_text(const Entry& entry, Context& context, SyncDraft& sync) {
   read_text(entry, context, sync.service().*Member);
 }
 
-// What a file has before its last line break.
 template <auto Member>
 void read_secret_file(const Entry& entry, Context& context, SyncDraft& sync) {
-  std::string path;
-  read_text(entry, context, path);
-  if (path.empty()) return;  // reported
   std::string& secret = sync.service().*Member;
   if (!secret.empty()) {
     context.mistake(entry.place,
                     fmt::format("'{}' stands beside the secret itself; write one", entry.key));
     return;
   }
-  if (!sync.read_file) {
-    context.mistake(entry.value.place,
-                    fmt::format("file {} is not read here, because no files are; load the "
-                                "configuration from a file",
-                                in_quotes(path)));
-    return;
-  }
-  Result<std::string> text = sync.read_file(path);
-  if (!text) {
-    context.mistake(entry.value.place, text.error().message);
-    return;
-  }
-  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
-  if (text->empty() || text->size() > kSecretBytesMax) {
-    context.mistake(entry.value.place,
-                    fmt::format("{} has {} bytes in {}, but it must have 1 to {}; put the secret "
-                                "alone there",
-                                entry.key, text->size(), in_quotes(path), kSecretBytesMax));
-    return;
-  }
-  secret = std::move(*text);
+  read_secret_file(entry, context, sync.read_file, kSecretBytesMax, secret);
 }
 
 // Between 1 ms, or what is said, and a day.
@@ -145,7 +121,8 @@ constexpr Key<SyncDraft> kSyncKeys[] = {
     {"ca_file", read_ca_file, "./ca.pem",
      "Authorities that certificates are verified with, instead of the system's."},
     {"verify", read_verify, "true",
-     "Whether certificates are verified; `false` lets any machine pretend to be the service. Default "
+     "Whether certificates are verified; `false` lets any machine pretend to be the service. "
+     "Default "
      "`true`."},
 };
 

@@ -129,6 +129,12 @@ struct Server::Impl {
   std::optional<Refusal> put_in_force(bool is_asked);
   Status reload(std::string_view by);
 
+  void say_warnings(const config::Config& of) const {
+    for (const std::string& warning : of.warnings) {
+      say(LogLevel::kWarning, "config-warning", {{"warning", warning}});
+    }
+  }
+
   void say(LogLevel level, std::string_view event, std::vector<LogField> fields) const {
     if (log) log({level, event, std::move(fields)});
   }
@@ -209,6 +215,7 @@ void Server::Impl::set_timers() {
 }
 
 Status Server::Impl::start(Server& server) {
+  say_warnings(config);
   if (!config.record.empty()) {
     Result<std::unique_ptr<Recorder>> opened = Recorder::open(config.record, clock);
     if (!opened) return std::move(opened).error();
@@ -414,6 +421,7 @@ std::optional<Refusal> Server::Impl::put_in_force(bool is_asked) {
   engine->try_waiters(clock.now());
   tokens.set(next.auth);
   http->admit(next.visitors);
+  say_warnings(next);
   {
     const std::scoped_lock lock(config_lock);
     config = std::move(next);
