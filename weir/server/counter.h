@@ -29,6 +29,7 @@ struct Traffic {
   Counter closed;
   Counter bytes_in;
   Counter bytes_out;
+  Counter unknown_tokens;  // that were presented
 };
 
 }  // namespace weir::server

@@ -95,6 +95,13 @@ bool HttpConnection::may_send(const RequestReader::Step& step) {
          desk_.tokens.role_of(step.token) != Role::kNobody;
 }
 
+// A client that presents what is no token is counted. If it is slowed, this is its last request
+// here: what stands behind it is not read.
+void HttpConnection::look_at_token(std::string_view token, Instant now) {
+  if (!is_stranger_ || token.empty()) return;
+  if (note_unknown_token(now) > Duration{0}) keep_alive_ = false;
+}
+
 std::size_t HttpConnection::output_bytes() const noexcept {
   return is_stranger_ ? std::min(kStrangerBytesMax, bounds_.output_bytes) : bounds_.output_bytes;
 }
@@ -127,6 +134,8 @@ void HttpConnection::run(std::string_view bytes, Instant now) {
       continue;
     }
     if (!may_send(step)) {
+      is_stranger_ = true;
+      look_at_token(step.token, now);
       fail(Problem::kUnauthenticated,
            "request: without a token it may have at most 16384 bytes; send 'Authorization: Bearer "
            "TOKEN' with one of the configuration's 'auth'",
@@ -160,6 +169,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                                         .fetch_site = request.fetch_site,
                                         .over_unix = over_unix_}};
   is_stranger_ = call.role == Role::kNobody;
+  look_at_token(request.token, now);
   Answer& answer = desk_.answer;
   // Two words, so that the function keeps them without allocating.
   const bool answered = desk_.api.handle(call, now, answer, [desk = &desk_, id = id_](Answer late) {
@@ -304,6 +314,7 @@ void HttpConnection::send_event(Instant now) {
 }
 
 void HttpConnection::check_time(Instant now) {
+  if (is_slowed(now)) return;
   const bool is_partial = (!unread_.empty() || reader_.is_midway()) && !is_busy();
   if ((is_partial || is_lingering_ || !unsent_.empty()) && is_slow(now)) {
     if (!is_partial || !unsent_.empty()) return close();

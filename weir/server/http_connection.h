@@ -106,6 +106,7 @@ class HttpConnection final : public SocketConnection {
   void go_on(Instant now);
   void read_behind(Instant now);
   bool may_send(const wire::http::RequestReader::Step& step);
+  void look_at_token(std::string_view token, Instant now);
   std::size_t output_bytes() const noexcept;
   void answer(const wire::http::HttpRequest& request, bool is_last, Instant now);
   void respond(const wire::http::Answer& answer, bool is_last, Instant now);

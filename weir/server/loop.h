@@ -81,6 +81,10 @@ class Loop {
   // Told that a client of the Redis protocol spoke HTTP, and its address. Set as when_written.
   std::function<void(std::string from)> when_http;
 
+  // Told that a client has presented a token that is not known, and its address. Returns how long
+  // the answer waits. Set as when_written.
+  std::function<Duration(std::string from)> when_unknown_token;
+
   // --- lent to the connection that is being run
   std::array<char, kInputBytes> input;
   std::string output;

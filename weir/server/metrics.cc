@@ -37,6 +37,8 @@ constexpr std::array kRows = {
               "Replies that clients have not read, of at most bounds.reply_bytes_all."},
     MetricRow{"weir_connections_overfull_total", "counter", "",
               "Connections closed because their unread replies would have passed that bound."},
+    MetricRow{"weir_auth_failures_total", "counter", "protocol",
+              "Tokens that were presented and are not known."},
     MetricRow{"weir_requests_total", "counter", "protocol", "Requests and commands answered."},
     MetricRow{
         "weir_http_answers_total", "counter", "route, status",

@@ -49,7 +49,13 @@ void RespConnection::go_on(Instant now) {
 // Runs the whole requests in `bytes` and keeps the rest.
 void RespConnection::run(std::string_view bytes, Instant now) {
   loop_.scratch.commands = 0;
-  const std::size_t done = session_.run(bytes, now, loop_.scratch, loop_.output);
+  std::size_t done = 0;
+  bool is_late = false;  // the reply to a token that is not known
+  do {
+    done += session_.run(bytes.substr(done), now, loop_.scratch, loop_.output);
+    if (!session_.take_unknown_token()) break;
+    is_late = note_unknown_token(now) > Duration{0};
+  } while (!is_late && done < bytes.size());
   loop_.resp_commands.add(loop_.scratch.commands);
   if (session_.is_http()) {
     if (loop_.when_http) loop_.when_http(peer());
@@ -62,7 +68,7 @@ void RespConnection::run(std::string_view bytes, Instant now) {
   }
   unread_.assign(bytes.substr(done));
   if (unread_.empty()) clear(unread_);
-  needs_more_ = !session_.is_waiting() && !session_.is_full(loop_.output);
+  needs_more_ = !session_.is_waiting() && !session_.is_full(loop_.output) && !is_late;
   send(now);
   // One that comes while the server stops has nothing to wait for.
   if (is_draining_ && session_.is_waiting()) stop_waiting();
@@ -110,6 +116,7 @@ void RespConnection::stop_waiting() {
 }
 
 void RespConnection::check_time(Instant now) {
+  if (is_slowed(now)) return;
   if (session_.look_at_tokens(now, loop_.output)) return send_replies(now);
   const bool is_midway = (!unread_.empty() && !session_.is_waiting()) || !unsent_.empty();
   if (is_midway && is_slow(now)) return close();

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/server/attempts.h"
 #include "weir/server/clients.h"
 #include "weir/server/http_front.h"
 #include "weir/server/listeners.h"
@@ -154,6 +155,8 @@ struct Server::Impl {
   Tokens tokens;
   Readiness readiness;
   Seldom http_on_resp{std::chrono::seconds{10}};  // lines in the log
+  Seldom auth_failed{std::chrono::seconds{10}};
+  Attempts attempts;
   Seldom overage_looks{std::chrono::seconds{10}};
   std::map<std::string, std::uint64_t> clipped;  // of each limit, when it was last looked at
   std::atomic<std::uint64_t> reloads{0};
@@ -259,7 +262,19 @@ Status Server::Impl::start(Server& server) {
       const std::uint64_t times = http_on_resp.count(clock.now());
       if (times == 0) return;
       say(LogLevel::kWarning, "http-on-resp",
-          {{"from", std::move(from)}, {"times", std::to_string(times)}});
+          {{"from", from.empty() ? "unix" : std::move(from)}, {"times", std::to_string(times)}});
+    };
+  }
+  for (auto& loop : loops) {
+    loop->when_unknown_token = [this](std::string from) {
+      const Instant now = clock.now();
+      // A unix socket has no addresses to tell clients apart, and its file says who may connect.
+      const Duration delay = from.empty() ? Duration{0} : attempts.fail(from, now);
+      if (const std::uint64_t times = auth_failed.count(now); times > 0) {
+        say(LogLevel::kWarning, "auth-failed",
+            {{"from", from.empty() ? "unix" : std::move(from)}, {"times", std::to_string(times)}});
+      }
+      return delay;
     };
   }
   listeners.start();

@@ -25,6 +25,7 @@ struct Total {
   std::uint64_t closed = 0;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
+  std::uint64_t unknown_tokens = 0;
 
   void add(const Traffic& traffic) {
     // Closed first: a connection that closes meanwhile must not count as minus one.
@@ -32,6 +33,7 @@ struct Total {
     opened += traffic.opened.value();
     bytes_in += traffic.bytes_in.value();
     bytes_out += traffic.bytes_out.value();
+    unknown_tokens += traffic.unknown_tokens.value();
   }
 };
 
@@ -134,6 +136,7 @@ std::string server_metrics(const MetricSources& from) {
   out.value(from.unread.bytes());
   out.begin("weir_connections_overfull_total");
   out.value(from.unread.refused());
+  write_protocols(out, "weir_auth_failures_total", resp.unknown_tokens, http.unknown_tokens);
   write_protocols(out, "weir_requests_total", commands, requests);
   out.begin("weir_http_answers_total");
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -91,6 +91,7 @@ void SocketConnection::keep_in_kernel(int bytes) {
 }
 
 std::string SocketConnection::peer() const {
+  if (is_unix()) return {};
   ErrorNumber error;
   const auto endpoint = socket_.remote_endpoint(error);
   char host[NI_MAXHOST] = "?";
@@ -104,6 +105,28 @@ std::string SocketConnection::peer() const {
 bool SocketConnection::is_unix() const {
   ErrorNumber error;
   return socket_.local_endpoint(error).protocol().family() == AF_UNIX;
+}
+
+Duration SocketConnection::note_unknown_token(Instant now) {
+  traffic_.unknown_tokens.add();
+  if (!loop_.when_unknown_token) return Duration{0};
+  const Duration delay = loop_.when_unknown_token(peer());
+  if (delay > Duration{0}) slowed_until_ = now + delay;
+  return delay;
+}
+
+bool SocketConnection::is_slowed(Instant now) {
+  if (slowed_until_.ns == 0) return false;
+  if (now < slowed_until_) return true;
+  slowed_until_ = {};
+  const std::uint64_t record = std::exchange(held_next_, 0);
+  if (record != 0) {
+    is_held_back_ = true;
+    wait_written(record);
+  } else {
+    send_unsent();
+  }
+  return true;
 }
 
 bool SocketConnection::is_lost(Instant now) {
@@ -148,6 +171,14 @@ void SocketConnection::on_readable() {
 void SocketConnection::send(Instant now) {
   if (!loop_.output.empty()) {
     const std::uint64_t record = take_record();
+    if (slowed_until_.ns != 0) {
+      begin(now);
+      unsent_.append(loop_.output);
+      loop_.output.clear();
+      if (!count_unsent()) return close();
+      held_next_ = std::max(held_next_, record);
+      return;
+    }
     if (is_held_back_ || record != 0) return hold_back(record, now);
   }
   std::string_view left = loop_.output;

@@ -65,7 +65,7 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   virtual std::size_t read_bytes() const noexcept = 0;
 
   bool is_open() const noexcept { return is_open_; }
-  // The address of the client, for a log.
+  // The address of the client, for a log; that of a unix socket is empty.
   std::string peer() const;
   bool is_unix() const;
   void wait_readable();
@@ -74,6 +74,11 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   // Whether a client whose request waits has left, or may have: it has sent more than is kept
   // behind that request, so its end cannot be seen, and that for as long as a request may take.
   bool is_lost(Instant now);
+  // The client has presented a token that is not known. Returns how long the answer waits: what
+  // is sent next is kept until then.
+  Duration note_unknown_token(Instant now);
+  // Sends what waited, once its time has come. True: it waits still, and so does the client.
+  bool is_slowed(Instant now);
   // Something begins, unless the client has not read all replies yet.
   void begin(Instant now) noexcept {
     if (!is_behind_) begun_at_ = now;
@@ -123,6 +128,7 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   bool is_known_ = false;  // has had a role, so the kernel keeps more for it
   bool is_reading_ = false;
   bool is_held_back_ = false;
+  Instant slowed_until_{};       // what is sent waits until then; 0: it does not
   bool is_behind_ = false;       // replies have been waiting to be read since begun_at_
   std::int64_t written_ = 0;     // bytes given to the kernel
   std::int64_t taken_then_ = 0;  // taken_bytes() at begun_at_, of one that is behind

@@ -1,84 +1,72 @@
 // Tokens: who may do what, changed by a reload while connections ask.
 //
+// A token is looked up by its digest, SHA-256 over a secret of this process and the token. So
+// how long a look-up takes says nothing about the tokens there are: what is compared cannot be
+// computed outside, and depends on every byte that was presented. The tokens themselves are
+// not kept.
+//
 // Where no tokens are set, every client is an administrator. The configuration allows that
 // only on listeners that cannot be reached from outside.
 //
-// Thread safety: every function may be called from any thread.
+// Thread safety: every function may be called from any thread. Each thread keeps the table
+// that it saw last, so a look-up takes a lock only after a change.
 
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "weir/base/role.h"
 #include "weir/config/config.h"
+#include "weir/engine/print.h"
 
 namespace weir::server {
 
 class Tokens {
  public:
-  explicit Tokens(std::vector<config::AuthToken> tokens) { set(std::move(tokens)); }
+  explicit Tokens(const std::vector<config::AuthToken>& tokens) { set(tokens); }
 
-  void set(std::vector<config::AuthToken> tokens) {
-    const std::scoped_lock lock(lock_);
-    tokens_ = std::move(tokens);
-    is_open_.store(tokens_.empty(), std::memory_order_release);
-    epoch_.fetch_add(1, std::memory_order_release);
-  }
+  void set(const std::vector<config::AuthToken>& tokens);
 
-  // Grows with every set(): who remembers a role looks it up again then. Never 0.
+  // Another with every set(): who remembers a role looks it up again then. Never 0.
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
   // The role of a client with this token; empty: it has presented none.
-  Role role_of(std::string_view token) const {
-    if (is_open_.load(std::memory_order_acquire)) return Role::kAdmin;
-    if (token.empty()) return Role::kNobody;
-    const std::scoped_lock lock(lock_);
-    Role role = Role::kNobody;
-    for (const config::AuthToken& known : tokens_) {
-      if (is_same(token, known.token)) role = known.role;
-    }
-    return role;
-  }
+  Role role_of(std::string_view token) const;
 
   // Whether a client with this token speaks for consensus; administrators do in any case.
-  bool speaks_for_consensus(std::string_view token) const {
-    const std::scoped_lock lock(lock_);
-    bool may = false;
-    for (const config::AuthToken& known : tokens_) {
-      if (is_same(token, known.token)) may = known.consensus;
-    }
-    return may;
-  }
+  bool speaks_for_consensus(std::string_view token) const;
 
   // What it is called; empty: it is not known, or has no name.
-  std::string name_of(std::string_view token) const {
-    const std::scoped_lock lock(lock_);
-    std::string name;
-    for (const config::AuthToken& known : tokens_) {
-      if (is_same(token, known.token)) name = known.name;
-    }
-    return name;
-  }
+  std::string name_of(std::string_view token) const;
 
  private:
-  // Equal in a time that does not tell where they differ.
-  static bool is_same(std::string_view a, std::string_view b) {
-    unsigned difference = a.size() == b.size() ? 0 : 1;
-    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-      difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-    }
-    return difference == 0;
-  }
+  using Digest = std::array<unsigned char, 32>;
+  struct DigestHash {
+    std::size_t operator()(const Digest& digest) const noexcept;
+  };
+  struct Known {
+    Role role = Role::kNobody;
+    std::string name{};
+    bool consensus = false;
+  };
+  using Table = std::unordered_map<Digest, Known, DigestHash>;
 
+  Digest digest_of(std::string_view token) const;
+  const Table& table() const;
+  const Known* find(std::string_view token) const;  // nullptr: it is not known
+
+  const engine::Secret secret_ = engine::random_secret();
   mutable std::mutex lock_;
-  std::vector<config::AuthToken> tokens_;
+  std::shared_ptr<const Table> table_;  // never changed, only replaced
   std::atomic<bool> is_open_{true};
   std::atomic<std::uint64_t> epoch_{0};
 };

@@ -57,14 +57,27 @@ TEST_F(SessionTest, RefusesCommandsBeyondItsRole) {
 TEST_F(SessionTest, TakesOnTheRoleOfAToken) {
   begin(Role::kNobody);
   EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
-  EXPECT_TRUE(say("AUTH wrong\r\n").starts_with("-WRONGPASS"));
   EXPECT_EQ(say("AUTH watch\r\n"), "+OK\r\n");
+  EXPECT_FALSE(session->take_unknown_token());
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
   EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("-NOPERM"));
   EXPECT_EQ(say("AUTH default decide\r\n"), "+OK\r\n");
   EXPECT_TRUE(say("CL.THROTTLE x 1 1 1\r\n").starts_with("*5"));
   EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
   EXPECT_TRUE(say("PING\r\n").starts_with("-NOAUTH"));
+}
+
+TEST_F(SessionTest, StopsBehindATokenThatIsNotKnownUntilItIsTakenNoteOf) {
+  begin(Role::kNobody);
+  EXPECT_TRUE(
+      say("AUTH wrong\r\nHELLO 3 AUTH default wrong\r\nAUTH watch\r\n").starts_with("-WRONGPASS"));
+  EXPECT_EQ(say(""), "");
+  EXPECT_TRUE(session->take_unknown_token());
+  EXPECT_FALSE(session->take_unknown_token());
+  EXPECT_TRUE(say("").starts_with("-WRONGPASS"));
+  EXPECT_TRUE(session->take_unknown_token());
+  EXPECT_EQ(say(""), "+OK\r\n");
+  EXPECT_FALSE(session->take_unknown_token());
 }
 
 TEST_F(SessionTest, LooksUpItsRoleAgainWhenTheTokensChange) {

@@ -18,6 +18,7 @@ bool authenticate(Run& run, std::string_view token) {
     run.reply.write_error(
         "WRONGPASS invalid username-password pair or user is disabled; write a token of the "
         "configuration's 'auth'");
+    run.session.set_unknown_token();
     return false;
   }
   run.session.set_token(token);

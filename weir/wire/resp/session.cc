@@ -59,7 +59,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
   std::size_t done = 0;
   if (service_->host->token_epoch() != token_epoch_) look_up_role();
   for (;;) {
-    if (is_waiting() || closing_ || is_full(out)) return done;
+    if (is_waiting() || closing_ || has_unknown_token_ || is_full(out)) return done;
     scratch.words.clear();
     scratch.items.clear();
     Parsed parsed;
@@ -90,7 +90,7 @@ std::size_t Session::run(std::string_view bytes, Instant now, Scratch& scratch, 
     if (parsed.kind == ParsedKind::kNeedMore) return done;
     // What was too large for a stranger may not be any more.
     if (was_stranger && !is_stranger()) continue;
-    if (parsed.kind == ParsedKind::kError && !is_waiting() && !closing_) {
+    if (parsed.kind == ParsedKind::kError && !is_waiting() && !closing_ && !has_unknown_token_) {
       ReplyWriter(out).write_error(fmt::format("ERR {}", parsed.error));
       closing_ = true;
     }
@@ -104,7 +104,7 @@ std::size_t Session::run_items(Instant now, Scratch& scratch, std::string& out) 
   std::size_t at = 0;
   while (at < items.size() && !(at > 0 && is_full(out))) {
     at += run_group(items.subspan(at), now, scratch, reply);
-    if (is_waiting() || closing_) break;
+    if (is_waiting() || closing_ || has_unknown_token_) break;
   }
   record_ = std::max(record_, reply.record());
   return at;

@@ -126,6 +126,8 @@ class Session {
   std::uint64_t take_record() noexcept { return std::exchange(record_, 0); }
   // The connection is to be closed once its replies are sent.
   bool is_closing() const noexcept { return closing_; }
+  // Whether run() stopped behind a token that is not known. Says it once.
+  bool take_unknown_token() noexcept { return std::exchange(has_unknown_token_, false); }
   // The client speaks HTTP, as a browser that a web page has sent here. It is to be closed at
   // once: nothing behind its first line is run.
   bool is_http() const noexcept { return is_http_; }
@@ -145,6 +147,9 @@ class Session {
   void set_name(std::string_view name) { name_ = name; }
   void start_over();  // as the connection began
   void close() noexcept { closing_ = true; }
+  // A token was presented that is not known: nothing behind it is run before the server has
+  // taken note.
+  void set_unknown_token() noexcept { has_unknown_token_ = true; }
   // --- between MULTI and EXEC; nullptr: there was no MULTI
   const Transaction* transaction() const noexcept { return transaction_.get(); }
   void begin_transaction();
@@ -194,6 +199,7 @@ class Session {
   Role role_ = Role::kNobody;
   std::int8_t version_ = 2;
   bool closing_ = false;
+  bool has_unknown_token_ = false;
   bool is_http_ = false;
   std::unique_ptr<Transaction> transaction_;
   std::string name_;
