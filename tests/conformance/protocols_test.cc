@@ -225,7 +225,7 @@ class OverHttp {
     Instant now() noexcept override { return clock.now(); }
     void reload_later(engine::StatusCallback told) noexcept override { told(Done{}); }
     std::string metrics() noexcept override { return ""; }
-    bool ready(std::string&) noexcept override { return true; }
+    bool ready(std::string&, bool) noexcept override { return true; }
 
     Clock& clock;
   };

@@ -24,7 +24,10 @@ class HttpHost final : public wire::http::Host {
     server_.reload_later(std::move(told));
   }
   std::string metrics() noexcept override { return server_.metrics(); }
-  bool ready(std::string& why) noexcept override { return server_.readiness().ready(why); }
+  bool ready(std::string& why, bool with_reasons) noexcept override {
+    using Detail = Readiness::Detail;
+    return server_.readiness().ready(why, with_reasons ? Detail::kReasons : Detail::kParts);
+  }
   std::string name_of(std::string_view token) noexcept override { return server_.name_of(token); }
   bool speaks_for_consensus(std::string_view token) noexcept override {
     return server_.speaks_for_consensus(token);

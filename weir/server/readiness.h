@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -36,14 +37,18 @@ class Readiness {
     notes_.insert_or_assign(std::move(part), std::move(what));
   }
 
-  // If not ready, `why` is every part with its reason: `state: the disk is full; …`. Otherwise it
+  // What to say of a part: reasons may hold paths and what the system said of them.
+  enum class Detail : std::uint8_t { kParts, kReasons };
+
+  // If not ready, `why` is every part, with its reason: `state: the disk is full; …`. Otherwise it
   // is what was noted, likewise.
-  bool ready(std::string& why) const {
+  bool ready(std::string& why, Detail detail = Detail::kReasons) const {
     const std::scoped_lock lock(lock_);
     why.clear();
     for (const auto& [part, reason] : reasons_.empty() ? notes_ : reasons_) {
       if (!why.empty()) why += "; ";
       why += part;
+      if (detail == Detail::kParts) continue;
       why += ": ";
       why += reason;
     }

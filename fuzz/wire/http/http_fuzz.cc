@@ -39,7 +39,7 @@ class QuietHost final : public Host {
   Instant now() noexcept override { return now_; }
   void reload_later(engine::StatusCallback told) noexcept override { told(Done{}); }
   std::string metrics() noexcept override { return {}; }
-  bool ready(std::string&) noexcept override { return true; }
+  bool ready(std::string&, bool) noexcept override { return true; }
 
   void advance() { now_ = now_ + 10ms; }
 

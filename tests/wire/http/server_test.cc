@@ -57,10 +57,21 @@ TEST(Health, IsTold) {
   Desk desk(three_per_second());
   EXPECT_EQ(desk.get("/healthz").body, "ok\n");
   EXPECT_EQ(desk.get("/readyz").body, "ready\n");
-  desk.host.not_ready_because = "the store does not answer";
+  desk.host.not_ready_because = "state: the store does not answer";
   const Answer answer = desk.get("/readyz");
   EXPECT_EQ(answer.status, 503u);
-  EXPECT_EQ(detail(answer), "the store does not answer");
+  EXPECT_EQ(detail(answer), "state: the store does not answer");
+}
+
+TEST(Health, NamesOnlyThePartsToAClientWithoutARole) {
+  Desk desk(three_per_second());
+  desk.host.not_ready_because = "state: /var/lib/weir/state.db: disk I/O error";
+  desk.role = Role::kNobody;
+  const Answer answer = desk.get("/readyz");
+  EXPECT_EQ(answer.status, 503u);
+  EXPECT_EQ(detail(answer), "state; a token with the role observe is told more");
+  desk.role = Role::kObserve;
+  EXPECT_EQ(detail(desk.get("/readyz")), "state: /var/lib/weir/state.db: disk I/O error");
 }
 
 TEST(Events, AreAStreamThatTheServerDrives) {

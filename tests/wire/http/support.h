@@ -73,8 +73,9 @@ class TestHost final : public Host {
     }
   }
   std::string metrics() noexcept override { return "weir_decisions_total 7\n"; }
-  bool ready(std::string& why) noexcept override {
+  bool ready(std::string& why, bool with_reasons) noexcept override {
     why = not_ready_because;
+    if (!with_reasons) why.resize(std::min(why.find(':'), why.size()));
     return why.empty();
   }
   std::string name_of(std::string_view) noexcept override { return name; }

@@ -103,9 +103,10 @@ class Host {
   virtual void reload_later(engine::StatusCallback told) noexcept = 0;
   // In the text format of Prometheus.
   virtual std::string metrics() noexcept = 0;
-  // Whether requests should be sent here; if not, `why` says what is missing, else what should be
-  // known though.
-  virtual bool ready(std::string& why) noexcept = 0;
+  // Whether requests should be sent here; if not, `why` names the parts in trouble, else those of
+  // which something should be known though. What there is to say of them only if asked: it may
+  // hold paths.
+  virtual bool ready(std::string& why, bool with_reasons) noexcept = 0;
   // Who presents this token, for histories; empty: it has no name.
   virtual std::string name_of(std::string_view /*token*/) noexcept { return {}; }
   // Whether who presents this token, without being an administrator, speaks for consensus.

@@ -34,7 +34,9 @@ void show_health(Exchange& exchange) {
 
 void show_readiness(Exchange& exchange) {
   std::string why;
-  if (!exchange.api.host().ready(why)) {
+  const bool may_look = exchange.call.role >= Role::kObserve;
+  if (!exchange.api.host().ready(why, may_look)) {
+    if (!may_look) why += "; a token with the role observe is told more";
     exchange.fail(Problem::kUnavailable, why);
     return;
   }
