@@ -479,6 +479,22 @@ TEST(Hold, IsFencedFromItsTimeOnThoughNobodyHasCalledSince) {
   EXPECT_FALSE(engine->decide(RequestOf(), kStart + 1s)->allowed());
 }
 
+// Who has seen one id cannot name another hold: the word of each is its own.
+TEST(Hold, IsNotNamedByTheWordOfItsNeighbour) {
+  auto engine = engine_of(all_meters());
+  const HoldId seen = hold_tokens(*engine, 10).hold;
+  const HoldId next = hold_tokens(*engine, 20).hold;
+  ASSERT_EQ(next.number, seen.number + 1);
+  EXPECT_NE(next.owner, seen.owner);
+  const HoldId guessed{seen.owner, next.number};
+  EXPECT_EQ(engine::cancel(*engine, guessed, kStart), HoldState::kGone);
+  EXPECT_EQ(*engine::renew(*engine, guessed, 1h, kStart), HoldState::kGone);
+  EXPECT_EQ(*engine::settle(*engine, guessed, {}, kStart), HoldState::kGone);
+  expect_tokens_left(*engine, 70);
+  EXPECT_EQ(engine::cancel(*engine, next, kStart), HoldState::kCancelled);
+  expect_tokens_left(*engine, 90);
+}
+
 TEST(Hold, OfNobodyOrOfAnotherEngineIsGone) {
   auto engine = engine_of(all_meters());
   auto other = engine_of(all_meters());

@@ -9,6 +9,7 @@
 
 #include "tests/engine/kept_state.h"
 #include "tests/engine/support.h"
+#include "weir/base/keyed_word.h"
 #include "weir/engine/engine.h"
 
 namespace weir::engine {
@@ -596,7 +597,7 @@ TEST(StoredHold, NumbersAreNeverGivenOutTwice) {
     const auto held =
         engine::acquire(*lasting, RequestOf().costing("tokens", 1), {.hold = 1h}, kStart);
     EXPECT_TRUE(numbers.insert(held->hold.number).second);
-    EXPECT_EQ(held->hold.owner, 7u);
+    EXPECT_EQ(held->hold.owner, owned_word(7, held->hold.number));
     engine::cancel(*lasting, held->hold, kStart);
     lasting.restart(held_rules(), kStart);
   }

@@ -44,7 +44,7 @@ struct EngineOptions {
   std::size_t heavy_keys = 64;            // kept for each limit, with their texts
   std::uint32_t heavy_sample_every = 64;  // decisions of a busy thread for each one looked at
   std::optional<Secret> secret{};         // of the prints; none: a fresh one
-  std::optional<std::uint64_t> owner{};   // in the ids of its holds; none: a fresh one
+  std::optional<std::uint64_t> owner{};   // key of the ids of its holds; none: a fresh one
   bool durable = false;                   // changes are kept until a store has collected them
   DecisionSink* sink = nullptr;           // is told of every ask, and outlives the engine
 };

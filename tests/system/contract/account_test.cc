@@ -1,6 +1,7 @@
 #include "weir/system/contract/account.h"
 
 #include "tests/system/contract/support.h"
+#include "weir/base/keyed_word.h"
 #include "weir/system/contract/accounts.h"
 
 namespace weir::system::contract {
@@ -46,12 +47,22 @@ TEST(Account, DebitsNothingForCostsThatCannotBeMeant) {
     EXPECT_EQ(account->reserve({.costs = costs}, kStart).error().code, ErrorCode::kBadArgument);
     EXPECT_FALSE(account->consume(costs, kStart));
     EXPECT_FALSE(account->feedback({.costs = costs}, kStart));
-    EXPECT_FALSE(account->commit({account->owner(), 1}, costs, kStart));
+    EXPECT_FALSE(account->commit({owned_word(account->owner(), 1), 1}, costs, kStart));
   }
   EXPECT_FALSE(account->reserve({}, Instant{-1}));
   EXPECT_FALSE(account->reserve({.hold = -1s}, kStart));
   EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro);
   EXPECT_EQ(account->view(kStart).outstanding, 0u);
+}
+
+TEST(Account, KnowsNoReservationByTheWordOfItsNeighbour) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const HoldId seen = account->reserve({.costs = units(4)}, kStart)->reservation;
+  const HoldId next = account->reserve({.costs = units(4)}, kStart)->reservation;
+  ASSERT_EQ(next.number, seen.number + 1);
+  EXPECT_EQ(account->release({seen.owner, next.number}, kStart), HoldState::kGone);
+  EXPECT_EQ(left_of(*account, 0, kStart), 2 * kMicro);
+  EXPECT_EQ(account->release(next, kStart), HoldState::kCancelled);
 }
 
 TEST(Account, CommitsAndReleasesItsOwnReservations) {

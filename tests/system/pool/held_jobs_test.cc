@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/system/pool/support.h"
+#include "weir/base/keyed_word.h"
 
 namespace weir::system::pool {
 namespace {
@@ -37,8 +38,15 @@ struct HeldJobsTest : ::testing::Test {
 
 TEST_F(HeldJobsTest, AnswerAtOnceWhereTheyCanAndThenCallNobody) {
   const HoldId job = started();
-  EXPECT_EQ(job, (HoldId{kOwner, 1}));
+  EXPECT_EQ(job, (HoldId{owned_word(kOwner, 1), 1}));
   EXPECT_TRUE(told.empty());
+  EXPECT_EQ(held(), 1u);
+}
+
+TEST_F(HeldJobsTest, AreNotNamedByTheWordOfANeighbour) {
+  const HoldId job = started();
+  EXPECT_EQ(jobs->finish({owned_word(kOwner, 2), job.number}, {.requests = 1}, kStart).error().code,
+            ErrorCode::kNotFound);
   EXPECT_EQ(held(), 1u);
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "tests/wire/http/support.h"
+#include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/system/pool/local_coordinator.h"
 #include "weir/wire/http/pool_json.h"
@@ -27,6 +29,11 @@ pool::PoolsSettings two_models() {
   settings.escalation = {"big", "small"};
   settings.types = {{.name = "summary", .tokens = 1'000, .requests = 1}};
   return settings;
+}
+
+// The name of the job with this number.
+std::string job_name(std::uint64_t number) {
+  return hold_text({owned_word(0xc0ffee, number), number});
 }
 
 struct PoolDesk : Desk {
@@ -81,17 +88,18 @@ TEST(PoolRoutes, StartAJobAndSettleItWithWhatItUsed) {
   const Answer started = desk.ask_for();
   EXPECT_EQ(started.status, 200u);
   EXPECT_EQ(started.body,
-            R"({"verdict":"allowed","job":"0000000000c0ffee-1","model":"big","attempt":1,)"
-            R"("estimate":{"tokens":1000,"requests":1},"waited_ms":0,"windows":{)"
-            R"("minute":{"begins":"2027-01-15T08:00:00.000000000Z",)"
-            R"("ends":"2027-01-15T08:01:00.000000000Z",)"
-            R"("tokens":{"limit":2500,"used":1000,"remaining":1500},)"
-            R"("requests":{"limit":100,"used":1,"remaining":99}},)"
-            R"("day":{"begins":"2027-01-15T00:00:00.000000000Z",)"
-            R"("ends":"2027-01-16T00:00:00.000000000Z",)"
-            R"("tokens":{"limit":null,"used":1000,"remaining":null},)"
-            R"("requests":{"limit":null,"used":1,"remaining":null}}},)"
-            R"("expires":"2027-01-15T08:10:00.000000000Z","expires_in_ms":600000})");
+            R"({"verdict":"allowed","job":")" + job_name(1) +
+                R"(","model":"big","attempt":1,)"
+                R"("estimate":{"tokens":1000,"requests":1},"waited_ms":0,"windows":{)"
+                R"("minute":{"begins":"2027-01-15T08:00:00.000000000Z",)"
+                R"("ends":"2027-01-15T08:01:00.000000000Z",)"
+                R"("tokens":{"limit":2500,"used":1000,"remaining":1500},)"
+                R"("requests":{"limit":100,"used":1,"remaining":99}},)"
+                R"("day":{"begins":"2027-01-15T00:00:00.000000000Z",)"
+                R"("ends":"2027-01-16T00:00:00.000000000Z",)"
+                R"("tokens":{"limit":null,"used":1000,"remaining":null},)"
+                R"("requests":{"limit":null,"used":1,"remaining":null}}},)"
+                R"("expires":"2027-01-15T08:10:00.000000000Z","expires_in_ms":600000})");
   EXPECT_EQ(started.headers,
             "x-ratelimit-limit-requests: 100\r\nx-ratelimit-remaining-requests: 99\r\n"
             "x-ratelimit-reset-requests: 1m0s\r\n"
@@ -248,7 +256,7 @@ TEST(PoolRoutes, RefuseWhatMakesNoSenseAndChangeNothing) {
               HasSubstr("it does not say what was used"));
   EXPECT_THAT(detail(desk.release(job, R"("failed":true,"delegate":true)")),
               HasSubstr("write one of them"));
-  EXPECT_EQ(desk.release("0000000000c0ffee-99", R"("requests":1)").status, 404u);
+  EXPECT_EQ(desk.release(job_name(99), R"("requests":1)").status, 404u);
   EXPECT_THAT(detail(desk.release("00000000deadbeef-1", R"("requests":1)")),
               HasSubstr("another instance gave it"));
   EXPECT_THAT(detail(desk.release("1", R"("requests":1)")), HasSubstr("the name of a job"));

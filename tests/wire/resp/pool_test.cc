@@ -8,6 +8,8 @@
 #include <string>
 
 #include "tests/engine/support.h"
+#include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 #include "weir/system/pool/held_jobs.h"
 #include "weir/system/pool/local_coordinator.h"
 #include "weir/wire/resp/pool_commands.h"
@@ -21,6 +23,11 @@ namespace pool = system::pool;
 using ::testing::HasSubstr;
 
 constexpr Instant kMorning{1'800'000'000'000'000'000};  // begins a minute
+
+// The name of the job with this number.
+std::string job_name(std::uint64_t number) {
+  return hold_text({owned_word(0xc0ffee, number), number});
+}
 
 struct OpenHost final : Host {
   Role role_of(std::string_view) const override { return Role::kDecide; }
@@ -67,32 +74,34 @@ struct PoolCommands : ::testing::Test {
 };
 
 TEST_F(PoolCommands, StartAJobAndSettleIt) {
-  EXPECT_EQ(say("WEIR.POOL.ACQUIRE chat"),
-            "*16\r\n$7\r\nverdict\r\n$7\r\nallowed\r\n$3\r\njob\r\n$18\r\n0000000000c0ffee-1\r\n"
-            "$5\r\nmodel\r\n$3\r\nbig\r\n$7\r\nattempt\r\n:1\r\n$13\r\nexpires_in_ms\r\n:600000\r\n"
-            "$6\r\nminute\r\n:1800000000\r\n$3\r\nday\r\n:1799971200\r\n$9\r\nremaining\r\n"
-            "*2\r\n$17\r\ntokens_per_minute\r\n:0\r\n");
-  EXPECT_EQ(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 requests 1 input 500000 output 600000"),
+  EXPECT_EQ(
+      say("WEIR.POOL.ACQUIRE chat"),
+      "*16\r\n$7\r\nverdict\r\n$7\r\nallowed\r\n$3\r\njob\r\n$18\r\n" + job_name(1) +
+          "\r\n"
+          "$5\r\nmodel\r\n$3\r\nbig\r\n$7\r\nattempt\r\n:1\r\n$13\r\nexpires_in_ms\r\n:600000\r\n"
+          "$6\r\nminute\r\n:1800000000\r\n$3\r\nday\r\n:1799971200\r\n$9\r\nremaining\r\n"
+          "*2\r\n$17\r\ntokens_per_minute\r\n:0\r\n");
+  EXPECT_EQ(say("WEIR.POOL.RELEASE " + job_name(1) + " requests 1 input 500000 output 600000"),
             "*8\r\n$5\r\nstate\r\n$7\r\nsettled\r\n$4\r\ncost\r\n$3\r\n1.1\r\n"
             "$14\r\noverage_tokens\r\n:1099000\r\n$16\r\noverage_requests\r\n:0\r\n");
 }
 
 TEST_F(PoolCommands, LetAJobRunLonger) {
   say("WEIR.POOL.ACQUIRE chat HOLD 30s");
-  EXPECT_EQ(say("WEIR.POOL.RENEW 0000000000c0ffee-1 hold 2m", kMorning + 10s),
+  EXPECT_EQ(say("WEIR.POOL.RENEW " + job_name(1) + " hold 2m", kMorning + 10s),
             "*4\r\n$5\r\nstate\r\n$6\r\nactive\r\n$13\r\nexpires_in_ms\r\n:120000\r\n");
   jobs->pools().advance(kMorning + 130s - 1ns);
-  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1", kMorning + 130s - 1ns),
+  EXPECT_THAT(say("WEIR.POOL.RENEW " + job_name(1), kMorning + 130s - 1ns),
               HasSubstr(":600000\r\n"));
-  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-2"), HasSubstr("-NOTFOUND"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW " + job_name(2)), HasSubstr("-NOTFOUND"));
   EXPECT_THAT(say("WEIR.POOL.RENEW job"), HasSubstr("-BADARG 'job' is not a job"));
-  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1 FOR 2m"), HasSubstr("-BADARG 'FOR'"));
-  EXPECT_THAT(say("WEIR.POOL.RENEW 0000000000c0ffee-1 HOLD"), HasSubstr("-BADARG"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW " + job_name(1) + " FOR 2m"), HasSubstr("-BADARG 'FOR'"));
+  EXPECT_THAT(say("WEIR.POOL.RENEW " + job_name(1) + " HOLD"), HasSubstr("-BADARG"));
 }
 
 TEST_F(PoolCommands, RefuseAsAnOrdinaryReply) {
   say("WEIR.POOL.ACQUIRE chat");
-  say("WEIR.POOL.RELEASE 0000000000c0ffee-1 INPUT 1000");
+  say("WEIR.POOL.RELEASE " + job_name(1) + " INPUT 1000");
   say("WEIR.POOL.ACQUIRE chat");
   const std::string refused = say("WEIR.POOL.ACQUIRE chat WAIT 0s", kMorning + 30s);
   EXPECT_THAT(refused, HasSubstr("$7\r\nverdict\r\n$6\r\ndenied\r\n$6\r\nreason\r\n$20\r\n"
@@ -105,20 +114,20 @@ TEST_F(PoolCommands, WaitAndAreAnsweredWhenAPlaceIsFree) {
   say("WEIR.POOL.ACQUIRE chat");
   EXPECT_EQ(say("WEIR.POOL.ACQUIRE chat WAIT 40s HOLD 5s"), "");
   EXPECT_TRUE(session.is_waiting());
-  ASSERT_TRUE(jobs->finish({0xc0ffee, 2}, {.requests = 1}, kMorning + 1s).ok());
+  ASSERT_TRUE(jobs->finish({owned_word(0xc0ffee, 2), 2}, {.requests = 1}, kMorning + 1s).ok());
   ASSERT_TRUE(late.has_value());
   std::string out;
   EXPECT_TRUE(session.deliver(late->first, late->second, kMorning + 1s, out));
-  EXPECT_THAT(out, HasSubstr("$18\r\n0000000000c0ffee-3\r\n$5\r\nmodel\r\n$5\r\nsmall\r\n"));
+  EXPECT_THAT(out, HasSubstr("$18\r\n" + job_name(3) + "\r\n$5\r\nmodel\r\n$5\r\nsmall\r\n"));
   EXPECT_THAT(out, HasSubstr("expires_in_ms\r\n:5000\r\n"));
   EXPECT_FALSE(session.is_waiting());
 }
 
 TEST_F(PoolCommands, DelegateToTheNextModel) {
   say("WEIR.POOL.ACQUIRE chat");
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 INPUT 5 DELEGATE"),
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " INPUT 5 DELEGATE"),
               HasSubstr("$5\r\nmodel\r\n$5\r\nsmall\r\n$7\r\nattempt\r\n:2\r\n"));
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 FAILED"), HasSubstr("$6\r\nfailed\r\n"));
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " FAILED"), HasSubstr("$6\r\nfailed\r\n"));
 }
 
 TEST_F(PoolCommands, SayWhatIsWrongWithTheirWords) {
@@ -126,12 +135,12 @@ TEST_F(PoolCommands, SayWhatIsWrongWithTheirWords) {
   EXPECT_THAT(say("WEIR.POOL.ACQUIRE chat WAIT"), HasSubstr("-BADARG WAIT must be written once"));
   EXPECT_THAT(say("WEIR.POOL.ACQUIRE chat SOON 1s"), HasSubstr("-BADARG 'SOON' is no option"));
   EXPECT_THAT(say("WEIR.POOL.RELEASE nonsense FAILED"), HasSubstr("-BADARG 'nonsense' is not"));
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 REJECTED"),
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " REJECTED"),
               HasSubstr("-BADARG it does not say what was used"));
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 INPUT -5"), HasSubstr("-BADARG "));
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 FAILED DELEGATE"),
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " INPUT -5"), HasSubstr("-BADARG "));
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " FAILED DELEGATE"),
               HasSubstr("-BADARG a job ends once"));
-  EXPECT_THAT(say("WEIR.POOL.RELEASE 0000000000c0ffee-1 FAILED"), HasSubstr("-NOTFOUND job 1"));
+  EXPECT_THAT(say("WEIR.POOL.RELEASE " + job_name(1) + " FAILED"), HasSubstr("-NOTFOUND job 1"));
   jobs.reset();
   EXPECT_THAT(say("WEIR.POOL.ACQUIRE chat"), HasSubstr("-NOTFOUND no pools are configured"));
 }

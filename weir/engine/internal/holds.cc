@@ -36,7 +36,7 @@ HoldId Holds::add(HoldCharges charges, Instant expires) {
   holds_.emplace(number, Hold{expires, std::move(charges)});
   note_changed(number);
   add_due(expires, number);
-  return {owner_, number};
+  return id_of(number);
 }
 
 HoldCharges Holds::room_for(std::size_t count) {
@@ -61,12 +61,12 @@ void Holds::recycle(HoldCharges charges) noexcept {
 }
 
 Holds::Hold* Holds::find(HoldId id, Instant now) {
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  const auto found = is_ours(id) ? holds_.find(id.number) : holds_.end();
   return found == holds_.end() || found->second.expires <= now ? nullptr : &found->second;
 }
 
 HoldState Holds::ended_as(HoldId id, Instant now) const {
-  const auto found = id.owner == owner_ ? ended_.find(id.number) : ended_.end();
+  const auto found = is_ours(id) ? ended_.find(id.number) : ended_.end();
   return found == ended_.end() || found->second.expires <= now ? HoldState::kGone
                                                                : found->second.state;
 }
@@ -140,7 +140,8 @@ std::vector<HoldId> Holds::charged_at(Print print, std::size_t most) {
   const std::scoped_lock lock(lock_);
   std::vector<HoldId> ids;
   by_print_.for_each(print, [&](std::uint64_t number) {
-    ids.push_back({owner_, number, holds_.find(number)->second.is_shared});
+    ids.push_back(id_of(number));
+    ids.back().is_shared = holds_.find(number)->second.is_shared;
     return ids.size() < most;
   });
   return ids;
@@ -148,7 +149,7 @@ std::vector<HoldId> Holds::charged_at(Print print, std::size_t most) {
 
 void Holds::note_shared(HoldId id) {
   const std::scoped_lock lock(lock_);
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  const auto found = is_ours(id) ? holds_.find(id.number) : holds_.end();
   if (found != holds_.end()) found->second.is_shared = true;
 }
 
@@ -166,7 +167,7 @@ void Holds::unlist(const HoldCharges& charges) {
 
 std::optional<Holds::Weighed> Holds::charged_in(HoldId id, std::string_view unit) {
   const std::scoped_lock lock(lock_);
-  const auto found = id.owner == owner_ ? holds_.find(id.number) : holds_.end();
+  const auto found = is_ours(id) ? holds_.find(id.number) : holds_.end();
   std::optional<Weighed> heaviest;
   if (found == holds_.end()) return heaviest;
   for (const HoldCharge& charge : found->second.charges) {

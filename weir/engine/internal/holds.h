@@ -6,6 +6,9 @@
 // bounded in number. A call that comes later still is told `gone`. It frees nothing
 // of any other hold, because numbers are never reused.
 //
+// The owner word of an id is a keyed word of its number: who has seen the ids of some holds
+// cannot name others. An id with another word names no hold, whatever its number.
+//
 // Durable holds also remember which of them changed since they were last collected
 // for a store: active ones that are new or renewed, and ended ones that a store has
 // seen active. There are never more of either than holds_max.
@@ -29,6 +32,7 @@
 #include <vector>
 
 #include "weir/base/decision.h"
+#include "weir/base/keyed_word.h"
 #include "weir/engine/ask.h"
 #include "weir/engine/internal/holds_by_print.h"
 #include "weir/engine/internal/plan.h"
@@ -128,6 +132,9 @@ class Holds {
     Instant expires{};  // when it is forgotten
     HoldState state = HoldState::kGone;
   };
+  HoldId id_of(std::uint64_t number) const noexcept { return {owned_word(owner_, number), number}; }
+  bool is_ours(HoldId id) const noexcept { return id.owner == owned_word(owner_, id.number); }
+
   using Due = std::pair<Instant, std::uint64_t>;
 
   // Null: not active, or past its time, even if expire_one() has not come to it yet.
@@ -145,7 +152,7 @@ class Holds {
   void forget_stale_dues();
   void publish_next();
 
-  const std::uint64_t owner_;
+  const std::uint64_t owner_;  // the key of the words
   const std::size_t holds_max_;
   const bool durable_;
   std::mutex lock_;

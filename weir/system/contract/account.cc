@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
+#include "weir/base/keyed_word.h"
 #include "weir/system/contract/costs.h"
 
 namespace weir::system::contract {
@@ -107,10 +108,13 @@ Account::Account(std::string name, std::vector<Policy> policies, const AccountOp
       published_(std::move(policies), now) {}
 
 bool Account::owns(HoldId reservation) const {
-  if (reservation.owner == owner_ && reservation.number >= first_own_) return true;
+  const auto is_of = [&](std::uint64_t owner) {
+    return reservation.owner == owned_word(owner, reservation.number);
+  };
+  if (reservation.number >= first_own_ && is_of(owner_)) return true;
   return std::any_of(former_.begin(), former_.end(), [&](const Owner& former) {
-    return reservation.owner == former.owner && reservation.number >= former.first &&
-           reservation.number < former.end;
+    return reservation.number >= former.first && reservation.number < former.end &&
+           is_of(former.owner);
   });
 }
 
@@ -126,7 +130,7 @@ Result<HoldId> Account::grant(const Costs& costs, Instant start, Instant expires
   const Result<std::uint64_t> number = locked().book.grant(costs, start, expires);
   if (!number) return number.error();
   ++granted_;
-  return HoldId{owner_, *number};
+  return HoldId{owned_word(owner_, *number), *number};
 }
 
 Result<Reserved> Account::reserve(const Ask& ask, Instant now) {

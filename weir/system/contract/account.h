@@ -61,7 +61,7 @@ struct AccountOptions {
   RetryAfterUnit retry_after = RetryAfterUnit::kMilliseconds;
   Duration retry_after_default = std::chrono::seconds{30};  // of a 429 that names none
   std::optional<Duration> max_delay{};                      // of an ask that names none
-  std::optional<std::uint64_t> owner{};                     // in the ids; none: a fresh one
+  std::optional<std::uint64_t> owner{};                     // key of the ids; none: a fresh one
 };
 
 struct Ask {
@@ -246,7 +246,7 @@ class Account : public Guarded<AccountBook> {
   // With the book, under one lock:
   Published published_;          // the same policies under the published rule
   std::vector<Owner> former_;    // processes before this one
-  std::uint64_t first_own_ = 1;  // number of the first reservation with `owner_`
+  std::uint64_t first_own_ = 1;  // number of the first reservation of `owner_`
   std::optional<Instant> refreshed_at_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 
 namespace weir::system::pool {
 namespace {
@@ -45,7 +46,7 @@ HeldJobs::HeldJobs(std::unique_ptr<Pools> pools, const HoldSettings& settings, s
 JobCallback HeldJobs::callback_of(const std::shared_ptr<Turn>& turn) const {
   return [owner = owner_, turn](Instant now, const JobOutcome& outcome) {
     if (const auto* start = std::get_if<Start>(&outcome)) {
-      turn->answer = HeldStart{{owner, start->job}, *start};
+      turn->answer = HeldStart{{owned_word(owner, start->job), start->job}, *start};
     } else {
       turn->answer = std::get<JobRefusal>(outcome);
     }
@@ -127,7 +128,7 @@ Result<Instant> HeldJobs::renew(HoldId job, const std::optional<Duration>& hold,
 }
 
 Status HeldJobs::check(HoldId job) const {
-  if (job.owner == owner_) return Done{};
+  if (job.owner == owned_word(owner_, job.number)) return Done{};
   return Error{ErrorCode::kNotFound,
                fmt::format("job {} is not held here: another instance gave it, or this one before "
                            "it was started again",
