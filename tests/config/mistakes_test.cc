@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bounds: { key: 5 }",
              "f:1:11: bounds: key 'key' is unknown, but it must be one of connections, "
              "request_bytes, header_bytes, reply_bytes, reply_bytes_all, batch, waiting, streams, "
-             "idle, slow, keys, cl_throttle_keys, holds, log_runs, hold, wait, book, "
+             "idle, slow, keys, cl_throttle_keys, holds, log_runs, overrides, hold, wait, book, "
              "when_full; write 'keys'"},
         Case{"record: [a]",
              "f:1:9: top level: record is a list, but it must be a single value; write one word, "

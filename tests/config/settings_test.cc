@@ -209,7 +209,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
           "bounds: { connections: 1, request_bytes: 1025, header_bytes: 1026, reply_bytes: 16385, "
           "reply_bytes_all: 1048577, batch: 4,\n"
           "  waiting: 5, streams: 11, idle: 6s, slow: 7s, keys: 8, cl_throttle_keys: 3, holds: 9, "
-          "log_runs: 10, hold: 12s, wait: 13s, book: 14s, when_full: evict }")
+          "log_runs: 10, overrides: 15, hold: 12s, wait: 13s, book: 14s, when_full: evict }")
           .bounds;
   EXPECT_EQ(bounds.connections, 1u);
   EXPECT_EQ(bounds.request_bytes, 1025u);
@@ -225,6 +225,7 @@ TEST(ConfigBounds, AreReadEachIntoItsOwnField) {
   EXPECT_EQ(bounds.holds, 9u);
   EXPECT_EQ(bounds.log_runs, 10u);
   EXPECT_EQ(bounds.streams, 11u);
+  EXPECT_EQ(bounds.overrides, 15u);
   EXPECT_EQ(bounds.hold, 12s);
   EXPECT_EQ(bounds.wait, 13s);
   EXPECT_EQ(bounds.book, 14s);

@@ -343,8 +343,8 @@ TEST(EngineBounds, OfAHoldIsTheLastThatIsTaken) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
   EXPECT_EQ(refused.error().message,
-            "request: hold is '1h1ns', but bounds.hold allows at most '1h'; write a "
-            "shorter time, or raise bounds.hold");
+            "request: hold is '1h1ns', but hold_max allows at most '1h'; write a "
+            "shorter time, or raise hold_max");
   EXPECT_EQ(engine->usage().holds, 1u);
   EXPECT_EQ(remaining(*engine, "window", {"acme"}, kStart), 8) << "nothing was charged";
 }
@@ -358,7 +358,7 @@ TEST(EngineBounds, OfAHoldIsThatOfARenewalToo) {
   const auto refused = engine::renew(*engine, hold, 1h + 1ns, kStart);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
-  EXPECT_THAT(refused.error().message, HasSubstr("bounds.hold allows at most '1h'"));
+  EXPECT_THAT(refused.error().message, HasSubstr("hold_max allows at most '1h'"));
 }
 
 TEST(EngineBounds, OfAWaitIsTheLastThatIsTaken) {
@@ -373,7 +373,7 @@ TEST(EngineBounds, OfAWaitIsTheLastThatIsTaken) {
     const auto refused = engine::wait(*engine, RequestOf(), {.deadline = beyond}, kStart, {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kBadArgument);
-    EXPECT_THAT(refused.error().message, HasSubstr("but bounds.wait allows at most '10m'"));
+    EXPECT_THAT(refused.error().message, HasSubstr("but wait_max allows at most '10m'"));
   }
   EXPECT_EQ(engine->usage().waiters, 1u);
 }
@@ -385,7 +385,7 @@ TEST(EngineBounds, OfABookingIsTheLastThatIsTaken) {
   ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   const auto refused = engine::acquire(*engine, RequestOf(), {.book_within = 1h + 1ns}, kStart);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("but bounds.book allows at most '1h'"));
+  EXPECT_THAT(refused.error().message, HasSubstr("but book_max allows at most '1h'"));
   EXPECT_EQ(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->earliest,
             kStart + 1h);
 }

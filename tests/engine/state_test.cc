@@ -616,6 +616,9 @@ TEST(StoredHold, HasRoomForAsManyAsTheBound) {
   options.holds_max = 2;
   EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(rules, options), kStart)),
               HasSubstr("raise holds_max"));
+  options.names.holds = "bounds.holds";
+  EXPECT_THAT(error_of(lasting.kept.restore(*engine_of(rules, options), kStart)),
+              HasSubstr("raise bounds.holds to what it was"));
 }
 
 TEST(StoredHold, IsCollectedInParts) {

@@ -16,6 +16,7 @@
 namespace weir::server {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -144,6 +145,25 @@ TEST_F(Bounds, WhatAProxyAsksIsRecorded) {
   ASSERT_TRUE(read_recording(text, [&](const Recorded& line) { lines.push_back(line); }));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].attributes[0].second, "acme");
+}
+
+// --- what messages call them
+
+TEST_F(ServerTest, SaysWhichKeysOfItsFileAMessageMeans) {
+  start("listen: { resp: 127.0.0.1:0, http: none }\nbounds: { holds: 1, overrides: 0 }\n");
+  Client client(address());
+  ASSERT_TRUE(
+      client.ask_until("WEIR.ACQUIRE client=a HOLD 60s\r\n", "999999\r\n").starts_with("*"));
+  const auto error = [&](const std::string& command) {
+    return client.ask_until(command + "\r\n", "\r\n");
+  };
+  EXPECT_THAT(error("WEIR.ACQUIRE client=a HOLD 60s"),
+              EndsWith("1 holds are active, as many as this engine keeps; settle some, or raise "
+                       "bounds.holds\r\n"));
+  EXPECT_THAT(error("WEIR.ACQUIRE client=a HOLD 25h"),
+              EndsWith("but bounds.hold allows at most '1d'; write a shorter time, or raise "
+                       "bounds.hold\r\n"));
+  EXPECT_THAT(error("WEIR.ACQUIRE nobody=a"), EndsWith("or write it under 'attributes'\r\n"));
 }
 
 }  // namespace

@@ -132,6 +132,7 @@ struct Bounds {
   std::size_t cl_throttle_keys = 0;  // of them; 0: a fair share
   std::size_t holds = 1'000'000;
   std::size_t log_runs = 16'000'000;
+  std::size_t overrides = 65'536;
   Duration hold = std::chrono::hours{24};    // of one hold, and of what renews it
   Duration wait = std::chrono::minutes{10};  // of one request
   Duration book = std::chrono::hours{24};    // how far ahead one may start

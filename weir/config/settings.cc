@@ -289,12 +289,16 @@ constexpr Key<Bounds> kBoundsKeys[] = {
     {"slow", duration_at<&Bounds::slow>, "10s",
      "A request must arrive whole within this time, and a client that has unread replies must take "
      "64 KiB of them, or all."},
-    {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000", "Keys with a meter, of all limits."},
+    {"keys", count_at<&Bounds::keys, 1, kMany>, "10000000",
+     "Keys with a meter, of all limits, about: they are spread over 256 to 4096 parts, and in each "
+     "a limit may hold an eighth and 8 keys more than its share."},
     {"cl_throttle_keys", count_at<&Bounds::cl_throttle_keys, 0, kMany>, "0",
      "Of them, keys of `CL.THROTTLE`. `0`: a fair share, an eighth at most beside limits."},
     {"holds", count_at<&Bounds::holds, 1, kMany>, "1000000", "Holds that have not ended."},
     {"log_runs", count_at<&Bounds::log_runs, 1, kMany>, "16000000",
      "Entries of logs, 16 bytes each."},
+    {"overrides", count_at<&Bounds::overrides, 0, 10'000'000>, "65536",
+     "Keys with parameters of their own."},
     {"hold", duration_at<&Bounds::hold>, "1d",
      "How long a hold may last that is not renewed; also the most that `hold` of slots says."},
     {"wait", zero_or_span_at<&Bounds::wait>, "10m",

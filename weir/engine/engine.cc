@@ -44,7 +44,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> ru
     return engine;
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kExhausted,
-                 "engine: no memory for the table; lower keys_max, or allow more memory"};
+                 fmt::format("engine: no memory for the table; lower {}, or allow more memory",
+                             options.names.keys)};
   } catch (const std::exception& failed) {
     // Of the operating system's generator.
     return Error{

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "weir/base/integer.h"
 #include "weir/base/time.h"
@@ -26,6 +27,20 @@ class DecisionSink;  // decision_sink.h
 enum class WhenFull : std::uint8_t {
   kRefuse,  // a new key is refused
   kEvict,   // the meter of the same limit nearest to its initial state makes room
+};
+
+// What messages call the settings that more of something takes. An embedder's are members of
+// EngineOptions; who reads them from elsewhere gives the names that stand there.
+struct SettingNames {
+  std::string_view keys = "keys_max";
+  std::string_view log_runs = "log_runs_max";
+  std::string_view holds = "holds_max";
+  std::string_view overrides = "overrides_max";
+  std::string_view hold = "hold_max";
+  std::string_view wait = "wait_max";
+  std::string_view book = "book_max";
+  std::string_view declare_attribute = "declare it in the rule set";
+  std::string_view declare_unit = "declare the unit";
 };
 
 struct EngineOptions {
@@ -46,6 +61,7 @@ struct EngineOptions {
   std::optional<Secret> secret{};         // of the prints; none: a fresh one
   std::optional<std::uint64_t> owner{};   // key of the ids of its holds; none: a fresh one
   bool durable = false;                   // changes are kept until a store has collected them
+  SettingNames names{};                   // texts that outlive the engine
   DecisionSink* sink = nullptr;           // is told of every ask, and outlives the engine
 };
 

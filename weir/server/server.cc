@@ -40,6 +40,17 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds{100};  // sweeping, and looking at clocks
 
+// As they stand in weir.yaml.
+constexpr engine::SettingNames kSettingNames{.keys = "bounds.keys",
+                                             .log_runs = "bounds.log_runs",
+                                             .holds = "bounds.holds",
+                                             .overrides = "bounds.overrides",
+                                             .hold = "bounds.hold",
+                                             .wait = "bounds.wait",
+                                             .book = "bounds.book",
+                                             .declare_attribute = "write it under 'attributes'",
+                                             .declare_unit = "write it under 'units'"};
+
 engine::EngineOptions options_of(const config::Config& config, const Keeper& keeper) {
   engine::EngineOptions options;
   keeper.prepare(options);
@@ -49,9 +60,11 @@ engine::EngineOptions options_of(const config::Config& config, const Keeper& kee
   options.log_runs_max = config.bounds.log_runs;
   options.holds_max = config.bounds.holds;
   options.waiters_max = config.bounds.waiting;
+  options.overrides_max = config.bounds.overrides;
   options.hold_max = config.bounds.hold;
   options.wait_max = config.bounds.wait;
   options.book_max = config.bounds.book;
+  options.names = kSettingNames;
   return options;
 }
 

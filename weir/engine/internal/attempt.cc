@@ -48,8 +48,10 @@ void LockedShards::lock_in_order(std::span<Shard* const> shards) noexcept {
 }
 
 Attempt::Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
-                 const Plan& plan, const Request& request, Instant now) noexcept
+                 const SettingNames& names, const Plan& plan, const Request& request,
+                 Instant now) noexcept
     : table_(table),
+      names_(names),
       rows_(rows),
       plan_(plan),
       request_(request),
@@ -423,16 +425,15 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
 
 Error Attempt::table_full(std::size_t i) const {
   return {ErrorCode::kExhausted,
-          fmt::format("limit '{}': the table is full, so a new key is refused; raise keys_max, or "
-                      "let it evict",
-                      planned(i).limit->name)};
+          fmt::format("limit '{}': the table is full, so a new key is refused; raise {}, or let "
+                      "it evict",
+                      planned(i).limit->name, names_.keys)};
 }
 
 Error Attempt::logs_full(std::size_t i) const {
   return {ErrorCode::kExhausted,
-          fmt::format("limit '{}': the memory for logs is used up; raise log_runs_max, or use a "
-                      "window",
-                      planned(i).limit->name)};
+          fmt::format("limit '{}': the memory for logs is used up; raise {}, or use a window",
+                      planned(i).limit->name, names_.log_runs)};
 }
 
 Status Attempt::start_fresh_tickers() {

@@ -23,6 +23,7 @@
 #include "weir/engine/internal/holds.h"
 #include "weir/engine/internal/plan.h"
 #include "weir/engine/internal/table.h"
+#include "weir/engine/options.h"
 
 namespace weir::engine {
 
@@ -103,7 +104,8 @@ struct Ruling {
 class Attempt {
  public:
   Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
-          const Plan& plan, const Request& request, Instant now) noexcept;
+          const SettingNames& names, const Plan& plan, const Request& request,
+          Instant now) noexcept;
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -243,6 +245,7 @@ class Attempt {
   Instant bookable_from(std::size_t i, Instant from) const noexcept;
 
   Table& table_;
+  const SettingNames& names_;
   const Rows& rows_;
   const Plan& plan_;
   const Request& request_;

@@ -229,18 +229,19 @@ Status Collecting::restore_meter(const Active& active, const MeterChanges& meter
   if (!runs.empty() && !store_runs(runs, ground_.table.logs, record.words)) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("state: limit '{}': the memory for logs is used up; raise "
-                             "log_runs_max to what it was",
-                             row.limit)};
+                             "{} to what it was",
+                             row.limit, ground_.options.names.log_runs)};
   }
   slot->set_words(record.words);
   slot->set_meta(row_id | (record.overridden ? meta::kOverride : 0));  // the store has it
   report.meters += 1;
   if (!record.overridden) return Done{};
   if (rules_.note_override(record.print, row.limit)) return Done{};
-  return Error{ErrorCode::kExhausted,
-               fmt::format("state: limit '{}': more than {} keys have overrides; raise "
-                           "overrides_max to what it was",
-                           row.limit, ground_.options.overrides_max)};
+  return Error{
+      ErrorCode::kExhausted,
+      fmt::format("state: limit '{}': more than {} keys have overrides; raise "
+                  "{} to what it was",
+                  row.limit, ground_.options.overrides_max, ground_.options.names.overrides)};
 }
 
 Result<RestoreReport> Collecting::restore(const Active& active, const HoldChanges& stored,
@@ -291,9 +292,9 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
     }
     if (!holds_.restore(record.number, expires, std::move(charges))) {
       return Error{ErrorCode::kExhausted,
-                   fmt::format("state: there are more than {} stored holds; raise holds_max to "
-                               "what it was",
-                               holds_.active())};
+                   fmt::format("state: there are more than {} stored holds; raise {} to what "
+                               "it was",
+                               holds_.active(), ground_.options.names.holds)};
     }
     report.holds += 1;
   }

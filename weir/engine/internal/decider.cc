@@ -548,8 +548,10 @@ Result<AdHocStep> Decider::take_ad_hoc(Print print, const meter::BucketShape& sh
   if (!step.allowed() || cost == 0) return AdHocStep{step, at};
   if (slot == nullptr) slot = table_.insert(shard, print, ad_hoc_row_, words, at);
   if (slot == nullptr) {
-    return Error{ErrorCode::kExhausted,
-                 "the table is full, so a new key is refused; raise keys_max, or let it evict"};
+    return Error{
+        ErrorCode::kExhausted,
+        fmt::format("the table is full, so a new key is refused; raise {}, or let it evict",
+                    options_.names.keys)};
   }
   slot->set_words({static_cast<std::uint64_t>(step.state.full_at.ns),
                    static_cast<std::uint64_t>(step.state.full_at_parts)});

@@ -43,8 +43,9 @@ Ending ending_of(HoldState as) {
 
 // A unit is known if the rules know it, or the hold was charged in it. The units of a hold that has
 // ended are forgotten: then any unit will do, and the answer is how the hold ended.
-std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hold,
+std::optional<Error> check_actual(const Active& active, Holds& holds, HoldId hold,
                                   std::span<const Cost> actual, Instant now) {
+  const RuleSet& rules = *active.rules;
   const bool is_active = holds.state(hold, now) == HoldState::kActive;
   for (const Cost& cost : actual) {
     const auto is_same = [&](const Cost& other) { return other.unit == cost.unit; };
@@ -59,8 +60,8 @@ std::optional<Error> check_actual(const RuleSet& rules, Holds& holds, HoldId hol
     };
     if (is_active && !charged && rules.units().find(cost.unit) == rules.units().size()) {
       return bad_argument(fmt::format(
-          "settle: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
-          cost.unit.substr(0, kNameBytesMax), rules.units().joined()));
+          "settle: unit '{}' is unknown; known are {}; correct the name, or {}",
+          cost.unit.substr(0, kNameBytesMax), rules.units().joined(), active.names.declare_unit));
     }
     if (cost.amount < 0 || cost.amount > kTermMax) {
       return bad_argument(fmt::format(
@@ -89,7 +90,7 @@ EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Waiting& waiting, 
 
 std::optional<Error> EndingHolds::check_settlement(HoldId hold, std::span<const Cost> actual,
                                                    Instant now) {
-  return check_actual(*rules_.current()->rules, holds_, hold, actual, now);
+  return check_actual(*rules_.current(), holds_, hold, actual, now);
 }
 
 bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant now) {
@@ -205,11 +206,11 @@ Result<HoldState> EndingHolds::renew(HoldId hold, Duration ttl, Instant now) {
                     ttl.count()));
   }
   if (ttl > ground_.options.hold_max) {
-    return bad_argument(
-        fmt::format("renew: the time to live is '{}', but bounds.hold allows at most '{}'; renew "
-                    "it in time and "
-                    "again, or raise bounds.hold",
-                    duration_text(ttl), duration_text(ground_.options.hold_max)));
+    return bad_argument(fmt::format(
+        "renew: the time to live is '{}', but {} allows at most '{}'; renew it in time and "
+        "again, or raise {}",
+        duration_text(ttl), ground_.options.names.hold, duration_text(ground_.options.hold_max),
+        ground_.options.names.hold));
   }
   if (holds_.renew(hold, now + ttl, now)) {
     wakeup_.announce();

@@ -7,21 +7,23 @@
 namespace weir::engine {
 namespace {
 
-std::unique_ptr<Error> unknown_attribute(std::string_view name, const Names& known) {
+std::unique_ptr<Error> unknown_attribute(std::string_view name, const Names& known,
+                                         const SettingNames& names) {
   return bad_request(fmt::format(
       "request: attribute '{}' is not used by any limit; known are {}; correct the name, or "
-      "declare it in the rule set",
-      name.substr(0, kNameBytesMax), known.joined()));
+      "{}",
+      name.substr(0, kNameBytesMax), known.joined(), names.declare_attribute));
 }
 
 std::unique_ptr<Error> repeated_attribute(std::string_view name) {
   return bad_request(fmt::format("request: attribute '{}' is given twice; write it once", name));
 }
 
-std::unique_ptr<Error> unknown_unit(std::string_view unit, const Names& known) {
-  return bad_request(fmt::format(
-      "request: unit '{}' is unknown; known are {}; correct the name, or declare the unit",
-      unit.substr(0, kNameBytesMax), known.joined()));
+std::unique_ptr<Error> unknown_unit(std::string_view unit, const Names& known,
+                                    const SettingNames& names) {
+  return bad_request(
+      fmt::format("request: unit '{}' is unknown; known are {}; correct the name, or {}",
+                  unit.substr(0, kNameBytesMax), known.joined(), names.declare_unit));
 }
 
 std::unique_ptr<Error> repeated_cost(std::string_view unit) {
@@ -49,7 +51,7 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
   for (std::size_t i = 0; i < request.attributes.size(); ++i) {
     const std::string_view name = request.attributes[i].name;
     const std::size_t place = attributes.find(name);
-    if (place == attributes.size()) return unknown_attribute(name, attributes);
+    if (place == attributes.size()) return unknown_attribute(name, attributes, active.names);
     if (outline.places_[place] >= 0) return repeated_attribute(name);
     outline.places_[place] = static_cast<std::int8_t>(i);
     outline.attributes_.emplace_back(attributes[place]);
@@ -60,7 +62,7 @@ std::unique_ptr<Error> Outline::make(const Active& active, const Request& reques
   for (std::size_t i = 0; i < request.costs.size(); ++i) {
     const std::string_view unit = request.costs[i].unit;
     const std::size_t place = units.find(unit);
-    if (place == units.size()) return unknown_unit(unit, units);
+    if (place == units.size()) return unknown_unit(unit, units, active.names);
     if (costs[place] >= 0) return repeated_cost(unit);
     costs[place] = static_cast<std::int16_t>(i);
     outline.units_.emplace_back(units[place]);

@@ -26,6 +26,7 @@
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/engine/internal/rows.h"
+#include "weir/engine/options.h"
 #include "weir/engine/print.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rule_set.h"
@@ -83,6 +84,7 @@ struct Active {
   std::shared_ptr<const RuleSet> rules;
   std::vector<ActiveLimit> limits;  // in the order of the rules
   Secret secret{};
+  SettingNames names{};
 
   // The named limit, or nullptr.
   const ActiveLimit* find(std::string_view name) const noexcept {

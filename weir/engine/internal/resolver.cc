@@ -15,9 +15,8 @@ namespace {
 
 Error too_long(std::string_view what, Duration asked, std::string_view bound, Duration most) {
   return bad_argument(fmt::format(
-      "request: {} is '{}', but bounds.{} allows at most '{}'; write a shorter time, or "
-      "raise bounds.{}",
-      what, duration_text(asked), bound, duration_text(most), bound));
+      "request: {} is '{}', but {} allows at most '{}'; write a shorter time, or raise {}", what,
+      duration_text(asked), bound, duration_text(most), bound));
 }
 
 }  // namespace
@@ -45,12 +44,13 @@ std::optional<Error> check_ask(const EngineOptions& options, const Ask& ask, Ins
         "request: book_within is {} ns, but it must be 0 or more; write a duration such as '5s'",
         ask.book_within.count()));
   }
-  if (ask.hold > options.hold_max) return too_long("hold", ask.hold, "hold", options.hold_max);
+  if (ask.hold > options.hold_max)
+    return too_long("hold", ask.hold, options.names.hold, options.hold_max);
   if (ask.book_within > options.book_max) {
-    return too_long("book_within", ask.book_within, "book", options.book_max);
+    return too_long("book_within", ask.book_within, options.names.book, options.book_max);
   }
   if (ask.wait_until > now && ask.wait_until - now > options.wait_max) {
-    return too_long("wait", ask.wait_until - now, "wait", options.wait_max);
+    return too_long("wait", ask.wait_until - now, options.names.wait, options.wait_max);
   }
   if (ask.wait_until > now && (!ask.up_to.empty() || ask.book_within.count() > 0)) {
     return bad_argument(
@@ -93,7 +93,8 @@ bool Resolver::decide(const Plan& plan, const Ask& ask, Mode mode, Instant now,
 
 Resolver::Attempted Resolver::attempt_once(const Plan& plan, const Ask& ask, Mode mode, Instant now,
                                            bool in_room, Result<Decision>& answer) {
-  Attempt attempt(ground_.table, ground_.rows, rules_.generation(), plan, ask.request, now);
+  Attempt attempt(ground_.table, ground_.rows, rules_.generation(), ground_.options.names, plan,
+                  ask.request, now);
   if (attempt.is_stale()) return Attempted::kStale;
   if (!in_room && attempt.has_waiters()) return Attempted::kMetWaiters;
   Status status = resolve(attempt, plan, ask, mode, kNewcomer, *answer);
@@ -163,8 +164,8 @@ Status Resolver::resolve(Attempt& attempt, const Plan& plan, const Ask& ask, Mod
     if (ask.hold.count() > 0 || !attempt.leave_out_slots())
       return Error{ErrorCode::kExhausted,
                    fmt::format("request: {} holds are active, as many as this engine keeps; settle "
-                               "some, or raise holds_max",
-                               holds.active())};
+                               "some, or raise {}",
+                               holds.active(), ground_.options.names.holds)};
   }
   Status charged = attempt.charge(wants_hold);
   if (!charged) {

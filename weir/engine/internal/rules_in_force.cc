@@ -59,8 +59,8 @@ Status RulesInForce::locked_reserve(const RuleSet& rule_set, Instant now) {
   if (keys > ground_.options.keys_max) {
     return bad_argument(
         fmt::format("limits: their 'keys' add up to {}, but the table has {}; write fewer, or "
-                    "raise keys_max",
-                    keys, ground_.options.keys_max));
+                    "raise {}",
+                    keys, ground_.options.keys_max, ground_.options.names.keys));
   }
   if (active_ != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active_, now);
   std::size_t missing = 0;
@@ -87,6 +87,7 @@ Status RulesInForce::activate(std::shared_ptr<const RuleSet> rule_set, Instant n
 
   // From here on nothing can fail.
   auto next = std::make_shared<Active>();
+  next->names = ground_.options.names;
   next->generation = generation_.load(std::memory_order_relaxed) + 1;
   next->rules = std::move(rule_set);
   next->secret = ground_.secret;
@@ -257,8 +258,8 @@ Status RulesInForce::change_row(const KeyedLimit& keyed, RowId row, bool overrid
     if (slot == nullptr) {
       return Error{ErrorCode::kExhausted,
                    fmt::format("limit '{}': the table is full, so a new key is refused; raise "
-                               "keys_max, or let it evict",
-                               keyed.limit->name)};
+                               "{}, or let it evict",
+                               keyed.limit->name, ground_.options.names.keys)};
     }
   } else {
     const Row& from = ground_.rows.at(slot->row());
@@ -298,8 +299,8 @@ Status RulesInForce::override_key(std::string_view limit, std::span<const std::s
   if (!overridden_.contains(name) && overridden_.size() >= ground_.options.overrides_max) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("limit '{}': {} keys have overrides, as many as this engine keeps; "
-                             "clear some, or raise overrides_max",
-                             limit, overridden_.size())};
+                             "clear some, or raise {}",
+                             limit, overridden_.size(), ground_.options.names.overrides)};
   }
   RowId row = ground_.rows.add(limit, *shape);
   if (row == 0) {

@@ -67,8 +67,8 @@ Waiting::Stays Waiting::try_once(Waiter& waiter, Instant now, Result<Decision>& 
     }
     if (waiter.plan.has_shared) [[unlikely]]
       return Stays::kMoved;
-    Attempt attempt(ground_.table, ground_.rows, rules_.generation(), waiter.plan,
-                    waiter.request.view(), now);
+    Attempt attempt(ground_.table, ground_.rows, rules_.generation(), ground_.options.names,
+                    waiter.plan, waiter.request.view(), now);
     if (!attempt.is_stale()) return try_once(waiter, attempt, answer);
   }
 }
