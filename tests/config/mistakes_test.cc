@@ -185,17 +185,24 @@ INSTANTIATE_TEST_SUITE_P(
         in_limit("ticker: { interval: 1s, start: ful }", "45",
                  "start is 'ful', but it must be one of full, empty; write 'full'"),
         in_limit("window: { limit: 1, every: fortnight }", "41",
-                 "every is 'fortnight', but it must be numbers with units (ns us ms s m h d w); "
-                 "write a duration such as '15m' or '1h30m'"),
+                 "every is 'fortnight', but it must be one of day, week, month, year, or a "
+                 "duration; write one of them, or a duration such as '15m'"),
+        in_limit("window: { limit: 1, every: monthly }", "41",
+                 "every is 'monthly', but it must be one of day, week, month, year, or a duration; "
+                 "write 'month'"),
         in_limit("log: { limit: 1.5, window: 1h }", "28",
-                 "limit is '1.5', but it must be a whole number; write one such as '100', or "
-                 "declare the unit as micro"),
+                 "limit is '1.5', but it must be a whole number, since its unit is counted in "
+                 "whole numbers; write one such as '100'"),
         in_limit("slots: { limit: 1 }, queue: 3", "35",
                  "slots have a queue of their own; write 'queue' inside 'slots'"),
         in_limit("bucket: { rate: 1/s }, window: { limit: 1, every: 1s }", "37",
                  "it has a 'bucket' and a 'window', but it must have one meter; write two limits"),
         in_limit("bucket: { rate: 1/s }, shadow: yes", "45",
-                 "shadow is 'yes', but it must be one of false, true; write 'false'"),
+                 "shadow is 'yes', but it must be true or false; write 'true'"),
+        in_limit("window: { limit: 1, every: 1h }, shadow: off", "55",
+                 "shadow is 'off', but it must be true or false; write 'false'"),
+        in_limit("window: { limit: 1, every: 1h }, shadow: maybe", "55",
+                 "shadow is 'maybe', but it must be true or false; write one of them"),
         in_limit("bucket: { rate: 1/s }, unit: token", "43",
                  "unit is 'token', but it must be one of requests; write 'requests'"),
         in_limit("bucket: { rate: 1/s }, when: [x]", "43",
@@ -240,7 +247,7 @@ TEST(ConfigMistakes, AreAllReportedSortedByPlace) {
                         "threads: many\n"
                         "headers: [ietf]\n"),
             "f:2:32: limit 'a': rate amount is 'x', but it must be a whole number; write one such "
-            "as '100', or declare the unit as micro\n"
+            "as '100'\n"
             "f:2:37: limit 'a': key 'bust' is unknown, but it must be one of rate, burst; write "
             "'burst'\n"
             "f:3:5: limit 'b': its parent 'c' is not a limit; write the name of one\n"

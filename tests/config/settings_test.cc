@@ -147,7 +147,7 @@ TEST(ConfigAuth, NeverShowsATokenInAMessage) {
             "f:1:40: auth 2: its token is used before; write another token\n"
             "f:2:18: auth 3: token has a control character; write plain text\n"
             "f:2:34: auth 3: role is 'x', but it must be one of observe, decide, admin; write "
-            "'observe'");
+            "one of them");
 }
 
 TEST(ConfigAuth, TakesATokenFromTheFirstLineOfAFile) {

@@ -142,13 +142,23 @@ TEST(ParseAmount, ScalesMillionthsExactly) {
 }
 
 TEST(ParseAmount, RefusesFractionsOfWholeUnits) {
-  for (const std::string text : {"1.5", "-1", "1e3", "", "1 0", "1_", "ten", "0x10"}) {
+  for (const std::string text : {"1e3", "", "1 0", "1_", "ten", "0x10", "1.5."}) {
     const auto amount = parse_amount("burst", text, UnitScale::kWhole);
     ASSERT_FALSE(amount.ok()) << text;
     EXPECT_EQ(amount.error().message, "burst is '" + text +
                                           "', but it must be a whole number; write one such as "
-                                          "'100', or declare the unit as micro");
+                                          "'100'");
   }
+  EXPECT_EQ(parse_amount("burst", "1.5", UnitScale::kWhole).error().message,
+            "burst is '1.5', but it must be a whole number, since its unit is counted in whole "
+            "numbers; write one such as '100'");
+}
+
+TEST(ParseAmount, SaysOfNegativesOnlyThatThereAreNone) {
+  EXPECT_EQ(parse_amount("cost", "-1", UnitScale::kWhole).error().message,
+            "cost is '-1', but it must be 0 or more; write one such as '100'");
+  EXPECT_EQ(parse_amount("cost", "-0.5", UnitScale::kMicro).error().message,
+            "cost is '-0.5', but it must be 0 or more; write one such as '100'");
 }
 
 TEST(ParseAmount, RefusesASeventhPlace) {
@@ -217,11 +227,20 @@ TEST(ParseRate, SaysWhichPartIsWrong) {
        "rate is '0/s', but it must be more than 0; write a rate such as '100/s', or a "
        "window of limit 0"},
       {"1.5/s",
-       "rate amount is '1.5', but it must be a whole number; write one such as '100', or "
-       "declare the unit as micro"},
-      {"/s",
-       "rate amount is '', but it must be a whole number; write one such as '100', or "
-       "declare the unit as micro"},
+       "rate is '1.5/s', but it must be a whole number per period, since its unit is counted in "
+       "whole numbers; write '3/2s', which is the same"},
+      {"0.5/s",
+       "rate is '0.5/s', but it must be a whole number per period, since its unit is counted in "
+       "whole numbers; write '1/2s', which is the same"},
+      {"2.5/1h30m",
+       "rate is '2.5/1h30m', but it must be a whole number per period, since its unit is counted "
+       "in whole numbers; write '5/3h', which is the same"},
+      // Nothing that could be written.
+      {"0.0000000000001/52w",
+       "rate amount is '0.0000000000001', but it must be a whole number, since its unit is counted "
+       "in whole numbers; write one such as '100'"},
+      {"-1/s", "rate amount is '-1', but it must be 0 or more; write one such as '100'"},
+      {"/s", "rate amount is '', but it must be a whole number; write one such as '100'"},
       {"1/0s",
        "rate period is '0s', but it must be longer than 0; write a duration such as '1s' "
        "or '15m'"},

@@ -24,6 +24,18 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
+// What to write for a word that means yes or no elsewhere. Never the nearest word: 'on' is
+// nearer to none of the two, and 'no' must not become 'true'.
+std::string_view meant_flag(std::string_view text) {
+  static constexpr std::string_view kYes[] = {"true", "yes", "on", "y", "1", "t"};
+  static constexpr std::string_view kNo[] = {"false", "no", "off", "n", "0", "f"};
+  std::string word(text);
+  for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (std::find(std::begin(kYes), std::end(kYes), word) != std::end(kYes)) return "'true'";
+  if (std::find(std::begin(kNo), std::end(kNo), word) != std::end(kNo)) return "'false'";
+  return "one of them";
+}
+
 // `parse` turns a text into a value, or into an error that begins with the key.
 template <typename Value, typename Parse>
 void read_value(const Entry& entry, Context& context, Value& out, const Parse& parse) {
@@ -144,9 +156,14 @@ void read_secret_file(const Entry& entry, Context& context, const ReadFile& read
 }
 
 void read_flag(const Entry& entry, Context& context, bool& out) {
-  static constexpr std::string_view kWords[] = {"false", "true"};
-  const std::ptrdiff_t place = read_choice(entry, context, kWords);
-  if (place >= 0) out = place == 1;
+  if (!check_text(entry.value, entry.key, context)) return;
+  const std::string& text = entry.value.text;
+  if (text == "true" || text == "false") {
+    out = text == "true";
+    return;
+  }
+  context.mistake(entry.value.place, fmt::format("{} is {}, but it must be true or false; write {}",
+                                                 entry.key, in_quotes(text), meant_flag(text)));
 }
 
 void read_duration(const Entry& entry, Context& context, Duration& out) {
@@ -177,11 +194,13 @@ std::ptrdiff_t read_choice(const Entry& entry, Context& context,
   if (!check_text(entry.value, entry.key, context)) return -1;
   const auto found = std::find(words.begin(), words.end(), entry.value.text);
   if (found != words.end()) return found - words.begin();
-  const std::string_view meant = nearest(entry.value.text, words);
+  // One that is not near is not advised: it may say the opposite.
+  const std::string_view meant =
+      words.size() == 1 ? words.front() : nearest(entry.value.text, words);
   context.mistake(entry.value.place,
-                  fmt::format("{} is {}, but it must be one of {}; write '{}'", entry.key,
+                  fmt::format("{} is {}, but it must be one of {}; write {}", entry.key,
                               in_quotes(entry.value.text), joined(words),
-                              meant.empty() ? words.front() : meant));
+                              meant.empty() ? "one of them" : fmt::format("'{}'", meant)));
   return -1;
 }
 

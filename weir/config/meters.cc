@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <span>
 
@@ -65,6 +66,22 @@ void read_every(const Entry& entry, Context& context, WindowDraft& window) {
       window.every = engine::CalendarSpec{window.limit, static_cast<meter::CalendarUnit>(i)};
       return;
     }
+  }
+  // A word that is no duration was meant as one of these: `monthly`, `days`.
+  const std::string& text = entry.value.text;
+  const bool is_word = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+  if (is_word) {
+    const std::string_view meant = text == "daily" ? "day" : nearest(text, kCalendar);
+    context.mistake(
+        entry.value.place,
+        fmt::format("every is {}, but it must be one of day, week, month, year, or a duration; "
+                    "write {}",
+                    in_quotes(text),
+                    meant.empty() ? "one of them, or a duration such as '15m'"
+                                  : fmt::format("'{}'", meant)));
+    return;
   }
   engine::WindowSpec fixed{.limit = window.limit};
   read_duration(entry, context, fixed.every);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -151,25 +152,34 @@ Result<Duration> parse_duration(std::string_view what, std::string_view text) {
   return span;
 }
 
+namespace {
+
+// What `text` should have been, that is no amount.
+std::string_view expected_amount(std::string_view text, bool is_micro) {
+  if (text.starts_with('-')) return "0 or more; write one such as '100'";
+  if (is_micro) return "a number with at most six decimal places; write one such as '0.64'";
+  std::string_view rest = text;
+  if (take_decimal(rest) && rest.empty()) {
+    return "a whole number, since its unit is counted in whole numbers; write one such as '100'";
+  }
+  return "a whole number; write one such as '100'";
+}
+
+}  // namespace
+
 Result<std::int64_t> parse_amount(std::string_view what, std::string_view text, UnitScale scale) {
   const bool is_micro = scale == UnitScale::kMicro;
   std::string_view rest = text;
   const std::optional<Decimal> number = take_decimal(rest);
-  const auto amount = number && rest.empty() && (is_micro || number->places == 0)
-                          ? scaled(*number, is_micro ? kMicro : 1)
-                          : std::nullopt;
-  if (!amount && is_micro) {
-    return wrong(what, text, "a number with at most six decimal places; write one such as '0.64'");
-  }
-  if (!amount) {
-    return wrong(what, text,
-                 "a whole number; write one such as '100', or declare the unit as micro");
-  }
-  if (*amount > kTermMax) {
+  const bool is_amount = number && rest.empty() && (is_micro || number->places == 0);
+  // No amount is negative.
+  const std::int64_t amount = is_amount ? scaled(*number, is_micro ? kMicro : 1).value_or(-1) : -1;
+  if (amount < 0) return wrong(what, text, expected_amount(text, is_micro));
+  if (amount > kTermMax) {
     return wrong(what, text,
                  is_micro ? "at most 2^62 millionths; write less" : "at most 2^62; write less");
   }
-  return *amount;
+  return amount;
 }
 
 Result<std::int64_t> parse_count(std::string_view what, std::string_view text, std::int64_t least,
@@ -184,15 +194,45 @@ Result<std::int64_t> parse_count(std::string_view what, std::string_view text, s
   return count;
 }
 
+namespace {
+
+// How a rate of a fraction, such as `0.5/s`, is written with whole numbers: `1/2s`. Empty: it is
+// none, or one of the numbers is too large.
+std::string whole_rate(std::string_view amount, Duration period) {
+  const std::optional<Decimal> number = take_decimal(amount);
+  if (!number || !amount.empty() || number->places == 0 || number->places > kPlacesMax) return {};
+  const std::int64_t one = power_of_ten(number->places);
+  const std::optional<std::int64_t> parts = scaled(*number, one);
+  if (!parts || *parts == 0 || *parts > kTermMax) return {};
+  const std::int64_t common = std::gcd(*parts, one);
+  // Both at most 2^62, so the product fits in 128 bits.
+  const Wide longer = Wide{period.count()} * (one / common);
+  if (longer > kTermMax) return {};
+  return fmt::format("{}/{}", *parts / common,
+                     duration_text(Duration{static_cast<std::int64_t>(longer)}));
+}
+
+}  // namespace
+
 Result<Rate> parse_rate(std::string_view what, std::string_view text, UnitScale scale) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) {
     return wrong(what, text, "an amount per period; write a rate such as '100/s'");
   }
   const std::string_view per = text.substr(slash + 1);
-  const Result<std::int64_t> amount =
-      parse_amount(fmt::format("{} amount", what), text.substr(0, slash), scale);
-  if (!amount) return amount.error();
+  const std::string_view number = text.substr(0, slash);
+  const Result<std::int64_t> amount = parse_amount(fmt::format("{} amount", what), number, scale);
+  if (!amount) {
+    const std::int64_t one_ns = unit_ns(per);
+    const Result<Duration> period =
+        one_ns > 0 ? Result<Duration>(Duration{one_ns}) : parse_duration(what, per);
+    const std::string same = period ? whole_rate(number, *period) : "";
+    if (scale == UnitScale::kMicro || same.empty()) return amount.error();
+    return wrong(what, text,
+                 fmt::format("a whole number per period, since its unit is counted in whole "
+                             "numbers; write '{}', which is the same",
+                             same));
+  }
   if (*amount == 0) {
     return wrong(what, text, "more than 0; write a rate such as '100/s', or a window of limit 0");
   }
