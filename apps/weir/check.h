@@ -7,6 +7,6 @@
 namespace weir::app {
 
 // Returns the exit code.
-int run_check(const std::string& path);
+int run_check(const std::string& path, bool json);
 
 }  // namespace weir::app

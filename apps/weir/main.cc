@@ -92,7 +92,8 @@ void add_local(CLI::App& app, Given& given) {
   check->add_option("config", given.path, "The configuration")
       ->type_name("FILE")
       ->capture_default_str();
-  check->callback([&given] { given.code = run_check(given.path); });
+  add_json(check, given.json);
+  check->callback([&given] { given.code = run_check(given.path, given.json); });
 
   add(app, "tour", "Show, in a few seconds of pretended time, what weir decides", "weir tour")
       ->callback([&given] { given.code = run_tour(); });

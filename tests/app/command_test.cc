@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 
 #include "apps/weir/exit.h"
 #include "tests/app/support.h"
@@ -123,6 +124,36 @@ TEST_F(Commands, CheckShowsWhatAConfigurationMeans) {
   const Ran ran = run_words(weir({"check", path()}));
   EXPECT_EQ(ran.code, kExitOk);
   EXPECT_THAT(ran.out, HasSubstr("per-client"));
+}
+
+TEST_F(Commands, CheckPrintsOneJsonObject) {
+  write("threads: 0\nlimits: [ { name: a } ]\n");
+  const Ran wrong = run_words(weir({"check", path(), "--json"}));
+  EXPECT_EQ(wrong.code, kExitFailed);
+  EXPECT_EQ(wrong.err, "");
+  EXPECT_THAT(wrong.out,
+              StartsWith("{\"valid\":false,\"mistakes\":[{\"file\":\"" + path() +
+                         "\",\"line\":1,\"column\":10,\"message\":\"top level: threads"));
+  EXPECT_THAT(wrong.out, HasSubstr("\"line\":2,\"column\":"));
+  write("auth: [ { token: short, role: admin } ]\n" + std::string(kConfig));
+  const Ran right = run_words(weir({"check", path(), "--json"}));
+  EXPECT_EQ(right.code, kExitOk);
+  EXPECT_THAT(right.out, StartsWith("{\"valid\":true,\"mistakes\":[],\"warnings\":[{\"file\":"));
+  EXPECT_THAT(right.out, HasSubstr("\"meaning\":[\"limit per-client: window 3 every 10000d; "));
+}
+
+TEST_F(Commands, CheckWarnsOfPlacesThatCannotBeWritten) {
+  const std::string nowhere = dir / "nowhere";
+  write("state: { dir: " + path() + "/state }\nrecord: " + nowhere + "/file\n");
+  const Ran ran = run_words(weir({"check", path()}));
+  EXPECT_EQ(ran.code, kExitOk);
+  EXPECT_THAT(ran.err, HasSubstr("weir.yaml: state dir: '"));
+  EXPECT_THAT(ran.err, HasSubstr("weir.yaml' is no folder; write another path\n"));
+  EXPECT_THAT(ran.err, HasSubstr("nowhere' is not there; make it, or write another path\n"));
+  // It looks, and makes nothing.
+  write("state: { dir: " + nowhere + "/a/b }\n");
+  EXPECT_EQ(run_words(weir({"check", path()})).err, "");
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
 }
 
 TEST_F(Commands, CheckTakesSecretsFromTheEnvironmentAndShowsNone) {

@@ -10,12 +10,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Describe, SaysWhatAnEmptyMapMeans) {
-  EXPECT_EQ(describe(config_of("{}")),
-            "limits: none\n"
-            "listen resp: 127.0.0.1:6380\n"
-            "listen http: 127.0.0.1:8080\n"
-            "state: memory only\n"
-            "auth: none\n");
+  EXPECT_EQ(
+      describe(config_of("{}")),
+      "limits: none\n"
+      "listen resp: 127.0.0.1:6380\n"
+      "listen http: 127.0.0.1:8080\n"
+      "state: memory only\n"
+      "auth: none\n"
+      "headers: ietf; rounding: cell; threads: one per core\n"
+      "record: none\n"
+      "bounds: 10000 connections, 65536 bytes a request, 8192 of headers, 1048576 of replies, "
+      "268435456 of all replies, 1000 in a batch, 10000 waiting, 100 streams; idle 5m, slow 10s; "
+      "10000000 keys, a fair share of them for CL.THROTTLE, one more is refused; 1000000 holds, "
+      "16000000 log runs, 65536 overrides; held at most 1d, waiting 10m, booked 1d ahead\n");
 }
 
 TEST(Describe, NeverShowsAToken) {

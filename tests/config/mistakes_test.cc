@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"auth: [ x ]",
              "f:1:9: auth 1: it must be a map; write '{ token: secret, role: decide }'"},
         Case{"auth: [ { role: admin } ]",
-             "f:1:9: auth 1: token is missing, but it is needed; write 'token: secret', or 'token_file: ./token'"},
+             "f:1:9: auth 1: token is missing, but it is needed; write 'token: secret', or "
+             "'token_file: ./token'"},
         Case{"auth: [ { token: a } ]",
              "f:1:9: auth 1: role is missing, but it is needed; write 'role: decide'"},
         Case{"headers: x-rate",
@@ -239,6 +240,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "attribute 'x' is twice in its key; write it once")));
 
 // --- several at once
+
+TEST(ConfigMistakes, OfOneLimitAreAllReported) {
+  const std::string said =
+      mistakes_of("limits: [ { name: a, per: [a1, a2, a3, a4, a5, a6, a7, a8, a9], wehn: {} } ]\n");
+  EXPECT_THAT(said, HasSubstr("key 'wehn' is unknown"));
+  EXPECT_THAT(said, HasSubstr("it has no meter"));
+  EXPECT_THAT(said, HasSubstr("9 attributes"));
+}
 
 TEST(ConfigMistakes, AreAllReportedSortedByPlace) {
   EXPECT_EQ(mistakes_of("limits:\n"

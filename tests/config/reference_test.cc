@@ -100,7 +100,17 @@ TEST(ReferencePage, HasAnExampleThatLoads) {
       "http origins: https://dash.example\n"
       "http hosts: weir.internal\n"
       "state: ./weir-state, flushed every 200ms\n"
-      "auth: admin (operations), decide\n");
+      "auth: admin (operations), decide\n"
+      "units: tokens (whole), processing_units (micro), gas (whole), bytes (whole), nfts (whole), "
+      "creations (whole), associations (whole), compute_units (micro)\n"
+      "attributes: region, operation, payer, high_volume, portal, hotkey, revision, environment, "
+      "uid\n"
+      "headers: ietf; rounding: cell; threads: 2\n"
+      "record: ./decisions.rec\n"
+      "bounds: 10000 connections, 65536 bytes a request, 8192 of headers, 1048576 of replies, "
+      "268435456 of all replies, 1000 in a batch, 10000 waiting, 100 streams; idle 5m, slow 10s; "
+      "10000000 keys, a fair share of them for CL.THROTTLE, one more is refused; 1000000 holds, "
+      "16000000 log runs, 65536 overrides; held at most 1d, waiting 10m, booked 1d ahead\n");
   EXPECT_EQ(config.rules->rules().size(), 14u);
 }
 

@@ -9,9 +9,23 @@
 namespace weir::config {
 namespace {
 
-// The limits with those that have mistakes replaced by harmless ones of the same
-// name, so that the engine finds only what is wrong with the others. A parent that
-// does not exist is wrong in any case.
+// What has a mistake is made harmless in its limit, so that the engine finds what else is wrong and
+// nothing that follows from it: which part it was is not known, so the meter, which is most often
+// it, is another, and so are parts that may have been read by half. A parent that does not exist is
+// wrong in any case.
+void make_harmless(engine::LimitSpec& limit) {
+  const auto is_half = [](const engine::Condition& condition) {
+    return condition.patterns.empty();
+  };
+  limit.meter = engine::WindowSpec{1, std::chrono::seconds{1}};
+  limit.queue_max = engine::LimitSpec{}.queue_max;
+  limit.shared.reset();
+  limit.keys = 0;  // which an unread 'per' would make a mistake
+  std::erase_if(limit.when, is_half);
+  for (auto& group : limit.exempt) std::erase_if(group, is_half);
+  std::erase_if(limit.exempt, [](const auto& group) { return group.empty(); });
+}
+
 engine::RuleSetSpec without_broken(const Draft& draft) {
   engine::RuleSetSpec spec = draft.config.limits_spec;
   std::set<std::string> names;
@@ -22,10 +36,8 @@ engine::RuleSetSpec without_broken(const Draft& draft) {
   }
   for (engine::LimitSpec& limit : spec.limits) {
     if (broken.contains(limit.name)) {
-      const std::string parent = names.contains(limit.parent) ? "" : limit.parent;
-      limit = engine::LimitSpec{.name = limit.name,
-                                .parent = parent,
-                                .meter = engine::WindowSpec{1, std::chrono::seconds{1}}};
+      if (names.contains(limit.parent)) limit.parent.clear();
+      make_harmless(limit);
     } else if (broken.contains(limit.parent)) {
       limit.parent.clear();
     }

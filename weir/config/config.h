@@ -286,6 +286,10 @@ Result<NextConfig> load_next(const std::string& path, const Config& running);
 // and the roles of tokens, never the tokens.
 std::string describe(const Config& config);
 
+// What the process that asks could not write of what the configuration names, a line each with what
+// to do: the folder of the state, the recording. Looks, and creates nothing.
+std::vector<std::string> unwritable(const Config& config);
+
 // The known keys, in the order of the reference page.
 struct KeyHelp {
   std::string_view map;   // `top level`, `listen`, `limits: bucket`

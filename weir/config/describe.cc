@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "weir/config/config.h"
-#include "weir/config/keys.h"
+#include "weir/config/draft.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::config {
@@ -242,6 +242,43 @@ std::string roles(const std::vector<AuthToken>& tokens) {
   return texts.empty() ? "none" : joined(texts, ", ");
 }
 
+constexpr std::string_view kBeyondKeys[] = {"refused", "makes room by eviction"};
+
+template <typename Choice, std::size_t kCount>
+std::string_view word_of(const std::string_view (&words)[kCount], Choice choice) {
+  return words[static_cast<std::size_t>(choice)];
+}
+
+std::string names_line(const engine::RuleSetSpec& spec) {
+  std::string text;
+  if (!spec.units.empty()) {
+    std::vector<std::string> units;
+    for (const engine::UnitSpec& unit : spec.units) {
+      units.push_back(fmt::format("{} ({})", unit.name, word_of(kScales, unit.scale)));
+    }
+    text += fmt::format("units: {}\n", joined(units, ", "));
+  }
+  if (!spec.attributes.empty()) {
+    text += fmt::format("attributes: {}\n", joined(spec.attributes, ", "));
+  }
+  return text;
+}
+
+std::string bounds_line(const Bounds& bounds) {
+  return fmt::format(
+      "bounds: {} connections, {} bytes a request, {} of headers, {} of replies, {} of all "
+      "replies, {} in a batch, {} waiting, {} streams; idle {}, slow {}; {} keys, {} of them for "
+      "CL.THROTTLE, one more is {}; {} holds, {} log runs, {} overrides; held at most {}, waiting "
+      "{}, booked {} ahead\n",
+      bounds.connections, bounds.request_bytes, bounds.header_bytes, bounds.reply_bytes,
+      bounds.reply_bytes_all, bounds.batch, bounds.waiting, bounds.streams,
+      engine::duration_text(bounds.idle), engine::duration_text(bounds.slow), bounds.keys,
+      bounds.cl_throttle_keys == 0 ? "a fair share" : fmt::format("{}", bounds.cl_throttle_keys),
+      word_of(kBeyondKeys, bounds.when_full), bounds.holds, bounds.log_runs, bounds.overrides,
+      engine::duration_text(bounds.hold), engine::duration_text(bounds.wait),
+      engine::duration_text(bounds.book));
+}
+
 }  // namespace
 
 std::string describe(const Config& config) {
@@ -251,8 +288,7 @@ std::string describe(const Config& config) {
   }
   if (config.limits_spec.limits.empty()) text += "limits: none\n";
   if (config.limits_spec.unmatched != engine::Unmatched::kAllow) {
-    const bool is_denied = config.limits_spec.unmatched == engine::Unmatched::kDeny;
-    text += fmt::format("unmatched: {}\n", is_denied ? "deny" : "error");
+    text += fmt::format("unmatched: {}\n", word_of(kUnmatched, config.limits_spec.unmatched));
   }
   if (config.throttles) text += throttles_line(*config.throttles);
   for (const ContractSettings& contract : config.contracts) text += contract_line(contract);
@@ -280,6 +316,12 @@ std::string describe(const Config& config) {
                                      engine::duration_text(config.state->flush))
                        : "state: memory only\n";
   text += fmt::format("auth: {}\n", roles(config.auth));
+  text += names_line(config.limits_spec);
+  text += fmt::format("headers: {}; rounding: {}; threads: {}\n",
+                      word_of(kHeaderStyles, config.headers), word_of(kRoundings, config.rounding),
+                      config.threads == 0 ? "one per core" : fmt::format("{}", config.threads));
+  text += fmt::format("record: {}\n", config.record.empty() ? "none" : config.record);
+  text += bounds_line(config.bounds);
   return text;
 }
 

@@ -19,6 +19,12 @@
 
 namespace weir::config {
 
+// Words of settings, in the order of their enumerators.
+constexpr std::string_view kScales[] = {"whole", "micro"};
+constexpr std::string_view kHeaderStyles[] = {"ietf", "x-ratelimit", "x-ratelimit-epoch", "none"};
+constexpr std::string_view kRoundings[] = {"cell", "dragonfly"};
+constexpr std::string_view kUnmatched[] = {"allow", "deny", "error"};
+
 // A limit of the file, in the order of Config::limits_spec.
 struct LimitPlace {
   Place place{};

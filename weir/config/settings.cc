@@ -326,11 +326,6 @@ void read_bounds(const Entry& entry, Context& context, Draft& draft) {
 
 // --- the top level
 
-constexpr std::string_view kScales[] = {"whole", "micro"};
-constexpr std::string_view kHeaderStyles[] = {"ietf", "x-ratelimit", "x-ratelimit-epoch", "none"};
-constexpr std::string_view kRoundings[] = {"cell", "dragonfly"};
-constexpr std::string_view kUnmatched[] = {"allow", "deny", "error"};
-
 void read_units(const Entry& entry, Context& context, Draft& draft) {
   draft.units_place = entry.place;
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ tokens: whole }", context)) return;
