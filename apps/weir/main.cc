@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <string>
+#include <system_error>
 
 #include "apps/weir/ask.h"
 #include "apps/weir/check.h"
@@ -309,7 +313,24 @@ int run(int argc, char** argv) {
   return given.code;
 }
 
+// The exit code of a command that ended with `code`: what it printed must have arrived, or a full
+// disk would pass for an answer.
+int printed(int code) {
+  const bool had_failed = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !had_failed) return code;
+  fmt::print(stderr, "weir: what it printed could not be written ({}); see where its output goes\n",
+             had_failed ? "an error while writing" : std::strerror(errno));
+  return kExitFailed;
+}
+
 }  // namespace
 }  // namespace weir::app
 
-int main(int argc, char** argv) { return weir::app::run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace weir::app;
+  try {
+    return printed(run(argc, argv));
+  } catch (const std::system_error&) {
+    return printed(kExitFailed);  // of writing, which printed() tells
+  }
+}

@@ -100,6 +100,15 @@ TEST_F(Commands, DemoHasBounds) {
   EXPECT_EQ(code({"client"}), kExitUsage);
 }
 
+TEST_F(Commands, FailWhereTheirOutputDoesNotArrive) {
+  for (const std::string command : {"tour", "version --json", "--help", "completion bash"}) {
+    const Ran ran =
+        run_words({"/bin/sh", "-c", "exec \"$0\" " + command + " >/dev/full", WEIR_PROGRAM});
+    EXPECT_EQ(ran.code, kExitFailed) << command;
+    EXPECT_THAT(ran.err, HasSubstr("weir: what it printed could not be written")) << command;
+  }
+}
+
 // --- serve and check
 
 TEST_F(Commands, ServeEndsCleanlyOnEitherSignal) {
