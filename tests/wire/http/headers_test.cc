@@ -81,6 +81,15 @@ TEST(IetfHeaders, NameAUnitOtherThanRequests) {
             "RateLimit: \"peruser\";r=65530;t=10\r\n");
 }
 
+TEST(IetfHeaders, NameMillionthsOfAMicroUnit) {
+  const RuleSetSpec spec{
+      .limits = {{.name = "pu", .unit = "pu", .meter = WindowSpec{2'500'000, 10s}}},
+      .units = {{"pu", engine::UnitScale::kMicro}}};
+  EXPECT_EQ(Desk(spec).acquire(R"({"costs":{"pu":0.5}})").headers,
+            "RateLimit-Policy: \"pu\";q=2500000;qu=\"micro-pu\";w=10\r\n"
+            "RateLimit: \"pu\";r=2000000;t=10\r\n");
+}
+
 TEST(IetfHeaders, SayWhenALimitThatRefusedAdmitsAgainAndLeaveTheOthersOpen) {
   const RuleSetSpec spec{.limits = {{.name = "tight", .meter = WindowSpec{1, 10s}},
                                     {.name = "slow", .meter = BucketSpec{1, 1h, 5}}}};
@@ -187,6 +196,20 @@ TEST(XHeaders, ShowTheLimitWithTheLeastLeft) {
                                     {.name = "same", .meter = WindowSpec{3, 1s}}}};
   EXPECT_EQ(Desk(spec, {.headers = HeaderStyle::kXRateLimit}).acquire("{}").headers,
             x_headers(3, 2, 60));
+}
+
+TEST(XHeaders, CompareLimitsByThePartThatIsLeft) {
+  // 3 of 4 requests, and 10 of 100 tokens: the tokens end first. What holds nothing is tightest.
+  RuleSetSpec spec{.limits = {{.name = "few", .meter = WindowSpec{4, 1h}},
+                              {.name = "many", .unit = "tokens", .meter = WindowSpec{100, 1min}}},
+                   .units = {{"tokens"}}};
+  const std::string ask = R"({"costs":{"tokens":90}})";
+  EXPECT_EQ(Desk(spec, {.headers = HeaderStyle::kXRateLimit}).acquire(ask).headers,
+            x_headers(100, 10, 60));
+  // The largest amounts there are do not overflow.
+  spec.limits[0].meter = WindowSpec{kTermMax, 1h};
+  EXPECT_EQ(Desk(spec, {.headers = HeaderStyle::kXRateLimit}).acquire(ask).headers,
+            x_headers(100, 10, 60));
 }
 
 TEST(XHeaders, PromiseNoResetOfSlots) {

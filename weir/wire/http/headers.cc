@@ -106,7 +106,9 @@ void append_policy(std::string& out, const Policies& policies, const Outcome& ou
   const std::string& unit = policies.rules().units()[rule->unit];
   if (unit != engine::kRequests) {  // which is what a field without `qu` means
     out += ";qu=";
-    append_field_string(out, unit);
+    // Amounts of a micro unit are whole millionths, here as everywhere inside.
+    const bool is_micro = policies.rules().scale(rule->unit) == engine::UnitScale::kMicro;
+    append_field_string(out, is_micro ? "micro-" + unit : unit);
   }
   const MeterShape* shape = shape_of(rule, outcome);
   if (shape == nullptr) return;
@@ -151,13 +153,24 @@ void append_ietf(std::string& out, const Policies& policies, const Decision& dec
   out += "\r\n";
 }
 
-// The limit that bound, or else the one with the least left, the first of several.
+// Whether less is left of `a` than of `b`, as a part of what each holds: units of two limits do
+// not compare. What holds nothing has nothing left. Remaining and capacity are at most 2^63, so
+// the products fit in 128 bits.
+bool is_tighter(const Outcome& a, const Outcome& b) {
+  const auto part = [](const Outcome& of, const Outcome& other) {
+    return of.capacity == 0 ? Wide{0}
+                            : Wide{of.remaining} * std::max<std::int64_t>(other.capacity, 1);
+  };
+  return part(a, b) < part(b, a);
+}
+
+// The limit that bound, or else the one with the smallest part left, the first of several.
 const Outcome* tightest(const Decision& decision) {
   const Outcome* found = decision.binding();
   if (found != nullptr) return found;
   for (const Outcome& outcome : decision.outcomes()) {
     if (outcome.shadow) continue;
-    if (found == nullptr || outcome.remaining < found->remaining) found = &outcome;
+    if (found == nullptr || is_tighter(outcome, *found)) found = &outcome;
   }
   return found;
 }
