@@ -161,8 +161,8 @@ void add_holds(CLI::App& app, Given& given) {
            "weir settle 00c0ffee00c0ffee-42 tokens=800", run_settle)
       ->add_option("costs", hold.costs, "What was used; what is not named stays as charged")
       ->type_name("UNIT=AMOUNT");
-  add_hold("cancel", "End a hold and give back what it was charged", "weir cancel 00c0ffee00c0ffee-42",
-           run_cancel);
+  add_hold("cancel", "End a hold and give back what it was charged",
+           "weir cancel 00c0ffee00c0ffee-42", run_cancel);
   add_hold("renew", "Let a hold last longer", "weir renew 00c0ffee00c0ffee-42 60s", run_renew)
       ->add_option("duration", hold.duration, "How long from now")
       ->required()

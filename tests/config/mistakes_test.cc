@@ -70,13 +70,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "limit: []",
             "f:1:1: top level: key 'limit' is unknown, but it must be one of listen, state, units, "
-            "auth, http, headers, rounding, bounds, threads, record, attributes, unmatched, throttles, "
+            "auth, http, headers, rounding, bounds, threads, record, attributes, unmatched, "
+            "throttles, "
             "contracts, "
             "compute, sampling, redis, pools, limits; "
             "write 'limits'"},
         Case{"zzz: []",
              "f:1:1: top level: key 'zzz' is unknown, but it must be one of listen, state, units, "
-             "auth, http, headers, rounding, bounds, threads, record, attributes, unmatched, throttles, "
+             "auth, http, headers, rounding, bounds, threads, record, attributes, unmatched, "
+             "throttles, "
              "contracts, "
              "compute, sampling, redis, pools, limits; "
              "write one of "

@@ -136,7 +136,7 @@ struct LimitSpec {
   std::int64_t queue_max = 1024;  // requests that may wait here (slots have their own)
   // The most that settling may leave it to owe. None: ten times what it can hold.
   std::optional<std::int64_t> overage{};
-  std::int64_t keys = 0;          // that it may have in the table; 0: a fair share
+  std::int64_t keys = 0;  // that it may have in the table; 0: a fair share
   MeterSpec meter{};
   std::optional<SharedSpec> shared{};  // none: kept in this process
 };

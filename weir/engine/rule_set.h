@@ -83,7 +83,7 @@ struct Rule {
   std::ptrdiff_t parent = -1;    // place of the limit it draws on, or -1
   std::int64_t queue_max = 0;
   std::optional<std::int64_t> overage{};  // as in its LimitSpec
-  std::int64_t keys = 0;  // that it may have in the table; 0: a fair share
+  std::int64_t keys = 0;                  // that it may have in the table; 0: a fair share
   bool shadow = false;
   bool is_simple = false;  // no condition, exemption, weight or parent
   std::optional<SharedSpec> shared{};

@@ -59,7 +59,7 @@ void DoubtfulHolds::end_there(HoldId hold, const End& end,
   std::vector<engine::Cost> actual;
   for (const auto& [unit, amount] : end.actual) actual.push_back({unit, amount});
   // How it stands there is nothing to the client, who has ended the one it knows.
-  holds_.end(hold, end.as, actual, std::move(rules), now, [](const Result<HoldState>&) {});
+  holds_.end(hold, end.as, actual, std::move(rules), now, [](const Result<engine::SharedEnd>&) {});
 }
 
 }  // namespace weir::store::redis
