@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/engine/support.h"
+#include "weir/base/keyed_word.h"
 
 namespace weir::engine {
 namespace {
@@ -220,13 +221,15 @@ TEST(HoldsByKey, AreThoseThatAreActive) {
     } else if (draw(3) == 0 && !active.empty()) {
       auto chosen = active.begin();
       std::advance(chosen, static_cast<std::ptrdiff_t>(draw(active.size())));
-      if (holds.end({42, chosen->first}, HoldState::kCancelled, now).first) active.erase(chosen);
+      if (holds.end({owned_word(42, chosen->first), chosen->first}, HoldState::kCancelled, now)
+              .first)
+        active.erase(chosen);
     } else {
       now = now + 3ns;
       while (holds.expire_one(now)) {
       }
       std::erase_if(active, [&](const auto& hold) {
-        return holds.state({42, hold.first}, now) != HoldState::kActive;
+        return holds.state({owned_word(42, hold.first), hold.first}, now) != HoldState::kActive;
       });
     }
     const Print print = prints[draw(prints.size())];

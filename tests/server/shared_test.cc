@@ -152,9 +152,9 @@ limits:
   const auto waiters = [&] { return server->engine().usage().waiters; };
   Client over_resp(resp(*server));
   HttpClient over_http(server->addresses()[1]);
-  over_resp.send("WEIR.ACQUIRE WAIT 1h\r\n");
+  over_resp.send("WEIR.ACQUIRE WAIT 9m\r\n");
   ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
-  over_http.send(post("/v1/acquire", R"({"wait":"1h"})"));
+  over_http.send(post("/v1/acquire", R"({"wait":"9m"})"));
   ASSERT_TRUE(eventually([&] { return waiters() == 2; }));
   over_resp.leave();
   EXPECT_TRUE(eventually([&] { return waiters() == 1; }));
