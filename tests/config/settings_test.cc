@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <string_view>
 
 #include "tests/config/support.h"
 
@@ -42,6 +43,15 @@ TEST(Address, IsRefusedUnlessNumericWithAPort) {
     const Result<Address> address = parse_address(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_THAT(address.error().message, HasSubstr("is '" + text + "', but it must be "));
+  }
+}
+
+TEST(Address, IsRefusedIfItGoesOnAfterAZeroByte) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text : {"127.0.0.1\0:80"sv, "[::1\0x]:80"sv, "unix:/run/a\0b"sv}) {
+    const Result<Address> address = parse_address(text);
+    ASSERT_FALSE(address.ok());
+    EXPECT_THAT(address.error().message, HasSubstr("but it must be a numeric address"));
   }
 }
 

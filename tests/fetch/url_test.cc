@@ -20,6 +20,8 @@ TEST(Url, IsRefusedUnlessItCanBeAsked) {
         "http://me:you@example.org", "http://example.org/#x", "http://example.org:99999"}) {
     EXPECT_THAT(url_trouble(url), HasSubstr("; write such as 'https://")) << url;
   }
+  const std::string cut("http://example.org\0 /", 21);
+  EXPECT_THAT(url_trouble(cut), HasSubstr("it must have no zero byte"));
   const std::string longest = "http://a/" + std::string(kUrlBytesMax - 9, 'x');
   EXPECT_EQ(url_trouble(longest), "");
   EXPECT_THAT(url_trouble(longest + "x"), HasSubstr("has 2049 bytes, but it may have 2048"));

@@ -25,6 +25,7 @@ Error not_an_address(std::string_view text) {
 
 Result<Address> unix_address(std::string_view text) {
   const std::string_view path = text.substr(kUnixPrefix.size());
+  if (path.find('\0') != std::string_view::npos) return not_an_address(text);
   if (path.empty() || path.size() > kUnixPathBytesMax) {
     return wrong(text, fmt::format("'unix:' and a path of 1 to {} bytes; write a shorter path",
                                    kUnixPathBytesMax));
@@ -34,7 +35,8 @@ Result<Address> unix_address(std::string_view text) {
 
 bool is_numeric(int family, const std::string& host) {
   in6_addr address{};  // large enough for both families
-  return inet_pton(family, host.c_str(), &address) == 1;
+  // inet_pton would stop at a zero byte, and the host go on.
+  return host.find('\0') == std::string::npos && inet_pton(family, host.c_str(), &address) == 1;
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ std::string url_trouble(std::string_view url) {
     return fmt::format("has {} bytes, but it may have {}; write a shorter one", url.size(),
                        kUrlBytesMax);
   }
+  // curl would stop there, and judge another URL than the one that was written.
+  if (url.find('\0') != std::string_view::npos) return wrong("it must have no zero byte");
   const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parts(curl_url(), &curl_url_cleanup);
   const std::string text(url);
   if (curl_url_set(parts.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {

@@ -34,6 +34,14 @@ TEST(Visitors, AskByALoopbackNameOrALiteralAddress) {
   }
 }
 
+TEST(Visitors, AreRefusedWithAnAddressThatGoesOnAfterAZeroByte) {
+  using namespace std::string_view_literals;
+  for (const std::string_view host :
+       {"127.0.0.1\0"sv, "127.0.0.1\0.evil.example:80"sv, "[::1\0]"sv}) {
+    EXPECT_FALSE(is_answered({.host = host}));
+  }
+}
+
 // A name leads wherever its owner says, also here: "DNS rebinding".
 TEST(Visitors, AreRefusedWithAnyOtherName) {
   for (const std::string_view host : {"evil.example",

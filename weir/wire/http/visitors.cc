@@ -54,7 +54,8 @@ bool is_literal(const HostName& name) noexcept {
   // The zone of a link-local address means something to the client only.
   if (name.is_bracketed) text = text.substr(0, text.find('%'));
   std::array<char, INET6_ADDRSTRLEN> digits{};
-  if (text.size() >= digits.size()) return false;
+  // inet_pton would stop at a zero byte, and the name go on.
+  if (text.size() >= digits.size() || text.find('\0') != std::string_view::npos) return false;
   std::copy(text.begin(), text.end(), digits.begin());
   in6_addr address{};  // large enough for both families
   return ::inet_pton(name.is_bracketed ? AF_INET6 : AF_INET, digits.data(), &address) == 1;
