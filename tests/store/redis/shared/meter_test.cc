@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "weir/store/redis/shared/keys.h"
 #include "weir/store/redis/shared/stand_in.h"
@@ -87,6 +89,55 @@ TEST(SharedHoldRecord, OfSomebodyElseIsFoundOut) {
   EXPECT_FALSE(read_record(std::string("a") + std::string(8, '\0') + "\x02rest"));
   EXPECT_FALSE(read_record(std::string("s") + std::string(9, '\0')));
   EXPECT_TRUE(read_record(std::string("s") + std::string(8, '\0')));
+}
+
+// One limit of any kind, charged so many at an instant as the script packed it.
+std::string record_of(double charged_at, std::uint64_t amount, std::uint64_t weight) {
+  std::string text = "a" + std::string(8, '\0') + '\x01';
+  append_bytes(text, std::bit_cast<std::uint64_t>(charged_at), 8);
+  append_bytes(text, 0, 6);  // three empty texts
+  append_bytes(text, amount, 8);
+  append_bytes(text, weight, 8);
+  return text;
+}
+
+TEST(SharedHoldRecord, WithoutAnInstantWasNotCharged) {
+  for (const double odd : {std::numeric_limits<double>::quiet_NaN(), 1e300, -1e300}) {
+    const auto record = read_record(record_of(odd, 1, 1));
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->parts[0].charged_at_us, -1);
+  }
+}
+
+TEST(SharedHoldRecord, OfMoreThanThereIsIsSomebodyElses) {
+  EXPECT_TRUE(read_record(record_of(0, 1ull << 62, 0)));
+  EXPECT_FALSE(read_record(record_of(0, (1ull << 62) + 1, 1)));
+  EXPECT_FALSE(read_record(record_of(0, 1ull << 63, 1)));
+  EXPECT_FALSE(read_record(record_of(0, 1, 1ull << 63)));
+}
+
+TEST(SharedMeter, CountsWhatNoScriptGivesAsTheMostThatOneDoes) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t exact = std::int64_t{1} << 53;
+  constexpr Instant now{1'800'000'000'000'000'000};
+  for (const engine::MeterSpec& spec : std::initializer_list<engine::MeterSpec>{
+           kThreeInTenSeconds, engine::TickerSpec{1, 1s, 3}, engine::WindowSpec{9, 1min},
+           engine::CalendarSpec{9, meter::CalendarUnit::kMonth}, engine::LogSpec{9, 1h},
+           engine::SlotsSpec{2, 2, 1s}}) {
+    const engine::MeterShape shape = shape_of(spec);
+    for (const auto& [odd, known] : {std::pair{most, exact}, std::pair{least, -exact}}) {
+      const SharedCheck judged = judge(shape, {odd, odd}, now, 1);
+      EXPECT_EQ(judged.before, judge(shape, {known, known}, now, 1).before) << shape.index();
+    }
+  }
+}
+
+TEST(SharedMeter, KnowsNoInstantsOutsideOfTime) {
+  EXPECT_EQ(instant_of(0), Instant{0});
+  EXPECT_EQ(instant_of(kInstantNsMax / kNsPerUs), Instant{kInstantNsMax / kNsPerUs * kNsPerUs});
+  EXPECT_FALSE(instant_of(kInstantNsMax / kNsPerUs + 1));
+  EXPECT_FALSE(instant_of(-1));
 }
 
 TEST(StandIn, HasAShareOfEachMeter) {

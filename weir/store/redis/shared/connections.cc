@@ -17,8 +17,11 @@
 
 namespace weir::store::redis {
 
-Connections::Connections(Loop& loop, ClientOptions options, unsigned count)
-    : loop_(loop), options_(std::move(options)), count_(std::clamp(count, 1U, kConnectionsMax)) {}
+Connections::Connections(Loop& loop, ClientOptions options, unsigned count, ClientMaker make)
+    : loop_(loop),
+      options_(std::move(options)),
+      make_(std::move(make)),
+      count_(std::clamp(count, 1U, kConnectionsMax)) {}
 
 void Connections::open(std::function<void()> on_up, std::function<void(const Failure&)> on_down) {
   ClientOptions first = options_;
@@ -36,8 +39,8 @@ void Connections::open(std::function<void()> on_up, std::function<void(const Fai
     say(failure.kind == FailureKind::kTopology ? Status(named(failure)) : Status(Done{}));
   };
   clients_.reserve(count_);
-  clients_.push_back(make_client(loop_, std::move(first)));
-  while (clients_.size() < count_) clients_.push_back(make_client(loop_, options_));
+  clients_.push_back(make_(loop_, std::move(first)));
+  while (clients_.size() < count_) clients_.push_back(make_(loop_, options_));
 }
 
 Status Connections::first_word(Clock& clock, Instant deadline) {
@@ -83,7 +86,7 @@ void Connections::attach(Loop& loop) {
     const std::size_t mine = seat();
     if (mine == kSeatsMax) return;  // it shares the others
     WEIR_ASSERT(seats_[mine].desk.load(std::memory_order_relaxed) == nullptr);
-    auto desk = std::make_unique<Desk>(Desk{loop, make_client(loop, options_)});
+    auto desk = std::make_unique<Desk>(Desk{loop, make_(loop, options_)});
     seats_[mine].desk.store(desk.get(), std::memory_order_relaxed);
     const std::scoped_lock lock(lock_);
     desks_.emplace(&loop, std::move(desk));

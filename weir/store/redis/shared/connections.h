@@ -47,10 +47,13 @@ struct Desk {
   std::shared_ptr<Gathered> gathered{};  // nullptr: nothing yet
 };
 
+using ClientMaker = std::function<std::unique_ptr<Client>(Loop& loop, ClientOptions options)>;
+
 class Connections {
  public:
-  // `count` of them are shared, at least one and at most kConnectionsMax.
-  Connections(Loop& loop, ClientOptions options, unsigned count);
+  // `count` of them are shared, at least one and at most kConnectionsMax. `make`: for tests that
+  // play a Redis.
+  Connections(Loop& loop, ClientOptions options, unsigned count, ClientMaker make = make_client);
 
   // Opens the shared ones; the functions are told of the first. On the loop's thread.
   void open(std::function<void()> on_up, std::function<void(const Failure&)> on_down = {});
@@ -85,6 +88,7 @@ class Connections {
 
   Loop& loop_;
   const ClientOptions options_;
+  const ClientMaker make_;
   std::vector<std::unique_ptr<Client>> clients_;
   const unsigned count_;
   std::array<Seat, kSeatsMax> seats_{};

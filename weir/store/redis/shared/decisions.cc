@@ -149,8 +149,10 @@ namespace {
 // The answer in `numbers`: 1 or 0, now, and two for each limit.
 Result<SharedAnswer> answer_of(std::span<const SharedItem> items, bool has_hold,
                                std::span<const std::int64_t> numbers) {
+  const std::optional<Instant> now = instant_of(numbers[1]);
+  if (!now) return odd_reply("a decision");
   SharedAnswer said;
-  said.now = Instant{numbers[1] * kNsPerUs};
+  said.now = *now;
   bool passes = true;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const engine::Rule& rule = *items[i].rule;
@@ -379,6 +381,7 @@ Result<SharedAnswer> Decisions::read(const Question& asked, const Reply& reply) 
     if (!number) return odd_reply("a decision");
     numbers.push_back(*number);
   }
+  if (!instant_of(numbers[1])) return odd_reply("a decision");
   epochs_.learn(*epoch);
   if (asked.lossy != nullptr) epochs_.hear_time(numbers[1], asked.lossy);
   return answer_of(asked.items, has_hold, numbers);

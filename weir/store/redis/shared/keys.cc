@@ -1,7 +1,6 @@
 #include "weir/store/redis/shared/keys.h"
 
 #include <array>
-#include <bit>
 
 #include "weir/base/hold_text.h"
 #include "weir/store/redis/shared/meter.h"
@@ -29,7 +28,7 @@ class Taker {
     for (const char c : take(bytes)) value = value << 8 | static_cast<unsigned char>(c);
     return value;
   }
-  std::int64_t from_double() { return static_cast<std::int64_t>(std::bit_cast<double>(number(8))); }
+  std::int64_t from_double() { return read_double(take(8)); }
   std::string text() { return std::string(take(number(2))); }
   bool is_whole() const { return !broken_ && left_.empty(); }
   bool is_broken() const { return broken_; }
@@ -166,6 +165,7 @@ std::optional<HoldRecord> read_record(std::string_view text) {
     part.key = taker.text();
     part.amount = static_cast<std::int64_t>(taker.number(8));
     part.weight = static_cast<std::int64_t>(taker.number(8));
+    if (part.amount < 0 || part.amount > kTermMax || part.weight < 0) return std::nullopt;
   }
   if (!taker.is_whole()) return std::nullopt;
   return record;

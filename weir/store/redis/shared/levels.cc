@@ -1,6 +1,7 @@
 #include "weir/store/redis/shared/levels.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,10 +38,10 @@ void Levels::inspect(const SharedItem& item, const std::shared_ptr<const engine:
         const auto now_us = reply.at(1).integer();
         const auto first = reply.at(3).integer();
         const auto second = reply.at(4).integer();
-        if (!now_us || !first || !second) return callback(odd_reply("an inspection"));
+        const std::optional<Instant> when = now_us ? instant_of(*now_us) : std::nullopt;
+        if (!when || !first || !second) return callback(odd_reply("an inspection"));
         SharedLevel level;
-        level.remaining =
-            judge(rule->shape, {*first, *second}, Instant{*now_us * kNsPerUs}, 0).before;
+        level.remaining = judge(rule->shape, {*first, *second}, *when, 0).before;
         if (rule->shared->lease) level.leased = leases_.held(print, fleet_.clock.now());
         callback(level);
       });

@@ -49,13 +49,20 @@ MicroSpan micro_span(const BucketShape& shape, std::int64_t units) {
   return {division.quotient, division.remainder};
 }
 
+// Of what a script has, at most 2^53 either way, so that a thousand times it fits.
+constexpr std::int64_t kScriptNumberMax = std::int64_t{1} << 53;
+
 meter::BucketState in_ns(const BucketShape& shape, SharedState state) {
   // The fraction is second/num' us = second*common/num ns, below 1000 ns.
-  const Division division = divide(Wide{state.second} * common_divisor(shape), shape.num);
-  return {Instant{state.first * kNsPerUs + division.quotient}, division.remainder};
+  const std::int64_t parts = std::max<std::int64_t>(0, state.second);
+  const Division division = divide(Wide{parts} * common_divisor(shape), shape.num);
+  return {Instant{saturating_add(state.first * kNsPerUs, division.quotient)}, division.remainder};
 }
 
 Instant from_us(std::int64_t us) { return us < 0 ? kForever : Instant{us * kNsPerUs}; }
+
+// Of a charge or a tick: calendars know no later one.
+Instant charged_at(std::int64_t us) { return earlier_of(from_us(us), Instant{kInstantNsMax}); }
 
 Error not_whole(std::string_view what, std::int64_t ns) {
   return bad_argument(fmt::format(
@@ -189,10 +196,10 @@ struct Judge {
     return taken(shape, in_ns(shape, state), now, cost);
   }
   SharedCheck operator()(const TickerShape& shape) const {
-    return taken(shape, meter::TickerState{state.first, from_us(state.second)}, now, cost);
+    return taken(shape, meter::TickerState{state.first, charged_at(state.second)}, now, cost);
   }
   SharedCheck operator()(const WindowShape& shape) const {
-    return taken(shape, meter::WindowState{from_us(state.first), state.second}, now, cost);
+    return taken(shape, meter::WindowState{charged_at(state.first), state.second}, now, cost);
   }
   SharedCheck operator()(const LogShape& shape) const {
     const std::int64_t left = shape.limit - state.first;
@@ -267,9 +274,17 @@ std::int64_t read_double(std::string_view bytes) {
   return number > -kMost && number < kMost ? static_cast<std::int64_t>(number) : -1;
 }
 
+std::optional<Instant> instant_of(std::int64_t us) {
+  if (us < 0 || us > kInstantNsMax / kNsPerUs) return std::nullopt;
+  return Instant{us * kNsPerUs};
+}
+
 SharedCheck judge(const engine::MeterShape& shape, SharedState state, Instant now,
                   std::int64_t cost) {
-  return std::visit(Judge{state, now, cost}, shape);
+  const auto exact = [](std::int64_t number) {
+    return std::clamp(number, -kScriptNumberMax, kScriptNumberMax);
+  };
+  return std::visit(Judge{{exact(state.first), exact(state.second)}, now, cost}, shape);
 }
 
 }  // namespace weir::store::redis

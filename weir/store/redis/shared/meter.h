@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -62,6 +63,9 @@ void append_amount(std::string& out, const engine::MeterShape& shape, std::int64
 // The whole number in the eight bytes that a script packed as a double, at the front of `bytes`.
 std::int64_t read_double(std::string_view bytes);
 
+// The instant at which a script decided; nothing: no clock says that.
+std::optional<Instant> instant_of(std::int64_t us);
+
 // A state as the deciding script hands it back.
 struct SharedState {
   std::int64_t first = 0;
@@ -74,7 +78,8 @@ struct SharedCheck {
   std::int64_t after = 0;   // the same if the cost is charged
 };
 
-// What the meter said to `cost` at `now`, a whole microsecond.
+// What the meter said to `cost` at `now`, a whole microsecond. Scripts are exact to 2^53: a number
+// beyond, which none of ours gives, counts as that.
 SharedCheck judge(const engine::MeterShape& shape, SharedState state, Instant now,
                   std::int64_t cost);
 

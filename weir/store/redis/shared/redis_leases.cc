@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,19 +87,20 @@ Result<Drawn> RedisLeases::read(const Reply& reply, std::span<const std::int64_t
                                 std::string_view seen) {
   const auto chosen = reply.at(0).integer();
   const auto now_us = reply.at(1).integer();
+  const std::optional<Instant> now = now_us ? instant_of(*now_us) : std::nullopt;
   const auto epoch = reply.at(2).text();
   const auto first = reply.at(3).integer();
   const auto second = reply.at(4).integer();
   const auto stamp_us = reply.at(5).integer();
-  if (!chosen || !now_us || !epoch || !first || !second || !stamp_us || *chosen < 0 ||
-      static_cast<std::size_t>(*chosen) > amounts.size()) {
+  if (!chosen || !now || !epoch || !first || !second || !stamp_us || !instant_of(*stamp_us) ||
+      *chosen < 0 || static_cast<std::size_t>(*chosen) > amounts.size()) {
     return odd_reply("a draw");
   }
   epochs_.learn(*epoch);
   Drawn drawn;
   drawn.is_refused = *chosen == 0;
   drawn.units = *chosen == 0 ? 0 : amounts[static_cast<std::size_t>(*chosen) - 1];
-  drawn.now = Instant{*now_us * kNsPerUs};
+  drawn.now = *now;
   drawn.here = fleet_.clock.now();
   drawn.state = {*first, *second};
   drawn.stamp_us = *stamp_us;
