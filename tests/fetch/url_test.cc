@@ -15,9 +15,9 @@ TEST(Url, IsRefusedUnlessItCanBeAsked) {
        {"http://127.0.0.1:80", "https://services.example.org/a?b=c", "http://[::1]:8080/"}) {
     EXPECT_EQ(url_trouble(url), "") << url;
   }
-  for (const char* url :
-       {"", "example.org", "ftp://example.org", "file:///etc/passwd", "http://", "http://a b/",
-        "http://me:you@example.org", "http://example.org/#x", "http://example.org:99999"}) {
+  for (const char* url : {"", "example.org", "ftp://example.org", "file:///etc/passwd", "http://",
+                          "http://a b/", "http://me:you@example.org", "http://example.org/#x",
+                          "http://example.org#", "http://example.org:99999"}) {
     EXPECT_THAT(url_trouble(url), HasSubstr("; write such as 'https://")) << url;
   }
   const std::string cut("http://example.org\0 /", 21);

@@ -55,7 +55,8 @@ std::string url_trouble(std::string_view url) {
   if (!url.starts_with("http://") && !url.starts_with("https://")) {
     return wrong("it must begin with http:// or https://");
   }
-  if (has(CURLUPART_USER) || has(CURLUPART_PASSWORD) || has(CURLUPART_FRAGMENT)) {
+  // An empty fragment is none to curl, and swallows the path that is put behind it.
+  if (has(CURLUPART_USER) || has(CURLUPART_PASSWORD) || url.find('#') != std::string_view::npos) {
     return wrong("it must have no user, password or fragment");
   }
   return {};
