@@ -2,7 +2,8 @@
 // reference lists, headers of whole lines, and a body that is there when its type is.
 //
 // The first byte chooses the method, the rest up to the first newline is the target,
-// and what follows is the body.
+// and what follows is the body. Throttles, sampling and contracts are configured, so that their
+// bodies and the documents of a service are read too.
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "weir/engine/engine.h"
+#include "weir/system/throttle/read.h"
 #include "weir/wire/http/api.h"
 #include "weir/wire/http/compute_routes.h"
 #include "weir/wire/http/contract_routes.h"
@@ -61,6 +63,40 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
+ThrottlePart make_throttles() {
+  auto definitions = system::throttle::read_definitions(
+      R"({"buckets":[{"name":"A","burstPeriod":3,"throttleGroups":[
+            {"opsPerSec":100,"operations":["CryptoTransfer"]},
+            {"opsPerSec":5,"operations":["ContractCall","ScheduleCreate"]}]}]})",
+      "f", system::throttle::Reader::kStrict);
+  auto made = system::throttle::Throttles::create({.definitions = *definitions, .first_claim = 1});
+  return *made;
+}
+
+SamplingPart make_sampling() {
+  auto rules =
+      system::sampling::make_rules({.environments = {{.name = "e",
+                                                      .rotation_count_micro = 5'000'000,
+                                                      .rotation_interval_micro = 3'600'000'000,
+                                                      .sampling_count_micro = 200'000'000}}});
+  return system::sampling::Sampling::create(*rules, {.secret = {}, .keys_max = 1'000});
+}
+
+ContractPart make_contracts() {
+  namespace contract = system::contract;
+  auto accounts = std::make_shared<contract::Accounts>();
+  for (const contract::AccountRole role :
+       {contract::AccountRole::kGuard, contract::AccountRole::kService}) {
+    const auto units = contract::make_policy(contract::Resource::kProcessingUnits, 1'000, 60s, {});
+    const auto requests = contract::make_policy(contract::Resource::kRequests, 100, 60s, {});
+    auto account = contract::Account::create(
+        role == contract::AccountRole::kGuard ? "acme" : "serve", {*units, *requests},
+        {.role = role, .owner = 7}, Instant{1'800'000'000'000'000'000});
+    require(account.ok() && accounts->add(*account).ok());
+  }
+  return accounts;
+}
+
 void check(const Answer& answer) {
   bool known = false;
   for (const unsigned status : kStatuses) known |= answer.status == status;
@@ -74,10 +110,19 @@ void check(const Answer& answer) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static QuietHost host;
   static const std::unique_ptr<engine::Engine> engine = make_engine();
-  static const ThrottleRoutes throttles = throttle_routes([] { return ThrottlePart{}; });
-  static const SamplingRoutes sampling = sampling_routes([] { return SamplingPart{}; });
+  static const ThrottleRoutes throttles = throttle_routes([] {
+    static const ThrottlePart part = make_throttles();
+    return part;
+  });
+  static const SamplingRoutes sampling = sampling_routes([] {
+    static const SamplingPart part = make_sampling();
+    return part;
+  });
   static const PoolRoutes pools = pool_routes([] { return PoolPart{}; });
-  static const ContractRoutes contracts = contract_routes([] { return ContractPart{}; });
+  static const ContractRoutes contracts = contract_routes([] {
+    static const ContractPart part = make_contracts();
+    return part;
+  });
   static const ComputeRoutes compute = compute_routes([] { return ComputePart{}; });
   static Api api(*engine, host, {.batch_max = 8},
                  {&throttles, &sampling, &pools, &contracts, &compute});
