@@ -11,6 +11,7 @@
 
 #include "weir/wire/http/compute_json.h"
 #include "weir/wire/http/json.h"
+#include "weir/wire/http/read.h"
 #include "weir/wire/http/text.h"
 
 namespace weir::server {
@@ -96,6 +97,9 @@ std::string worker_state_text(const WorkerState& state) {
 }
 
 Result<WorkerState> parse_worker_state(std::string_view text) {
+  if (Status status = wire::http::check_utf8("the state", text); !status) {
+    return std::move(status).error();
+  }
   WorkerState state;
   const std::size_t end = std::min(text.find('\n'), text.size());
   wire::http::Texts texts;
