@@ -10,7 +10,7 @@ failed=0
 has() {
   local what=$1 pattern=$2
   shift 2
-  readelf -W "$@" "$program" | grep -q -- "$pattern" && return
+  readelf -W "$@" "$program" | grep -- "$pattern" >/dev/null && return
   echo "$program: no $what" >&2
   failed=1
 }

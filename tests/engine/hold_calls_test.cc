@@ -7,6 +7,7 @@
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/internal/table.h"
+#include "weir/engine/key_holds.h"
 
 namespace weir::engine {
 namespace {
@@ -663,7 +664,7 @@ TEST(Cancel, GivesAMeterThatCountsByInstantsNothingBackOfOneThatDidNot) {
 Result<EndedHolds> end_holds(Engine& engine, std::string_view limit, const Key& key,
                              Instant now = kStart) {
   on_stack::Kept<Result<EndedHolds>> kept;
-  engine.end_holds(limit, key, now, kept.callback());
+  engine::end_holds(engine, limit, key, now, kept.callback());
   return kept.get();
 }
 

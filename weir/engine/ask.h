@@ -97,17 +97,7 @@ struct HoldAnswer {
   friend bool operator==(const HoldAnswer&, const HoldAnswer&) = default;
 };
 
-// What a call that ends the holds of a key answers.
-struct EndedHolds {
-  std::size_t count = 0;
-  std::uint64_t record = 0;  // as that of a Decision
-
-  friend bool operator==(const EndedHolds&, const EndedHolds&) = default;
-};
-constexpr std::size_t kHoldsEndedMax = 10'000;  // by one call; there may be more
-
 using HoldCallback = std::function<void(const Result<HoldAnswer>&)>;
-using EndedHoldsCallback = std::function<void(const Result<EndedHolds>&)>;
 using StatusCallback = std::function<void(const Status&)>;
 
 }  // namespace weir::engine

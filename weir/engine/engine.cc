@@ -11,6 +11,7 @@
 #include "weir/engine/decision_sink.h"
 #include "weir/engine/internal/engine_impl.h"
 #include "weir/engine/internal/rules_in_force.h"
+#include "weir/engine/key_holds.h"
 
 namespace weir::engine {
 namespace {
@@ -172,26 +173,27 @@ void Engine::reset(std::string_view limit, std::span<const std::string_view> key
   tell(answered, impl_->ending.reset(limit, key, now));
 }
 
-void Engine::end_holds(std::string_view limit, std::span<const std::string_view> key, Instant now,
-                       EndedHoldsCallback answered) noexcept {
+void end_holds(Engine& engine, std::string_view limit, std::span<const std::string_view> key,
+               Instant now, EndedHoldsCallback answered) noexcept {
   if (!is_acceptable(now)) return tell(answered, Result<EndedHolds>(unacceptable_instant(now)));
-  const std::shared_ptr<const Active> rules = impl_->rules.current();
+  const std::shared_ptr<const Active> rules = engine.impl_->rules.current();
   Result<KeyedLimit> keyed = RulesInForce::find_key(*rules, limit, key);
   if (!keyed) return tell(answered, Result<EndedHolds>(std::move(keyed).error()));
-  auto then_reset = [this, name = std::string(limit),
+  auto then_reset = [&engine, name = std::string(limit),
                      values = std::vector<std::string>(key.begin(), key.end()), now,
                      callback = given(answered)](const Result<EndedHolds>& ended) {
     if (!ended) return callback(ended);
     const std::vector<std::string_view> views(values.begin(), values.end());
-    reset(name, views, now, [ended = *ended, callback](const Status& status) {
+    engine.reset(name, views, now, [ended = *ended, callback](const Status& status) {
       status ? callback(ended) : callback(status.error());
     });
   };
   if (keyed->limit->is_shared) {
-    return impl_->elsewhere.end_holds(*keyed, key, now, std::move(then_reset));
+    return engine.impl_->elsewhere.end_holds(*keyed, key, now, std::move(then_reset));
   }
-  const std::vector<HoldId> holds = impl_->ending.holds().charged_at(keyed->print, kHoldsEndedMax);
-  impl_->elsewhere.end_all(holds, now, std::move(then_reset));
+  const std::vector<HoldId> holds =
+      engine.impl_->ending.holds().charged_at(keyed->print, kHoldsEndedMax);
+  engine.impl_->elsewhere.end_all(holds, now, std::move(then_reset));
 }
 
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,

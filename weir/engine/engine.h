@@ -55,6 +55,8 @@
 namespace weir::engine {
 
 class SharedStore;
+struct EndedHolds;
+using EndedHoldsCallback = std::function<void(const Result<EndedHolds>&)>;
 
 // A request planned once and decided often. Owns copies of everything; used by
 // one thread at a time. Follows changes of the rules by itself.
@@ -127,11 +129,6 @@ class WEIR_EXPORT Engine {
   // its hold is cancelled.
   void reset(std::string_view limit, std::span<const std::string_view> key, Instant now,
              StatusCallback answered = {}) noexcept;
-  // Cancels the holds that were charged at one key, wherever else they were charged too, and then
-  // does what reset() does. Of more than kHoldsEndedMax as many are ended, which the answer
-  // tells: call again. Of shared limits only slots know their holds: at others it is an error.
-  void end_holds(std::string_view limit, std::span<const std::string_view> key, Instant now,
-                 EndedHoldsCallback answered = {}) noexcept;
   // Gives one key parameters of its own, or with std::nullopt those of its limit again. The kind of
   // meter stays, and so does what was used. kNotFound: there are none to take away.
   Status set_override(std::string_view limit, std::span<const std::string_view> key,
@@ -168,6 +165,9 @@ class WEIR_EXPORT Engine {
   friend class AdHoc;                                                  // ad_hoc.h
   friend class Collector;                                              // collect.h
   friend void set_store(Engine& engine, SharedStore* store) noexcept;  // shared.h
+  friend void end_holds(Engine& engine, std::string_view limit,
+                        std::span<const std::string_view> key, Instant now,
+                        EndedHoldsCallback answered) noexcept;  // key_holds.h
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

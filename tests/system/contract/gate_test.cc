@@ -22,10 +22,13 @@ struct AccountGateTest : ::testing::Test {
     ASSERT_TRUE(rules) << rules.error().message;
     engine = std::move(*Engine::create(*rules));
   }
-  Decision ask(double processing_units, Instant now, const engine::Wants& options = {}) {
+  Result<Decision> try_to_ask(double processing_units, Instant now, const engine::Wants& options) {
     const engine::Cost costs[] = {
         {kProcessingUnitsUnit, contract::units(processing_units).processing_units_micro}};
-    return *engine::acquire(*engine, {.costs = costs}, options, now);
+    return engine::acquire(*engine, {.costs = costs}, options, now);
+  }
+  Decision ask(double processing_units, Instant now, const engine::Wants& options = {}) {
+    return *try_to_ask(processing_units, now, options);
   }
   // What is left of the account's policies.
   std::int64_t left(std::size_t policy) { return left_of(*account, policy, kStart) / kMicro; }
@@ -99,7 +102,9 @@ TEST_F(AccountGateTest, IsNotBookedBeyondWhatWasAskedFor) {
 TEST_F(AccountGateTest, IsNotBookedTogetherWithALimitThatCannotBe) {
   use({{.name = "window", .meter = WindowSpec{9, 1h}}});
   ASSERT_TRUE(ask(100, kStart).allowed());
-  EXPECT_FALSE(ask(50, kStart, {.book_within = 1h}).allowed());
+  const Result<Decision> refused = try_to_ask(50, kStart, {.book_within = 1h});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("limit 'window': it cannot be booked"));
 }
 
 TEST_F(AccountGateTest, CommitsTheActualCostsOfASettledHold) {

@@ -35,6 +35,7 @@
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/resolver.h"
 #include "weir/engine/internal/wait_room.h"
+#include "weir/engine/key_holds.h"
 #include "weir/engine/shared.h"
 
 namespace weir::engine {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/engine/key_holds.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"
@@ -136,7 +137,8 @@ void reset(Exchange& exchange) {
   if (name->and_holds) {
     exchange.answer_call<Result<engine::EndedHolds>>(
         [&](engine::EndedHoldsCallback told) {
-          exchange.api.engine().end_holds(name->limit, name->key, exchange.now, std::move(told));
+          engine::end_holds(exchange.api.engine(), name->limit, name->key, exchange.now,
+                            std::move(told));
         },
         [](Exchange& to, const Result<engine::EndedHolds>& ended) {
           if (!ended) {

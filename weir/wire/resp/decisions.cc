@@ -9,6 +9,7 @@
 #include "weir/base/recycled.h"
 #include "weir/base/time.h"
 #include "weir/engine/ad_hoc.h"
+#include "weir/engine/key_holds.h"
 #include "weir/engine/quantity.h"
 #include "weir/engine/rule_set.h"
 #include "weir/engine/told.h"
@@ -411,7 +412,7 @@ std::size_t run_reset(Run& run) {
     reply_to(
         run,
         [&](engine::EndedHoldsCallback told) {
-          engine.end_holds(arguments[0], *key, run.now, std::move(told));
+          engine::end_holds(engine, arguments[0], *key, run.now, std::move(told));
         },
         write_ended_holds);
   } else {

@@ -16,6 +16,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/on_stack.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/key_holds.h"
 #include "weir/engine/shared.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/testing/manual_clock.h"
@@ -112,7 +113,7 @@ class SharedEngine {
   Result<engine::EndedHolds> end_holds(std::string_view limit,
                                        std::vector<std::string_view> key = {}) {
     Waited<engine::EndedHolds> waited;
-    engine_->end_holds(limit, key, clock_.now(), waited.callback());
+    engine::end_holds(*engine_, limit, key, clock_.now(), waited.callback());
     return waited.get();
   }
 
