@@ -83,13 +83,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string before = throttles->snapshot(role);
   const std::string positional = throttles->positional_snapshot();
   if ((choice & 4) != 0) {
-    const weir::Status restored = throttles->restore_positional(text);
+    const weir::Status restored = throttles->restore_positional(text, kNow);
     if (!restored) {
       check(!restored.error().message.empty());
       check(throttles->positional_snapshot() == positional);
     } else {
       const auto again = make();
-      check(again->restore_positional(throttles->positional_snapshot()).ok());
+      check(again->restore_positional(throttles->positional_snapshot(), kNow).ok());
       check(again->positional_snapshot() == throttles->positional_snapshot());
     }
   } else {

@@ -333,7 +333,7 @@ Result<PastLedgerRef> LedgerStore::ledger_of_epoch(std::int64_t epoch, Instant n
   if (!ledger) return std::move(ledger).error();
   const Block start = start_of_epoch(ledger->clock(), epoch);
   const Duration epoch_time = std::chrono::seconds{ledger->clock().length * block_time_s};
-  auto past = std::make_shared<const PastLedger>(std::move(*ledger), start, epoch_time);
+  auto past = std::make_shared<const PastLedger>(PastLedger{std::move(*ledger), start, epoch_time});
   // Until its first block is over there may be more operations at it.
   if (block <= start) return PastLedgerRef(std::move(past));
   const std::scoped_lock lock(lock_);

@@ -264,12 +264,13 @@ class Game {
       : loop_(loop),
         clock_(kStart),
         fleet_("fuzz", clock_, nullptr),
-        outages_({}, clock_, {}),
+        outages_({}, clock_, {}, {}),
         connections_(
             loop, {}, 1,
             [this](Loop&, ClientOptions) { return std::make_unique<PlayedClient>(asked_); }),
         holds_(fleet_, connections_, epochs_, outages_),
-        decisions_(fleet_, connections_, epochs_, outages_, holds_),
+        doubtful_(holds_),
+        decisions_(fleet_, connections_, epochs_, outages_, holds_, doubtful_),
         source_(fleet_, connections_, epochs_, outages_, decisions_),
         leases_(source_, fleet_.prefix),
         levels_(fleet_, connections_, epochs_, outages_, source_, leases_) {
@@ -394,7 +395,10 @@ class Game {
   void end(Input& input) {
     const HoldState as = input.byte() % 2 == 0 ? HoldState::kSettled : HoldState::kCancelled;
     const engine::Cost actual[] = {{"requests", cost(input)}};
-    holds_.end({1, input.byte() + 1U}, as, actual, rules_, clock_.now(), told_state());
+    holds_.end({1, input.byte() + 1U}, as, actual, rules_, clock_.now(),
+               [told = told_state()](const Result<engine::SharedEnd>& ended) {
+                 ended ? told(ended->state) : told(ended.error());
+               });
   }
   void inspect(Input& input) {
     levels_.inspect(item(input), rules_, clock_.now(),
@@ -523,6 +527,7 @@ class Game {
   std::deque<Asked> asked_;
   Connections connections_;
   SharedHolds holds_;
+  DoubtfulHolds doubtful_;
   Decisions decisions_;
   RedisLeases source_;
   Leases leases_;
