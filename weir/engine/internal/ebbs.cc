@@ -108,6 +108,14 @@ Ebbs::Record* Ebbs::find(Print print) {
   return found == records_.end() ? nullptr : &found->second;
 }
 
+// The entry that stands for a charge; nullptr: none does.
+Ebbs::Entry* Ebbs::entry_of(Record& record, std::uint64_t mark) {
+  for (Entry& entry : record.entries) {
+    if (entry.mark >= mark) return &entry;
+  }
+  return nullptr;
+}
+
 // Since the last call so much was in use at least, and no more may be claimed.
 void Ebbs::lower_all(Record& record, const InUse& ebb) {
   auto& entries = record.entries;
@@ -124,14 +132,13 @@ void Ebbs::lower_all(Record& record, const InUse& ebb) {
 // time; an earlier one did from then on, and before that what its own ebb says.
 void Ebbs::take(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus) {
   auto& entries = record.entries;
-  const auto own = std::find_if(entries.begin(), entries.end(),
-                                [&](const Entry& entry) { return entry.mark >= mark; });
-  if (own == entries.end()) return;
-  for (auto entry = own; entry != entries.end(); ++entry) {
+  Entry* const own = entry_of(record, mark);
+  if (own == nullptr) return;
+  for (Entry* entry = own; entry != entries.data() + entries.size(); ++entry) {
     entry->ebb = less(entry->ebb, given, modulus);
   }
   const InUse ebb = own->ebb;
-  for (auto entry = entries.begin(); entry != own; ++entry) entry->ebb = std::min(entry->ebb, ebb);
+  for (Entry* entry = entries.data(); entry != own; ++entry) entry->ebb = std::min(entry->ebb, ebb);
   // Of those that have become alike the last stands for all.
   const auto first =
       std::unique(entries.rbegin(), entries.rend(), [](const Entry& a, const Entry& b) {
@@ -187,9 +194,8 @@ void Ebbs::give_back(Print print, const Charge& charge, std::int64_t back, const
   const bool is_known = charge.mark != 0 && knows(record, charge.mark);
   InUse ebb;
   if (is_known) {
-    const auto own = std::find_if(record->entries.begin(), record->entries.end(),
-                                  [&](const Entry& entry) { return entry.mark >= charge.mark; });
-    if (own != record->entries.end()) ebb = own->ebb;
+    const Entry* const own = entry_of(*record, charge.mark);
+    if (own != nullptr) ebb = own->ebb;
   } else {
     ebb = left_of(shape, charge.amount, charge.charged_at, now);
   }

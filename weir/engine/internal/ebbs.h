@@ -112,6 +112,7 @@ class Ebbs {
   static bool knows(const Record* record, std::uint64_t mark) noexcept {
     return record != nullptr && mark >= record->first;
   }
+  static Entry* entry_of(Record& record, std::uint64_t mark);
   static void lower_all(Record& record, const InUse& ebb);
   static void thin_out(Record& record);
   static void take(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus);

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "fuzz/input.h"
 #include "weir/store/redis/pool/books.h"
 #include "weir/store/redis/pool/model.h"
 #include "weir/store/redis/pool/scripts.h"
@@ -31,28 +32,12 @@ namespace {
 using namespace system::pool;
 using namespace std::chrono_literals;
 
-void check(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::check;
 
-class Input {
+class Input : public fuzz::Input {
  public:
-  Input(const std::uint8_t* data, std::size_t size)
-      : left_(reinterpret_cast<const char*>(data), size) {}
+  using fuzz::Input::Input;
 
-  bool is_empty() const { return left_.empty(); }
-  std::uint8_t byte() {
-    if (left_.empty()) return 0;
-    const auto value = static_cast<std::uint8_t>(left_.front());
-    left_.remove_prefix(1);
-    return value;
-  }
-  std::string_view bytes(std::size_t count) {
-    const std::string_view taken = left_.substr(0, count);
-    left_.remove_prefix(taken.size());
-    return taken;
-  }
-  std::string_view rest() { return bytes(left_.size()); }
   // One that matters, as a script would send it.
   double number() {
     constexpr std::array<double, 16> kNumbers = {0,
@@ -73,9 +58,6 @@ class Input {
                                                  std::numeric_limits<double>::quiet_NaN()};
     return kNumbers[byte() % kNumbers.size()];
   }
-
- private:
-  std::string_view left_;
 };
 
 // Keeps questions until the input answers them.
