@@ -299,6 +299,8 @@ void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant
       state = meter::give_back(state, blocks.ring(state.block), charged_at, amount);
     } else if constexpr (kIsSlots<Shape>) {
       state = meter::give_back(state, amount);
+    } else {
+      state = meter::give_back(s, state, now, amount);
     }
     words = std::bit_cast<Words>(state);
   });

@@ -159,8 +159,8 @@ Instant book(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant n
 bool charge_overage(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                     std::int64_t cost, std::int64_t most) noexcept;
 
-// Gives back what was charged at `charged_at`: to a window, a log or slots. What comes back to a
-// bucket or ticker, its ebbs know (internal/ebbs.h). Requires amount >= 0.
+// Gives back what was charged at `charged_at`, at most what is in use. Of a hold on a bucket or
+// ticker less may come back: its ebbs say how much (internal/ebbs.h). Requires amount >= 0.
 void give_back(const MeterShape& shape, Words& words, LogBlocks& blocks, Instant now,
                Instant charged_at, std::int64_t amount) noexcept;
 
