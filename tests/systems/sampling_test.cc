@@ -6,57 +6,46 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/server/sampling_support.h"
-#include "tests/support/process.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/systems/support.h"
 
-namespace weir::server {
+namespace weir {
 namespace {
+
+using server::get;
+using server::grant_body;
+using server::HttpAnswer;
+using server::HttpClient;
+using server::number_text;
+using server::post;
 
 struct SamplingProgram : ::testing::Test {
   SamplingProgram() {
-    std::ofstream(dir / "weir.yaml")
-        << "listen: { resp: none, http: '" << socket() << "' }\nstate: { dir: '"
-        << (dir / "state").string()
-        << "' }\n"
-           "sampling:\n"
-           "  window: 1d\n"
-           "  horizon: 1d\n"
-           "  environments:\n"
-           "    - { name: E, rotation_count: 0, sampling_count: 60 }\n";
-  }
-  std::string socket() const { return "unix:" + (dir / "http").string(); }
-
-  void start() {
-    process = std::make_unique<Process>(
-        std::vector<std::string>{WEIR_PROGRAM, "serve", (dir / "weir.yaml").string()});
-    for (int i = 0; i < 6000 && !Client(socket()).is_connected(); ++i) {
-      std::this_thread::sleep_for(5ms);
-    }
-    ASSERT_TRUE(Client(socket()).is_connected()) << process->said();
+    weir.configure("state: { dir: '" + weir.path("state") +
+                   "' }\n"
+                   "sampling:\n"
+                   "  window: 1d\n"
+                   "  horizon: 1d\n"
+                   "  environments:\n"
+                   "    - { name: E, rotation_count: 0, sampling_count: 60 }\n");
   }
   std::int64_t count(std::string_view hotkey) const {
-    const HttpAnswer said = HttpClient(socket()).ask(
-        get("/v1/sampling?revision=r1&environment=E&uid=7&hotkey=" + std::string(hotkey)));
+    const HttpAnswer said =
+        weir.get("/v1/sampling?revision=r1&environment=E&uid=7&hotkey=" + std::string(hotkey));
     const std::size_t key = said.body.find("\"key\":");
     EXPECT_NE(key, std::string::npos) << said.body;
     return std::atoll(number_text(said.body.substr(key), "count").c_str());
   }
 
-  TemporaryDirectory dir_;
-  std::filesystem::path dir = dir_ / "";
-  std::unique_ptr<Process> process;
+  Weir weir;
 };
 
 TEST_F(SamplingProgram, LetsSeveralSchedulersShareOneAllowance) {
-  start();
+  weir.start();
   std::vector<pid_t> schedulers;
   for (int i = 0; i < 4; ++i) {
     const pid_t child = ::fork();
@@ -66,7 +55,7 @@ TEST_F(SamplingProgram, LetsSeveralSchedulersShareOneAllowance) {
     }
     // A scheduler of its own, which wants all it can get; its exit code tells how much.
     int total = 0;
-    HttpClient client(socket());
+    HttpClient client(weir.http_address());
     for (int n = 0; n < 60; ++n) {
       const HttpAnswer said = client.ask(post("/v1/sampling/grant", grant_body("a", 1 + n % 3)));
       if (said.status != 200 && said.status != 429) ::_exit(255);
@@ -90,7 +79,7 @@ TEST_F(SamplingProgram, ForgetsNoGrantThatWasAnsweredBeforeAKill) {
   constexpr int kMiners = 8;
   std::array<std::int64_t, kMiners> told{};
   for (int round = 0; round < 3; ++round) {
-    start();
+    weir.start();
     for (int i = 0; i < kMiners; ++i) {
       const std::int64_t now = count(std::to_string(i));
       EXPECT_GE(now, told[static_cast<std::size_t>(i)]) << "round " << round << ", miner " << i;
@@ -99,7 +88,7 @@ TEST_F(SamplingProgram, ForgetsNoGrantThatWasAnsweredBeforeAKill) {
     }
     std::atomic<int> answers{0};
     std::thread scheduler([&] {
-      HttpClient client(socket());
+      HttpClient client(weir.http_address());
       for (int n = 0;; ++n) {
         const auto miner = static_cast<std::size_t>(n % kMiners);
         const HttpAnswer said =
@@ -110,15 +99,14 @@ TEST_F(SamplingProgram, ForgetsNoGrantThatWasAnsweredBeforeAKill) {
       }
     });
     while (answers < 30) std::this_thread::yield();
-    process->signal(SIGKILL);
-    process->wait();
+    weir.kill();
     scheduler.join();
   }
-  start();
+  weir.start();
   for (int i = 0; i < kMiners; ++i) {
     EXPECT_GE(count(std::to_string(i)), told[static_cast<std::size_t>(i)]) << "miner " << i;
   }
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir
