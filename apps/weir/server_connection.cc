@@ -177,6 +177,7 @@ int fail(std::string_view command, const Error& error) {
       return kExitUnreachable;
     case ErrorCode::kNotFound:
     case ErrorCode::kExhausted:
+    case ErrorCode::kForbidden:
       break;
   }
   return kExitFailed;

@@ -149,6 +149,37 @@ TEST(ConfigAuth, HasRolesAndNames) {
   EXPECT_EQ(config.auth[2].role, Role::kAdmin);
 }
 
+TEST(ConfigAuth, BindsTokens) {
+  const Config config = config_of(
+      "limits: [ { name: a, per: [client], window: { limit: 1, every: 1d } } ]\n"
+      "auth:\n"
+      "  - { token: 0123456789abcdef, role: decide, only: { client: [acme, acme-*] },\n"
+      "      portals: p-1, keys: ['acme:*'] }\n"
+      "  - { token: fedcba9876543210, role: observe }\n");
+  const engine::Reach& reach = config.auth[0].reach;
+  EXPECT_EQ(reach.only, (std::vector<engine::Condition>{{"client", {"acme", "acme-*"}}}));
+  EXPECT_EQ(reach.identities,
+            (std::vector<engine::Condition>{{"portal", {"p-1"}}, {"key", {"acme:*"}}}));
+  EXPECT_FALSE(config.auth[1].reach.is_bound());
+}
+
+TEST(ConfigAuth, RefusesBoundsThatBindNothing) {
+  const std::string limits =
+      "limits: [ { name: a, per: [client], window: { limit: 1, every: 1d } } ]\n";
+  EXPECT_EQ(
+      mistakes_of(limits + "auth: [ { token: 0123456789abcdef, role: admin, portals: [p] } ]\n"),
+      "f:2:9: auth 1: it is bound, but its role is 'admin', which changes what is "
+      "everybody's; write 'role: decide', or leave out the bounds");
+  EXPECT_EQ(mistakes_of(limits + "auth: [ { token: 0123456789abcdef, role: decide, only: {} } ]\n"),
+            "f:2:56: auth 1: only is an empty map, but it must name an attribute; write '{ "
+            "client: [acme-*] }', or leave it out");
+  EXPECT_EQ(
+      mistakes_of(limits +
+                  "auth: [ { token: 0123456789abcdef, role: decide, only: { clinet: x } } ]\n"),
+      "f:2:50: auth 1: only names the attribute 'clinet', which no limit reads; "
+      "correct the name, or add it to 'attributes'");
+}
+
 TEST(ConfigAuth, NeverShowsATokenInAMessage) {
   const std::string message = mistakes_of(
       "auth: [ { token: hush, role: decide }, { token: hush, role: decide },\n"

@@ -116,8 +116,12 @@ TEST_F(SharedKeys, SayWhatIsHeldHereOfALease) {
   expect_parts(shown, "", "this server holds ");
   expect_parts(run({"inspect", "hot", "client=acme", "--json"}), R"("remaining":)", R"("leased":)");
   EXPECT_EQ(run({"reset", "hot", "client=acme"}), "forgotten\n");
-  EXPECT_EQ(run({"inspect", "hot", "client=acme"}),
-            "100 of 100 left, 0 waiting; this server holds 0 more\n");
+  // A draw under way may reach Redis behind the reset: it is a part of the hundred, once its answer
+  // is here.
+  EXPECT_TRUE(eventually([&] {
+    const std::string said = run({"inspect", "hot", "client=acme"});
+    return number_after(said, "") + number_after(said, "this server holds ") == 100;
+  }));
 }
 
 TEST_F(SharedKeys, AreNotToldWhileRedisIsAway) {

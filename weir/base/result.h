@@ -30,6 +30,7 @@ enum class ErrorCode : std::uint8_t {
   kExhausted,    // a stated bound of this process is reached
   kUnavailable,  // a part of the world did not answer
   kUnmatched,    // the request meets no limit, and the rules want it to meet one
+  kForbidden,    // this client may not ask that
 };
 
 // A program looks at the code. The message is for people, and one line, or a line

@@ -63,6 +63,7 @@ Result<Config> read(std::string_view text, std::string_view name, const ReadFile
     }
     compile_limits(mistakes, draft);
     check_shared(mistakes, draft);
+    check_bounds(mistakes, draft);
   }
   if (mistakes.count() > 0) return bad_argument(mistakes.text(name));
   draft.config.warnings = mistakes.warnings(name);

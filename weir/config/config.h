@@ -28,6 +28,7 @@
 #include "weir/base/time.h"
 #include "weir/engine/limit.h"
 #include "weir/engine/options.h"
+#include "weir/engine/reach.h"
 #include "weir/engine/rule_set.h"
 #include "weir/store/redis/link/address.h"
 #include "weir/store/redis/pool/coordinator.h"
@@ -97,6 +98,7 @@ struct AuthToken {
   Role role = Role::kDecide;
   std::string name{};      // shown instead of the token
   bool consensus = false;  // speaks for consensus to the throttles
+  engine::Reach reach{};   // what it may name
 };
 
 // `http:`. Whose requests are answered besides those of programs and of pages of the server itself.

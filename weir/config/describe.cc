@@ -236,6 +236,7 @@ std::string roles(const std::vector<AuthToken>& tokens) {
   for (const AuthToken& token : tokens) {
     std::string text(kRoles[static_cast<std::size_t>(token.role)]);
     if (token.consensus) text += " and consensus";
+    if (token.reach.is_bound()) text += ", bound";
     if (!token.name.empty()) text += fmt::format(" ({})", token.name);
     texts.push_back(std::move(text));
   }

@@ -42,6 +42,7 @@ struct Draft {
   std::vector<Place> resp_places{};  // of the listeners
   std::vector<Place> http_places{};
   std::vector<LimitPlace> limit_places{};
+  std::vector<Place> only_places{};  // of the tokens' bounds; 0 where there is none
   Place units_place{};
   Place attributes_place{};
   SectionPlace throttles_place{};
@@ -58,6 +59,9 @@ void list_settings_keys(std::vector<KeyHelp>& out);
 // `http:`.
 void read_visitors(const Entry& entry, Context& context, Draft& draft);
 void list_visitor_keys(std::vector<KeyHelp>& out);
+
+// Attributes with the patterns of each.
+std::vector<engine::Condition> read_conditions(const TreeNode& map, Context& context);
 
 // `limits:`. Units must have been read before.
 void read_limits(const Entry& entry, Context& context, Draft& draft);
@@ -120,6 +124,9 @@ void list_meter_keys(std::vector<KeyHelp>& out);
 // `compute:` of a running server goes into the draft, and its limit among the limits, which are
 // not compiled yet.
 void keep_compute(const Config& running, Draft& draft);
+
+// Reports tokens that are bound to attributes that no limit knows, once limits have been compiled.
+void check_bounds(Mistakes& mistakes, const Draft& draft);
 
 // Compiles the limits and gives each mistake that shows only there its place.
 void compile_limits(Mistakes& mistakes, Draft& draft);

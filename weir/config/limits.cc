@@ -36,6 +36,8 @@ void read_unit(const Entry& entry, Context& context, LimitDraft& limit) {
   if (place > 0) context.scale = units[static_cast<std::size_t>(place - 1)].scale;
 }
 
+}  // namespace
+
 std::vector<Condition> read_conditions(const TreeNode& map, Context& context) {
   std::vector<Condition> conditions;
   check_names(map, context);
@@ -46,6 +48,8 @@ std::vector<Condition> read_conditions(const TreeNode& map, Context& context) {
   }
   return conditions;
 }
+
+namespace {
 
 void read_when(const Entry& entry, Context& context, LimitDraft& limit) {
   if (!check_kind(entry, TreeNode::Kind::kMap, "{ operation: [put, post] }", context)) return;

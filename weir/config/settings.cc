@@ -170,6 +170,7 @@ constexpr std::string_view kRoles[] = {"observe", "decide", "admin"};
 struct AuthDraft {
   const ReadFile& read_file;
   AuthToken& auth;
+  Place& only_place;
   const Entry* token = nullptr;  // the key that it stands under
 };
 
@@ -205,6 +206,24 @@ void read_consensus(const Entry& entry, Context& context, AuthDraft& draft) {
   read_flag(entry, context, draft.auth.consensus);
 }
 
+void read_only(const Entry& entry, Context& context, AuthDraft& draft) {
+  if (!check_kind(entry, TreeNode::Kind::kMap, "{ client: [acme-*] }", context)) return;
+  if (entry.value.entries.empty()) {
+    context.mistake(entry.value.place,
+                    "only is an empty map, but it must name an attribute; write '{ client: "
+                    "[acme-*] }', or leave it out");
+  }
+  draft.only_place = entry.place;
+  draft.auth.reach.only = read_conditions(entry.value, context);
+}
+
+template <const std::string_view& kIdentity>
+void read_identities(const Entry& entry, Context& context, AuthDraft& draft) {
+  engine::Condition& bound = draft.auth.reach.identities.emplace_back();
+  bound.attribute = kIdentity;
+  read_texts(entry, context, bound.patterns);
+}
+
 constexpr Key<AuthDraft> kAuthKeys[] = {
     {"token", read_token, "secret",
      "What a client presents, at most 512 bytes; `\"${NAME}\"` takes it from the environment. This "
@@ -217,7 +236,29 @@ constexpr Key<AuthDraft> kAuthKeys[] = {
     {"consensus", read_consensus, "true",
      "Whether it may also decide for consensus ([throttle.md](throttle.md#over-http)), as `admin` "
      "may. Default `false`."},
+    {"only", read_only, "{ client: [acme-*] }",
+     "Binds the token: a request must name these attributes, and each value must match a pattern "
+     "(`*`, `?`). Not for `admin`."},
+    {"portals", read_identities<engine::kPortalIdentity>, "[p-7]",
+     "Binds it to the portals of [compute](compute.md) that match."},
+    {"hotkeys", read_identities<engine::kHotkeyIdentity>, "[5F…]",
+     "Binds it to the hotkeys of [sampling](sampling.md) that match."},
+    {"accounts", read_identities<engine::kAccountIdentity>, "[team-a]",
+     "Binds it to the [contract](contract.md) accounts that match, by name."},
+    {"job_types", read_identities<engine::kJobTypeIdentity>, "[chat]",
+     "Binds it to the job types of [pools](pool.md) that match."},
+    {"payers", read_identities<engine::kPayerIdentity>, "['1001']",
+     "Binds it to transactions of [throttles](throttle.md) whose payer matches."},
+    {"keys", read_identities<engine::kThrottleKeyIdentity>, "['acme:*']",
+     "Binds it to the keys of `CL.THROTTLE` that match."},
 };
+
+void check_role(Place place, Context& context, const AuthToken& auth) {
+  if (auth.role != Role::kAdmin || !auth.reach.is_bound()) return;
+  context.mistake(place,
+                  "it is bound, but its role is 'admin', which changes what is everybody's; write "
+                  "'role: decide', or leave out the bounds");
+}
 
 void check_token(Place place, Context& context, const AuthDraft& draft,
                  std::set<std::string>& seen) {
@@ -255,12 +296,14 @@ void read_auth(const Entry& entry, Context& context, Draft& draft) {
   for (const TreeNode& item : items) {
     Context inner{context.mistakes, fmt::format("auth {}", draft.config.auth.size() + 1)};
     AuthToken& auth = draft.config.auth.emplace_back();
+    draft.only_places.resize(draft.config.auth.size() - 1);
     if (item.kind != TreeNode::Kind::kMap) {
       inner.mistake(item.place, "it must be a map; write '{ token: secret, role: decide }'");
       continue;
     }
-    AuthDraft read{draft.read_file, auth};
+    AuthDraft read{draft.read_file, auth, draft.only_places.emplace_back()};
     read_map<AuthDraft>(item, kAuthKeys, inner, read);
+    check_role(item.place, inner, auth);
     check_token(item.place, inner, read, seen);
   }
 }
@@ -459,6 +502,20 @@ void read_settings(const TreeNode& root, Mistakes& mistakes, Draft& draft) {
   const bool has_auth = root.find("auth") != nullptr;
   check_listeners(draft.config.resp, draft.resp_places, "resp", has_auth, seen, mistakes);
   check_listeners(draft.config.http, draft.http_places, "http", has_auth, seen, mistakes);
+}
+
+void check_bounds(Mistakes& mistakes, const Draft& draft) {
+  if (mistakes.count() > 0) return;  // then the limits may not be known
+  const engine::Names& known = draft.config.rules->attributes();
+  for (std::size_t i = 0; i < draft.only_places.size(); ++i) {
+    for (const engine::Condition& bound : draft.config.auth[i].reach.only) {
+      if (known.find(bound.attribute) < known.size()) continue;
+      mistakes.add(draft.only_places[i], fmt::format("auth {}", i + 1),
+                   fmt::format("only names the attribute {}, which no limit reads; correct the "
+                               "name, or add it to 'attributes'",
+                               in_quotes(bound.attribute)));
+    }
+  }
 }
 
 void list_settings_keys(std::vector<KeyHelp>& out) {

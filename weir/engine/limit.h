@@ -89,6 +89,8 @@ using MeterSpec = std::variant<BucketSpec, TickerSpec, WindowSpec, CalendarSpec,
 struct Condition {
   std::string attribute;
   std::vector<std::string> patterns;
+
+  friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 // How much a unit of the request's cost counts here, by the value of an attribute.

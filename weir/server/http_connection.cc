@@ -157,11 +157,13 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   keep_alive_ = request.keep_alive;
   is_head_ = request.method == "HEAD";
   token_epoch_ = desk_.tokens.epoch();  // before the role: a change in between is seen
+  const Tokens::Standing standing = desk_.tokens.standing_of(request.token);
   const wire::http::Call call{.method = request.method,
                               .target = request.target,
                               .body = request.body,
                               .content_type = request.content_type,
-                              .role = desk_.tokens.role_of(request.token),
+                              .role = standing.role,
+                              .reach = standing.reach.get(),
                               .token = request.token,
                               .fields = std::span(request.fields).first(request.field_count),
                               .visit = {.host = request.host,
@@ -178,7 +180,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   if (!answered) {
     is_waiting_ = true;
     give_up_ = std::move(answer.give_up);
-    keep_token(request.token, answer.route);
+    keep_token(request.token, standing, answer.route);
     desk_.waiting.emplace(id_, this);
     // One that comes while the server stops has nothing to wait for.
     if (is_draining_ && give_up()) respond(stopping(), is_last, now);
@@ -188,7 +190,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   respond(answer, is_last, now);
   if (answer.is_stream) {
     is_stream_ = true;
-    keep_token(request.token, answer.route);
+    keep_token(request.token, standing, answer.route);
     add_event(now);
   }
 }
@@ -282,16 +284,20 @@ Answer HttpConnection::without_role() const {
   return answer;
 }
 
-void HttpConnection::keep_token(std::string_view token, std::size_t route) {
+void HttpConnection::keep_token(std::string_view token, const Tokens::Standing& standing,
+                                std::size_t route) {
+  reach_ = standing.reach;
   waiting_route_ = route;
   token_ = token;
 }
 
-// Whether the tokens have changed, and that of what goes on here does not allow it any more.
+// Whether the tokens have changed, and that of what goes on here does not allow it any more. A
+// token with other bounds is another one: what it asked for is not checked again.
 bool HttpConnection::has_lost_role() {
   const std::uint64_t epoch = desk_.tokens.epoch();
   if (std::exchange(token_epoch_, epoch) == epoch) return false;
-  return desk_.tokens.role_of(token_) < desk_.api.routes()[waiting_route_]->role;
+  const Tokens::Standing now = desk_.tokens.standing_of(token_);
+  return now.role < desk_.api.routes()[waiting_route_]->role || !is_same(now.reach, reach_);
 }
 
 void HttpConnection::add_event(Instant now) {

@@ -113,7 +113,7 @@ class HttpConnection final : public SocketConnection {
   void fail(wire::http::Problem problem, std::string_view detail, Instant now);
   void end_wait();
   bool give_up();
-  void keep_token(std::string_view token, std::size_t route);
+  void keep_token(std::string_view token, const Tokens::Standing& standing, std::size_t route);
   bool has_lost_role();
   wire::http::Answer stopping() const;
   wire::http::Answer without_role() const;
@@ -125,12 +125,13 @@ class HttpConnection final : public SocketConnection {
   wire::http::RequestReader reader_;
   const std::uint64_t id_;
   const bool over_unix_;
-  std::size_t needed_ = 0;                    // bytes of a request that is arriving; 0: unknown
-  std::function<bool(Instant now)> give_up_;  // of the request that waits
-  std::size_t waiting_route_ = 0;             // or that of the stream
-  std::string token_;                         // of the request that waits, or of the stream
-  std::uint64_t token_epoch_ = 0;             // of the role of the last request
-  std::uint64_t record_ = 0;                  // the last that an answer waits for
+  std::size_t needed_ = 0;                      // bytes of a request that is arriving; 0: unknown
+  std::function<bool(Instant now)> give_up_;    // of the request that waits
+  std::size_t waiting_route_ = 0;               // or that of the stream
+  std::string token_;                           // of the request that waits, or of the stream
+  std::shared_ptr<const engine::Reach> reach_;  // of that
+  std::uint64_t token_epoch_ = 0;               // of the role of the last request
+  std::uint64_t record_ = 0;                    // the last that an answer waits for
   std::uint64_t events_ = 0;
   Instant next_event_at_{};
   std::size_t taken_ = 0;    // bytes of a request that is arriving in chunks

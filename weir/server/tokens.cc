@@ -31,7 +31,11 @@ Tokens::Digest Tokens::digest_of(std::string_view token) const {
 void Tokens::set(const std::vector<config::AuthToken>& tokens) {
   auto table = std::make_shared<Table>();
   for (const config::AuthToken& token : tokens) {
-    table->insert_or_assign(digest_of(token.token), Known{token.role, token.name, token.consensus});
+    Known known{{token.role}, token.name, token.consensus};
+    if (token.reach.is_bound()) {
+      known.standing.reach = std::make_shared<const engine::Reach>(token.reach);
+    }
+    table->insert_or_assign(digest_of(token.token), std::move(known));
   }
   const std::scoped_lock lock(lock_);
   is_open_.store(table->empty(), std::memory_order_release);
@@ -59,10 +63,10 @@ const Tokens::Known* Tokens::find(std::string_view token) const {
   return found == known.end() ? nullptr : &found->second;
 }
 
-Role Tokens::role_of(std::string_view token) const {
-  if (is_open_.load(std::memory_order_acquire)) return Role::kAdmin;
+Tokens::Standing Tokens::standing_of(std::string_view token) const {
+  if (is_open_.load(std::memory_order_acquire)) return {Role::kAdmin};
   const Known* const known = find(token);
-  return known == nullptr ? Role::kNobody : known->role;
+  return known == nullptr ? Standing{} : known->standing;
 }
 
 bool Tokens::speaks_for_consensus(std::string_view token) const {

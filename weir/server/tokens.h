@@ -27,6 +27,7 @@
 #include "weir/base/role.h"
 #include "weir/config/config.h"
 #include "weir/engine/print.h"
+#include "weir/engine/reach.h"
 
 namespace weir::server {
 
@@ -39,8 +40,14 @@ class Tokens {
   // Another with every set(): who remembers a role looks it up again then. Never 0.
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
-  // The role of a client with this token; empty: it has presented none.
-  Role role_of(std::string_view token) const;
+  // What a client may do.
+  struct Standing {
+    Role role = Role::kNobody;
+    std::shared_ptr<const engine::Reach> reach{};  // none: its token is not bound
+  };
+  // Of a client with this token; empty: it has presented none.
+  Standing standing_of(std::string_view token) const;
+  Role role_of(std::string_view token) const { return standing_of(token).role; }
 
   // Whether a client with this token speaks for consensus; administrators do in any case.
   bool speaks_for_consensus(std::string_view token) const;
@@ -54,7 +61,7 @@ class Tokens {
     std::size_t operator()(const Digest& digest) const noexcept;
   };
   struct Known {
-    Role role = Role::kNobody;
+    Standing standing{};
     std::string name{};
     bool consensus = false;
   };

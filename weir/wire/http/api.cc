@@ -83,6 +83,15 @@ bool check_role(Exchange& exchange, const Route& route) {
   return false;
 }
 
+bool check_reach(Exchange& exchange, const Route& route) {
+  if (exchange.call.reach == nullptr || route.when_bound != WhenBound::kRefuses) return true;
+  return exchange.fail(
+      Problem::kForbidden,
+      fmt::format("{} {} is not for a token that is bound by 'only' or to names of a system; use "
+                  "one that is not",
+                  route.method, route.path));
+}
+
 bool check_visit(Exchange& exchange) {
   const Visit& visit = exchange.call.visit;
   if (is_ordinary(visit)) return true;
@@ -148,8 +157,8 @@ void dispatch(Exchange& exchange) {
   }
   const Target target = split_target(call.target);
   const Route* route = find_route(exchange, target.path);
-  if (route == nullptr || !check_role(exchange, *route) || !check_content(exchange, *route) ||
-      !read_target(exchange, *route, target.query)) {
+  if (route == nullptr || !check_role(exchange, *route) || !check_reach(exchange, *route) ||
+      !check_content(exchange, *route) || !read_target(exchange, *route, target.query)) {
     return;
   }
   route->handle(exchange);

@@ -36,6 +36,7 @@
 #include "weir/base/role.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/reach.h"
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/visitors.h"
 
@@ -58,7 +59,8 @@ struct Call {
   std::string_view body{};
   std::string_view content_type{};
   Role role = Role::kNobody;
-  std::string_view token{};  // that was presented, for Host::name_of()
+  const engine::Reach* reach = nullptr;  // of its token; nullptr: it is not bound
+  std::string_view token{};              // that was presented, for Host::name_of()
   std::span<const Field> fields{};
   Visit visit{};  // where it comes from
 };

@@ -418,19 +418,23 @@ constexpr std::array kComputeRows = {
                 "Allocations", kAllocationsQuery}),
     with_names({"GET", "/v1/compute/history", Role::kObserve, show_history, "compute_history",
                 "Show who changed what in the ledger, and when.", "", "History", kHistoryQuery}),
-    Route{"POST", "/v1/compute/queries", Role::kDecide, admit_query, "compute_query",
-          "Ask a worker to admit a query of a portal, or only whether it would.", "Query",
-          "Admission"},
-    Route{"POST", "/v1/compute/queries/complete", Role::kDecide, complete_query, "compute_complete",
-          "End a query; what it did not use of its token is given back.", "QueryEnd", "Ending"},
-    Route{"POST", "/v1/compute/queries/cancel", Role::kDecide, cancel_query, "compute_cancel",
-          "End a query, running or queued, and give its token back.", "QueryCancellation",
-          "Ending"},
-    with_names({"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
-                "Tell whether a query is queued, running or gone.", "", "QueryState", kQueryQuery}),
-    with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
-                "Show a worker's counts and allocations, or the bucket of a portal's cluster.", "",
-                "WorkerState", kWorkerQuery}),
+    checks_when_bound(Route{"POST", "/v1/compute/queries", Role::kDecide, admit_query,
+                            "compute_query",
+                            "Ask a worker to admit a query of a portal, or only whether it would.",
+                            "Query", "Admission"}),
+    answers_when_bound(Route{
+        "POST", "/v1/compute/queries/complete", Role::kDecide, complete_query, "compute_complete",
+        "End a query; what it did not use of its token is given back.", "QueryEnd", "Ending"}),
+    answers_when_bound(Route{
+        "POST", "/v1/compute/queries/cancel", Role::kDecide, cancel_query, "compute_cancel",
+        "End a query, running or queued, and give its token back.", "QueryCancellation", "Ending"}),
+    answers_when_bound(with_names(
+        {"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
+         "Tell whether a query is queued, running or gone.", "", "QueryState", kQueryQuery})),
+    checks_when_bound(
+        with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
+                    "Show a worker's counts and allocations, or the bucket of a portal's cluster.",
+                    "", "WorkerState", kWorkerQuery})),
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ void admit_query(Exchange& exchange) {
     exchange.fail(body.error());
     return;
   }
+  if (!exchange.reaches(engine::kPortalIdentity, body->portal)) return;
   compute::Admission said;
   {
     const std::scoped_lock lock(*worker);
@@ -139,6 +140,7 @@ void show_worker(Exchange& exchange) {
   if (worker == nullptr) return;
   std::string_view portal;
   if (!exchange.read_query("portal", portal)) return;
+  if (!exchange.reaches(engine::kPortalIdentity, portal)) return;
   std::string& out = exchange.answer.body;
   const std::scoped_lock lock(*worker);
   if (portal.empty()) {

@@ -90,6 +90,7 @@ void append_contracts(std::vector<contract::Contract>& out, const Account& accou
 }  // namespace
 
 std::shared_ptr<Account> named_account(Exchange& exchange) {
+  if (!exchange.reaches(engine::kAccountIdentity, exchange.parameter)) return nullptr;
   const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
   if (accounts == nullptr) return nullptr;
   Result<std::shared_ptr<Account>> account = accounts->find(exchange.parameter);
@@ -311,27 +312,33 @@ constexpr std::array<QueryParameter, 1> kMarkQuery = {{
 }};
 
 constexpr std::array kContractRows = {
-    Route{"POST", "/v1/contract/{account}/reserve", Role::kDecide, contract_reserve,
-          "contract_reserve", "Tell when to start, and debit all policies there, or none.",
-          "ContractAsk", "Reserved"},
-    Route{"POST", "/v1/contract/{account}/commit", Role::kDecide, contract_commit,
-          "contract_commit", "End a reservation with the costs that were charged.",
-          "ReservationCommit", "Committed"},
-    Route{"POST", "/v1/contract/{account}/release", Role::kDecide, contract_release,
-          "contract_release", "End a reservation as if it had never been.", "ReservationRelease",
-          "State"},
-    Route{"POST", "/v1/contract/{account}/consume", Role::kDecide, contract_consume,
-          "contract_consume", "Debit all policies now, or refuse with 429 as the service does.",
-          "ContractCosts", "Consumed"},
-    Route{"POST", "/v1/contract/{account}/feedback", Role::kDecide, contract_feedback,
-          "contract_feedback", "Report a 429 that was met, so that the values here follow.",
-          "Feedback", "State"},
-    Route{"POST", "/v1/contract/processing-units", Role::kObserve, work_out_processing_units,
-          "contract_processing_units", "Work out what a request to the service costs.", "Work",
-          "ProcessingUnits"},
-    Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
-          "Show the policies of an account, what is left of them and what is outstanding.", "",
-          "Account"},
+    checks_when_bound(Route{"POST", "/v1/contract/{account}/reserve", Role::kDecide,
+                            contract_reserve, "contract_reserve",
+                            "Tell when to start, and debit all policies there, or none.",
+                            "ContractAsk", "Reserved"}),
+    checks_when_bound(Route{
+        "POST", "/v1/contract/{account}/commit", Role::kDecide, contract_commit, "contract_commit",
+        "End a reservation with the costs that were charged.", "ReservationCommit", "Committed"}),
+    checks_when_bound(Route{"POST", "/v1/contract/{account}/release", Role::kDecide,
+                            contract_release, "contract_release",
+                            "End a reservation as if it had never been.", "ReservationRelease",
+                            "State"}),
+    checks_when_bound(Route{"POST", "/v1/contract/{account}/consume", Role::kDecide,
+                            contract_consume, "contract_consume",
+                            "Debit all policies now, or refuse with 429 as the service does.",
+                            "ContractCosts", "Consumed"}),
+    checks_when_bound(Route{"POST", "/v1/contract/{account}/feedback", Role::kDecide,
+                            contract_feedback, "contract_feedback",
+                            "Report a 429 that was met, so that the values here follow.",
+                            "Feedback", "State"}),
+    answers_when_bound(Route{"POST", "/v1/contract/processing-units", Role::kObserve,
+                             work_out_processing_units, "contract_processing_units",
+                             "Work out what a request to the service costs.", "Work",
+                             "ProcessingUnits"}),
+    checks_when_bound(
+        Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
+              "Show the policies of an account, what is left of them and what is outstanding.", "",
+              "Account"}),
     Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
           "Take the policies of a published list of contracts.", "Document", "State"},
     with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,

@@ -67,6 +67,7 @@ class OneDecision final : public engine::Answers {
 };
 
 void answer_ask(Exchange& exchange, const engine::Ask& ask, unsigned deny = 0) {
+  if (!exchange.reaches(ask.request)) return;
   OneDecision answers(exchange, !ask.up_to.empty(), deny);
   exchange.api.engine().ask({&ask, 1}, exchange.now, answers);
 }
@@ -325,9 +326,15 @@ void batch(Exchange& exchange) {
     first = end;
   };
   for (std::size_t i = 0; i < asks.size(); ++i) {
-    if (batch->asks[i].wait.count() == 0) continue;
+    Status may = Done{};
+    if (batch->asks[i].wait.count() != 0) {
+      may = bad_argument(std::string(kNoWaitInBatch));
+    } else if (exchange.call.reach != nullptr) {
+      may = exchange.call.reach->covers(asks[i].request);
+    }
+    if (may) continue;
     ask_up_to(i);
-    answers.refuse(bad_argument(std::string(kNoWaitInBatch)));
+    answers.refuse(may.error());
     first = i + 1;
   }
   ask_up_to(asks.size());

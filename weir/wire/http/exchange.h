@@ -75,6 +75,15 @@ struct Exchange {
   }
   bool fail(const Error& error) { return fail(problem_of(error.code), error.message); }
 
+  // Whether the client's token reaches what is asked: a request, a key, or who asks. False: the
+  // problem is written.
+  template <typename... Asked>
+  bool reaches(const Asked&... asked) {
+    if (call.reach == nullptr) return true;
+    const Status status = call.reach->covers(asked...);
+    return status.ok() || fail(status.error());
+  }
+
   // Reads the one value of a parameter of the query. True: `value` is it, or as it was if there is
   // none. False: the problem is written.
   bool read_query(std::string_view name, std::string_view& value);

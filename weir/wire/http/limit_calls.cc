@@ -111,12 +111,17 @@ void show_meters(Exchange& exchange) {
     if (exchange.query.has("key")) {
       exchange.fail(Problem::kBadArgument,
                     "query: 'key' and 'heaviest' are both given; write one or the other");
+    } else if (exchange.call.reach != nullptr) {
+      exchange.fail(Problem::kForbidden,
+                    "query: 'heaviest' shows the keys of others, and this token is bound; name one "
+                    "'key', or use a token that is not bound");
     } else {
       show_heaviest(exchange, *limit);
     }
     return;
   }
   const std::vector<std::string_view> key = exchange.query.all("key");
+  if (!exchange.reaches(*exchange.api.engine().rules(), *limit, key)) return;
   exchange.answer_call<Result<engine::Inspection>>(
       [&](engine::InspectCallback told) {
         exchange.api.engine().inspect(*limit, key, exchange.now, std::move(told));

@@ -101,6 +101,7 @@ void acquire_job(Exchange& exchange) {
     exchange.fail(ask.error());
     return;
   }
+  if (!exchange.reaches(engine::kJobTypeIdentity, ask->type)) return;
   answer_turn(exchange, *jobs, [&](pool::JobAnswered answered) {
     return jobs->acquire(*ask, exchange.now, std::move(answered));
   });
@@ -191,14 +192,16 @@ void show_allocation(Exchange& exchange) {
 }
 
 constexpr std::array kPoolRows = {
-    Route{"POST", "/v1/pool/acquire", Role::kDecide, acquire_job, "pool_acquire",
-          "Ask for a place of a job at the first model that has one, and wait for it.", "JobAsk",
-          "JobGrant"},
-    Route{"POST", "/v1/pool/release", Role::kDecide, release_job, "pool_release",
-          "End a job with what it used, or let it go on to the next model.", "JobRelease",
-          "JobEnd"},
-    Route{"POST", "/v1/pool/renew", Role::kDecide, renew_job, "pool_renew",
-          "Let a job run longer, counted from now.", "JobRenewal", "JobRenewed"},
+    checks_when_bound(
+        Route{"POST", "/v1/pool/acquire", Role::kDecide, acquire_job, "pool_acquire",
+              "Ask for a place of a job at the first model that has one, and wait for it.",
+              "JobAsk", "JobGrant"}),
+    answers_when_bound(Route{"POST", "/v1/pool/release", Role::kDecide, release_job, "pool_release",
+                             "End a job with what it used, or let it go on to the next model.",
+                             "JobRelease", "JobEnd"}),
+    answers_when_bound(Route{"POST", "/v1/pool/renew", Role::kDecide, renew_job, "pool_renew",
+                             "Let a job run longer, counted from now.", "JobRenewal",
+                             "JobRenewed"}),
     Route{"GET", "/v1/pool", Role::kObserve, show_pools, "pool",
           "Show pools, shares, windows, who runs and who waits, here and in the fleet.", "",
           "Pools"},

@@ -48,6 +48,8 @@ Problem problem_of(ErrorCode code) noexcept {
       return Problem::kUnavailable;
     case ErrorCode::kUnmatched:
       return Problem::kUnmatched;
+    case ErrorCode::kForbidden:
+      return Problem::kForbidden;
   }
   return Problem::kUnavailable;
 }

@@ -45,6 +45,8 @@ struct Route {
   std::span<const QueryParameter> query{};
   bool takes_head = true;  // of a GET: whether HEAD is answered like it; not if it charges
 
+  WhenBound when_bound = WhenBound::kRefuses;
+
   // The names in `query`, at most four.
   std::span<const std::string_view> query_names() const noexcept {
     return {names.data(), query.size()};

@@ -81,6 +81,7 @@ void grant_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
+  if (!exchange.reaches(engine::kHotkeyIdentity, asked->who.hotkey)) return;
   const Result<sampling::Grant> said = asked->dry_run
                                            ? counters->peek(asked->who, asked->want, exchange.now)
                                            : counters->grant(asked->who, asked->want, exchange.now);
@@ -132,6 +133,7 @@ void show_sampling(Exchange& exchange) {
   if (counters == nullptr) return;
   std::optional<sampling::Who> key;
   if (!read_key(exchange, key)) return;
+  if (!exchange.reaches(engine::kHotkeyIdentity, key ? key->hotkey : "")) return;
   std::string body;
   append_sampling(body, counters->reading());
   if (key) {
@@ -156,17 +158,21 @@ constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
 }};
 
 constexpr std::array kSamplingRows = {
-    Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
-          "Grant up to so many tasks of an environment to a miner, and reserve them.", "GrantAsk",
-          "Grant"},
-    Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
-          "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
-          "ReservationEnd"},
-    Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks, "sampling_release",
-          "End a reservation and give all its tasks back.", "Release", "ReservationEnd"},
-    with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
-                "Show the allowances of all environments, and what one key has left.", "",
-                "Sampling", kSamplingQuery}),
+    checks_when_bound(
+        Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
+              "Grant up to so many tasks of an environment to a miner, and reserve them.",
+              "GrantAsk", "Grant"}),
+    answers_when_bound(
+        Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
+              "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
+              "ReservationEnd"}),
+    answers_when_bound(Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks,
+                             "sampling_release", "End a reservation and give all its tasks back.",
+                             "Release", "ReservationEnd"}),
+    checks_when_bound(
+        with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
+                    "Show the allowances of all environments, and what one key has left.", "",
+                    "Sampling", kSamplingQuery})),
 };
 
 }  // namespace

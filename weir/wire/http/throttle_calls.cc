@@ -116,6 +116,8 @@ void submit_transaction(Exchange& exchange) {
     return;
   }
   if (asked->role == throttle::SetRole::kConsensus && !speaks_for_consensus(exchange)) return;
+  const auto& payer = asked->submission.transaction.payer;
+  if (!exchange.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : "")) return;
   const Instant at = asked->at_ns ? Instant{*asked->at_ns} : exchange.now;
   if (asked->at_ns) {
     if (const Status status = throttles->check_instant(at, exchange.now); !status) {
@@ -239,14 +241,17 @@ constexpr std::array<QueryParameter, 2> kSnapshotQuery = {{
 }};
 
 constexpr std::array kThrottleRows = {
-    Route{"POST", "/v1/throttle/submit", Role::kDecide, submit_transaction, "throttle_submit",
-          "Decide one transaction as the network does, and claim what it takes.", "Submission",
-          "Submitted"},
-    Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim, "throttle_settle",
-          "End a claim with the gas that was used; the rest is given back.", "ClaimSettlement",
-          "State"},
-    Route{"POST", "/v1/throttle/cancel", Role::kDecide, cancel_claim, "throttle_cancel",
-          "End a claim and give everything back.", "ClaimCancellation", "State"},
+    checks_when_bound(Route{"POST", "/v1/throttle/submit", Role::kDecide, submit_transaction,
+                            "throttle_submit",
+                            "Decide one transaction as the network does, and claim what it takes.",
+                            "Submission", "Submitted"}),
+    answers_when_bound(Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim,
+                             "throttle_settle",
+                             "End a claim with the gas that was used; the rest is given back.",
+                             "ClaimSettlement", "State"}),
+    answers_when_bound(Route{"POST", "/v1/throttle/cancel", Role::kDecide, cancel_claim,
+                             "throttle_cancel", "End a claim and give everything back.",
+                             "ClaimCancellation", "State"}),
     Route{"GET", "/v1/throttle", Role::kObserve, show_throttles, "throttle",
           "Show the levels of the throttles and the congestion multipliers.", "", "Throttles"},
     with_names({"GET", "/v1/throttle/snapshot", Role::kObserve, show_snapshot, "throttle_snapshot",

@@ -21,6 +21,10 @@
 
 namespace weir::wire::resp {
 
+namespace internal {
+void write_error(const Error& error, ReplyWriter& reply);  // decisions.cc
+}
+
 // A group of neighbours of one kind, while it is run.
 struct Run {
   Session& session;
@@ -32,6 +36,17 @@ struct Run {
   // The words of the group's i-th command after its name.
   Words arguments(std::size_t i) const noexcept {
     return Words(scratch.words).subspan(group[i].first_word + 1, group[i].word_count - 1);
+  }
+
+  // Whether the client's token reaches what is asked: a request, a key, or who asks. False: the
+  // error is written.
+  template <typename... Asked>
+  bool reaches(const Asked&... asked) {
+    if (session.reach() == nullptr) [[likely]]
+      return true;
+    const Status status = session.reach()->covers(asked...);
+    if (!status) internal::write_error(status.error(), reply);
+    return status.ok();
   }
 
   // What the handlers of a system speak to. Requires that the command is one of a
@@ -53,6 +68,7 @@ struct Command {
   bool is_queued = true;  // between MULTI and EXEC; false: it is run at once there, too
   // Whether a command of these arguments may wait, which MULTI refuses; nullptr: none does.
   bool (*may_wait)(Words arguments) = nullptr;
+  WhenBound when_bound = WhenBound::kRefuses;
 };
 
 // A table of commands. It outlives the sessions whose Service names it.
@@ -141,7 +157,6 @@ std::int64_t ms_until(Instant at, Instant now);
 // A decision as a map. `now`: when it was asked for.
 void write_decision(const Decision& decision, Instant now, bool with_grant, ReplyWriter& reply);
 // An error of the engine, with its code as first word.
-void write_error(const Error& error, ReplyWriter& reply);
 
 }  // namespace internal
 }  // namespace weir::wire::resp

@@ -33,6 +33,8 @@ std::string_view code_of(ErrorCode code) {
       return "UNAVAILABLE";
     case ErrorCode::kUnmatched:
       return "UNMATCHED";
+    case ErrorCode::kForbidden:
+      return "NOPERM";
   }
   return "ERR";
 }
@@ -246,6 +248,13 @@ std::size_t run_acquire(Run& run) {
       write_error(ask.error(), run.reply);
       continue;
     }
+    if (run.session.reach() != nullptr) [[unlikely]] {
+      if (const Status may = run.session.reach()->covers(ask->request); !may) {
+        flush_asks(run);
+        write_error(may.error(), run.reply);
+        continue;
+      }
+    }
     const bool waits = ask->wait_until > run.now;
     if (waits && (!ask->up_to.empty() || ask->book_within.count() != 0)) {
       flush_asks(run);
@@ -273,7 +282,7 @@ std::size_t run_peek(Run& run) {
     write_error(ask.error(), run.reply);
   } else if (!ask->is_plain()) {
     run.reply.write_error("BADARG WEIR.PEEK takes attributes and COST only; leave the rest out");
-  } else {
+  } else if (run.reaches(ask->request)) {
     ask->is_peek = true;
     scratch.asks.assign(1, *ask);
     flush_asks(run);
@@ -298,6 +307,7 @@ std::size_t run_throttle(Run& run) {
       run.reply.write_error(call.error().message);
       continue;
     }
+    if (!run.reaches(engine::kThrottleKeyIdentity, call->key)) continue;
     const Result<engine::AdHocStep> taken =
         buckets.take(scratch.keys[i], call->shape, call->quantity, run.now);
     if (!taken) {
@@ -364,6 +374,7 @@ std::size_t run_inspect(Run& run) {
     write_error(key.error(), run.reply);
     return 1;
   }
+  if (!run.reaches(*engine.rules(), arguments[0], *key)) return 1;
   reply_to(
       run,
       [&](engine::InspectCallback told) {

@@ -238,7 +238,7 @@ std::size_t run_pool_acquire(Run& run) {
   const Result<pool::JobAsk> ask = read_ask(run.arguments(0));
   if (!ask) {
     write_error(ask.error(), run.reply);
-  } else {
+  } else if (run.reaches(engine::kJobTypeIdentity, ask->type)) {
     reply_turn(run, jobs, [&](pool::JobAnswered answered) {
       return jobs->acquire(*ask, run.now, std::move(answered));
     });
@@ -305,33 +305,35 @@ std::size_t run_pool_renew(Run& run) {
 }
 
 constexpr std::array kPoolCommands = {
-    Command{.name = "WEIR.POOL.ACQUIRE",
-            .words_min = 2,
-            .words_max = 6,
-            .role = Role::kDecide,
-            .takes_groups = false,
-            .run = run_pool_acquire,
-            .usage = "type [WAIT duration] [HOLD duration]",
-            .summary = "Ask for a place of a job at the first model that has one, and wait for it.",
-            .may_wait = pool_acquire_may_wait},
-    Command{.name = "WEIR.POOL.RELEASE",
-            .words_min = 3,
-            .words_max = -1,
-            .role = Role::kDecide,
-            .takes_groups = false,
-            .run = run_pool_release,
-            .usage = "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] "
-                     "[FAILED | REJECTED | DELEGATE]",
-            .summary = "End a job with what it used, or let it go on to the next model.",
-            .may_wait = pool_release_may_wait},
-    Command{.name = "WEIR.POOL.RENEW",
-            .words_min = 2,
-            .words_max = 4,
-            .role = Role::kDecide,
-            .takes_groups = false,
-            .run = run_pool_renew,
-            .usage = "job [HOLD duration]",
-            .summary = "Let a job run longer, counted from now."},
+    checks_when_bound(Command{
+        .name = "WEIR.POOL.ACQUIRE",
+        .words_min = 2,
+        .words_max = 6,
+        .role = Role::kDecide,
+        .takes_groups = false,
+        .run = run_pool_acquire,
+        .usage = "type [WAIT duration] [HOLD duration]",
+        .summary = "Ask for a place of a job at the first model that has one, and wait for it.",
+        .may_wait = pool_acquire_may_wait}),
+    answers_when_bound(
+        Command{.name = "WEIR.POOL.RELEASE",
+                .words_min = 3,
+                .words_max = -1,
+                .role = Role::kDecide,
+                .takes_groups = false,
+                .run = run_pool_release,
+                .usage = "job [REQUESTS n] [INPUT n] [OUTPUT n] [CACHED n] "
+                         "[FAILED | REJECTED | DELEGATE]",
+                .summary = "End a job with what it used, or let it go on to the next model.",
+                .may_wait = pool_release_may_wait}),
+    answers_when_bound(Command{.name = "WEIR.POOL.RENEW",
+                               .words_min = 2,
+                               .words_max = 4,
+                               .role = Role::kDecide,
+                               .takes_groups = false,
+                               .run = run_pool_renew,
+                               .usage = "job [HOLD duration]",
+                               .summary = "Let a job run longer, counted from now."}),
 };
 
 }  // namespace

@@ -150,7 +150,13 @@ std::string Session::refusal_of(const Scratch::Item& item, Words words) const {
     return fmt::format("ERR wrong number of arguments for '{}' command; write {} {}", command->name,
                        command->name, command->usage);
   }
-  if (role_ >= command->role) return {};
+  if (role_ >= command->role) {
+    if (reach_ == nullptr || command->when_bound != WhenBound::kRefuses) return {};
+    return fmt::format(
+        "NOPERM {} is not for a token that is bound by 'only' or to names of a system; use one "
+        "that is not",
+        command->name);
+  }
   if (role_ == Role::kNobody) return "NOAUTH Authentication required.";
   return fmt::format("NOPERM this token's role is '{}', but {} needs '{}'", to_string(role_),
                      command->name, to_string(command->role));
@@ -264,11 +270,12 @@ bool Session::flush_owed(std::string& out) {
 
 bool Session::look_at_tokens(Instant now, std::string& out) {
   if (missing_ == 0 || service_->host->token_epoch() == token_epoch_) return false;
+  const std::shared_ptr<const engine::Reach> before = reach_;
   look_up_role();
-  if (role_ >= Role::kDecide) return false;
+  if (role_ >= Role::kDecide && is_same(reach_, before)) return false;
   return give_up(role_ == Role::kNobody
                      ? "NOAUTH Authentication required."
-                     : "NOPERM this token's role does not allow decisions any more",
+                     : "NOPERM this token may not ask for it any more; its role or bounds changed",
                  now, out);
 }
 
@@ -295,6 +302,7 @@ void Session::look_up_role() {
   // In this order: tokens that change in between are looked up again.
   token_epoch_ = service_->host->token_epoch();
   role_ = service_->host->role_of(token_);
+  reach_ = service_->host->reach_of(token_);
   parser_.set_bounds(is_stranger() ? of_stranger(service_->bounds) : service_->bounds);
   reply_bytes_max_ = is_stranger() ? std::min(kStrangerBytesMax, service_->reply_bytes_max)
                                    : service_->reply_bytes_max;

@@ -30,6 +30,7 @@
 #include "weir/base/time.h"
 #include "weir/engine/ad_hoc.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/reach.h"
 #include "weir/wire/resp/parser.h"
 #include "weir/wire/resp/reply_writer.h"
 #include "weir/wire/resp/throttle.h"
@@ -50,7 +51,11 @@ class Host {
   // The role of a token; kNobody if there is no such token. An empty token stands for a
   // connection that has presented none.
   virtual Role role_of(std::string_view token) const = 0;
-  // Changes whenever roles may have. Never 0.
+  // What a token is bound to; none: it is not bound.
+  virtual std::shared_ptr<const engine::Reach> reach_of(std::string_view /*token*/) const {
+    return nullptr;
+  }
+  // Changes whenever roles or bounds may have. Never 0.
   virtual std::uint64_t token_epoch() const noexcept = 0;
   // Reads the configuration again, and tells how it went: at once, or later from any thread.
   virtual void reload_later(engine::StatusCallback told) = 0;
@@ -139,6 +144,7 @@ class Session {
   const Service& service() const noexcept { return *service_; }
   std::uint64_t id() const noexcept { return id_; }
   Role role() const noexcept { return role_; }
+  const engine::Reach* reach() const noexcept { return reach_.get(); }  // nullptr: not bound
   std::int8_t version() const noexcept { return version_; }
   const std::string& name() const noexcept { return name_; }
   // The connection's token, from now on and after every change of the tokens.
@@ -197,6 +203,7 @@ class Session {
   std::string token_{};            // the last that AUTH has accepted
   std::uint64_t token_epoch_ = 0;  // of the role; 0: none has been looked up
   Role role_ = Role::kNobody;
+  std::shared_ptr<const engine::Reach> reach_{};
   std::int8_t version_ = 2;
   bool closing_ = false;
   bool has_unknown_token_ = false;
