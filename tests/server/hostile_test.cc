@@ -431,10 +431,10 @@ TEST_F(ClumsyClient, LeavesNoMoreUnreadThanTheBoundsOfReplies) {
              "bounds: { reply_bytes: 30000, reply_bytes_all: 1048576, slow: 2s }\n");
   constexpr int kClients = 60;  // all together beyond the second bound, with 30,000 each
   std::vector<std::unique_ptr<Client>> unread;
-  for (int i = 0; i < kClients; ++i) {
-    unread.push_back(with_token());
-    unread.back()->send(repeated("COMMAND DOCS\r\n", 2000), false);  // for 8 MB of replies
-  }
+  for (int i = 0; i < kClients; ++i) unread.push_back(with_token());
+  // All at once, for 8 MB of replies each.
+  const std::string commands = repeated("COMMAND DOCS\r\n", 2000);
+  for (const auto& client : unread) client->send(commands, false);
   std::int64_t most = 0;
   EXPECT_TRUE(eventually([&] {
     most = std::max(most, metric("weir_unread_reply_bytes"));
