@@ -524,6 +524,21 @@ TEST(StoredHold, CanBeSettled) {
   EXPECT_EQ(remaining(*lasting, "slots", {}, kStart + 1s), 2);
 }
 
+// A log knows what counts by its instant, and a window that became one is all in one run: of
+// which instant, no charge knows. So nothing comes back, before a restart or after it.
+TEST(StoredHold, GivesALogNothingBackOfWhatAWindowWasCharged) {
+  for (const bool restarts : {false, true}) {
+    Lasting lasting(limit_of(WindowSpec{10, 1h}));
+    const auto held = engine::acquire(*lasting, client("a"), {.hold = 1h}, kStart);
+    const RuleSetSpec log = limit_of(LogSpec{10, 1h});
+    ASSERT_TRUE(lasting->swap(rules_of(log), kStart).ok());
+    ASSERT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 9);
+    if (restarts) lasting.restart(log, kStart);
+    ASSERT_EQ(engine::cancel(*lasting, held->hold, kStart), HoldState::kCancelled);
+    EXPECT_EQ(remaining(*lasting, "limit", {"a"}, kStart), 9) << restarts;
+  }
+}
+
 TEST(StoredHold, CanBeCancelledOnce) {
   Lasting lasting(held_rules());
   const auto held = lasting->decide(RequestOf().costing("tokens", 30), kStart);

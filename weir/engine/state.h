@@ -23,6 +23,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,7 +97,8 @@ struct ChargeRecord {
   std::int64_t weight = 1;
   Instant charged_at{};
   std::uint64_t era = 0;  // of the limit
-  bool is_slots = false;
+  // Of meter it was charged at. None: an older record, which knows only that it was not slots.
+  std::optional<MeterKind> kind = MeterKind::kBucket;
 };
 
 struct HoldRecord {
