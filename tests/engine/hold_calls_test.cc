@@ -7,7 +7,6 @@
 #include "tests/engine/support.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/internal/table.h"
-#include "weir/engine/key_holds.h"
 
 namespace weir::engine {
 namespace {

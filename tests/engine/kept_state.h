@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/support/on_stack.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/state.h"
 

@@ -27,9 +27,9 @@
 #include "tests/engine/stream.h"
 #include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rule_set.h"
+#include "weir/engine/state.h"
 
 namespace weir::engine {
 namespace {

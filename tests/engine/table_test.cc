@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tests/engine/support.h"
-#include "weir/engine/internal/rows.h"
 
 namespace weir::engine {
 namespace {

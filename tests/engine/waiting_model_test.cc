@@ -34,7 +34,7 @@
 #include "tests/engine/stream.h"
 #include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rule_set.h"
 

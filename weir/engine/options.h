@@ -22,7 +22,7 @@
 
 namespace weir::engine {
 
-class DecisionSink;  // decision_sink.h
+class DecisionSink;  // ask.h
 
 enum class WhenFull : std::uint8_t {
   kRefuse,  // a new key is refused

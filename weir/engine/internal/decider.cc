@@ -24,7 +24,7 @@
 #include <array>
 #include <bit>
 
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 
 namespace weir::engine {
 namespace {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "weir/base/recycled.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/internal/ending.h"
 
 namespace weir::engine {

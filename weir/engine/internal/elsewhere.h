@@ -32,10 +32,10 @@
 #include <string>
 #include <string_view>
 
+#include "weir/engine/engine.h"
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/resolver.h"
-#include "weir/engine/internal/wait_room.h"
-#include "weir/engine/key_holds.h"
+#include "weir/engine/internal/waiting.h"
 #include "weir/engine/shared.h"
 
 namespace weir::engine {

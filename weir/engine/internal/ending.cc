@@ -21,7 +21,6 @@
 
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
-#include "weir/engine/internal/wakeup.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::engine {
