@@ -62,7 +62,7 @@ struct Engine::Impl {
   Counting counting{ground};
   RulesInForce rules{ground, counting};
   Wakeup wakeup{ending, waiting};
-  EndingHolds ending{ground, rules, waiting, wakeup};
+  EndingHolds ending{ground, rules, elsewhere, waiting, wakeup};
   Resolver resolver{ground, rules, counting, ending, waiting, wakeup};
   Elsewhere elsewhere{ground, rules, counting, resolver, ending};
   Waiting waiting{ground, rules, counting, resolver, elsewhere, wakeup};
@@ -227,12 +227,7 @@ void end_holds(Engine& engine, std::string_view limit, std::span<const std::stri
       status ? callback(ended) : callback(status.error());
     });
   };
-  if (keyed->limit->is_shared) {
-    return engine.impl_->elsewhere.end_holds(*keyed, key, now, std::move(then_reset));
-  }
-  const std::vector<HoldId> holds =
-      engine.impl_->ending.holds().charged_at(keyed->print, kHoldsEndedMax);
-  engine.impl_->elsewhere.end_all(holds, now, std::move(then_reset));
+  engine.impl_->ending.end_key(*keyed, key, now, std::move(then_reset));
 }
 
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,

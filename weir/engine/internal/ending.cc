@@ -18,7 +18,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
+#include "weir/engine/internal/elsewhere.h"
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
 #include "weir/engine/quantity.h"
@@ -79,9 +83,11 @@ std::optional<Error> check_actual(const Active& active, Holds& holds, HoldId hol
 
 }  // namespace
 
-EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Waiting& waiting, Wakeup& wakeup)
+EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Elsewhere& elsewhere,
+                         Waiting& waiting, Wakeup& wakeup)
     : ground_(ground),
       rules_(rules),
+      elsewhere_(elsewhere),
       waiting_(waiting),
       wakeup_(wakeup),
       holds_(ground.options.owner ? *ground.options.owner : random_secret()[0],
@@ -248,6 +254,52 @@ Status EndingHolds::reset(std::string_view limit, std::span<const std::string_vi
   }
   waiting_.serve_gates({changed}, now);
   return Done{};
+}
+
+void EndingHolds::end_key(const KeyedLimit& keyed, std::span<const std::string_view> key,
+                          Instant now, EndedHoldsCallback callback) {
+  if (!keyed.limit->is_shared) {
+    return end_all(holds_.charged_at(keyed.print, kHoldsEndedMax), now, std::move(callback));
+  }
+  elsewhere_.holds(keyed, key, kHoldsEndedMax,
+                   [this, now, callback = std::move(callback)](Result<std::vector<HoldId>> holds) {
+                     if (!holds) return callback(std::move(holds).error());
+                     for (HoldId& hold : *holds) hold.is_shared = true;
+                     end_all(*holds, now, callback);
+                   });
+}
+
+void EndingHolds::end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback) {
+  // Each is ended whatever becomes of the others; the first error is told.
+  struct All {
+    std::mutex lock;
+    std::size_t left;
+    EndedHolds ended{};
+    std::optional<Error> error{};
+    EndedHoldsCallback callback;
+  };
+  // One more, for this call.
+  const auto all = std::make_shared<All>();
+  all->left = holds.size() + 1;
+  all->callback = std::move(callback);
+  const auto hear = [all](const Result<HoldAnswer>& answer) {
+    {
+      const std::scoped_lock lock(all->lock);
+      if (!answer && !all->error) all->error = answer.error();
+      if (answer && answer->state == HoldState::kCancelled) all->ended.count += 1;
+      if (answer) all->ended.record = std::max(all->ended.record, answer->record);
+      if (--all->left > 0) return;
+    }
+    all->callback(all->error ? Result<EndedHolds>(*all->error) : Result<EndedHolds>(all->ended));
+  };
+  for (const HoldId hold : holds) {
+    if (hold.is_shared) {
+      elsewhere_.end(hold, HoldState::kCancelled, {}, now, hear);
+    } else {
+      hear(end(hold, HoldState::kCancelled, {}, now));
+    }
+  }
+  hear(HoldAnswer{});
 }
 
 }  // namespace weir::engine
