@@ -108,14 +108,14 @@ bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant
     // A limit that went and came back gets nothing of what its former self charged.
     const bool is_here =
         limit != nullptr && limit->seat == nullptr && ground_.rows.at(limit->row).era == charge.era;
-    const bool is_waited_for = is_here && give_back(*limit, shard, charge, back, now);
-    ground_.table.ebbs(shard).end(charge.print, charge.receipt);
-    return is_waited_for;
+    Ebbs::End end(ground_.table.ebbs(shard), charge.print,
+                  {charge.receipt, charge.amount, charge.charged_at});
+    return is_here && give_back(*limit, shard, charge, back, now, end);
   }
 }
 
 bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCharge& charge,
-                            std::int64_t back, Instant now) {
+                            std::int64_t back, Instant now, Ebbs::End& end) {
   if (limit.is_slots) back = charge.amount;
   const Instant at = shard.at_least(now);
   Table& table = ground_.table;
@@ -134,11 +134,10 @@ bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCh
         ground_.locals.mine().tallies.add(limit.tally, kClipped);
       }
       shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-      table.ebbs(shard).overdrawn(charge.print, shape, words, at);
+      end.overdrawn(shape, words, at);
     }
   } else if (has_ebbs(shape)) {
-    table.ebbs(shard).give_back(charge.print, {charge.receipt, charge.amount, charge.charged_at},
-                                back, shape, words, at);
+    end.give_back(back, shape, words, at);
   } else {
     // Windows and logs know charges by their instants, which other meters do not keep.
     const MeterKind kind = kind_of(shape);

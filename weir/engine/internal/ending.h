@@ -58,9 +58,9 @@ class EndingHolds {
   // Gives one charge back to a keyed limit (an overage: back < 0). True: a waiter has a place
   // there.
   bool give_back(const HoldCharge& charge, std::int64_t back, Instant now);
-  // The same to a limit that is still here. Needs the shard's lock.
+  // The same to a limit that is still here, where it ends as `end`. Needs the shard's lock.
   bool give_back(const ActiveLimit& limit, Shard& shard, const HoldCharge& charge,
-                 std::int64_t back, Instant now);
+                 std::int64_t back, Instant now, Ebbs::End& end);
   struct GivenBack {
     std::vector<Print> waited_for;  // the prints of gates where a waiter waits for what came back
     std::uint64_t record = 0;       // the last that tells of it
