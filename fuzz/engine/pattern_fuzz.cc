@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "weir/engine/internal/pattern.h"
+#include "weir/engine/rule_set.h"
 
 namespace {
 

@@ -124,6 +124,41 @@ TEST(Engine, RefusesANewKeyOfAFullTableAndNamesTheLimit) {
   EXPECT_EQ(remaining(*engine, "first", {}, kStart), 1'000'000 - (2000 - refused));
 }
 
+// Of a limit that has its share, and of buckets without a limit: what to raise is called as it
+// stands where the reader wrote it.
+TEST(Engine, SaysWhichSettingsGiveALimitMoreKeys) {
+  EngineOptions options{.keys_max = 1, .ad_hoc_keys_max = 1};
+  options.names.keys = "bounds.keys";
+  options.names.ad_hoc_keys = "bounds.cl_throttle_keys";
+  options.names.when_full = "bounds.when_full";
+  const RuleSetSpec rules = window_of(1);
+  auto engine = engine_of(rules, options);
+  AdHoc buckets(*engine);
+  const meter::BucketShape shape = *meter::make_bucket(1, 1s, 1);
+  std::string limit;
+  std::string ad_hoc;
+  for (int i = 0; i < 10'000 && (limit.empty() || ad_hoc.empty()); ++i) {
+    const std::string name = std::to_string(i);
+    const auto answer = engine->decide(client(name), kStart);
+    if (!answer) limit = answer.error().message;
+    const auto step = buckets.take(buckets.key(name), shape, 1, kStart);
+    if (!step) ad_hoc = step.error().message;
+  }
+  EXPECT_EQ(limit,
+            "limit 'window': its share of the table is full, so a new key is refused; raise 'keys' "
+            "of the limit or bounds.keys, or let bounds.when_full be 'evict'");
+  EXPECT_EQ(ad_hoc,
+            "the share of these keys in the table is full, so a new key is refused; raise "
+            "bounds.cl_throttle_keys or bounds.keys, or let bounds.when_full be 'evict'");
+  RuleSetSpec many = rules;
+  many.limits[0].keys = 5;
+  const Status swapped = engine->swap(rules_of(many), kStart);
+  ASSERT_FALSE(swapped);
+  EXPECT_EQ(swapped.error().message,
+            "limits: their 'keys' and bounds.cl_throttle_keys add up to 6, but the table has 1; "
+            "write fewer, or raise bounds.keys");
+}
+
 // It could not remember when it began to fill, and would promise a later instant each time.
 TEST(Engine, RefusesATickerThatBeginsEmptyInAFullTable) {
   auto engine = engine_of(

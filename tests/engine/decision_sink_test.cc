@@ -1,4 +1,4 @@
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@
 
 #include "tests/engine/naive_meter.h"
 #include "tests/engine/stream.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/rule_set.h"
+#include "weir/engine/rules.h"
 
 namespace weir::engine::naive {
 

@@ -12,7 +12,7 @@
 #include "tests/engine/support.h"
 #include "tests/engine/turnstile.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/internal/rows.h"
+#include "weir/engine/internal/table.h"
 
 namespace weir::engine {
 namespace {

@@ -8,12 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/engine/support.h"
 #include "tests/support/on_stack.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/state.h"
 
@@ -140,5 +141,35 @@ class KeptState {
   std::uint64_t next_number_ = 1;
   Instant holds_as_of_{};
 };
+
+inline constexpr EngineOptions kDurable{.keys_max = 1 << 14, .owner = 7, .durable = true};
+
+// An engine that can be replaced by the one of the next process.
+struct Lasting {
+  explicit Lasting(const RuleSetSpec& rules, EngineOptions with = kDurable)
+      : options(with), engine(engine_of(rules, with)) {}
+
+  RestoreReport restart(const RuleSetSpec& rules, Instant now) {
+    kept.collect(*engine, now);
+    return come_back(rules, now);
+  }
+  // As after a crash: what was not collected is lost.
+  RestoreReport come_back(const RuleSetSpec& rules, Instant now) {
+    engine = engine_of(rules, options);
+    auto report = kept.restore(*engine, now);
+    EXPECT_TRUE(report.ok()) << (report ? "" : report.error().message);
+    return report ? *report : RestoreReport{};
+  }
+  Engine* operator->() { return engine.get(); }
+  Engine& operator*() { return *engine; }
+
+  EngineOptions options;
+  std::unique_ptr<Engine> engine;
+  KeptState kept;
+};
+
+inline RuleSetSpec limit_of(MeterSpec meter, std::string name = "limit") {
+  return {.limits = {{.name = std::move(name), .per = {"client"}, .meter = std::move(meter)}}};
+}
 
 }  // namespace weir::engine

@@ -27,16 +27,17 @@
 #include "tests/engine/stream.h"
 #include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rule_set.h"
+#include "weir/engine/state.h"
 
 namespace weir::engine {
-namespace {
+namespace model_test {
 
 using namespace std::chrono_literals;
 using naive::Answer;
 using naive::check;
+using naive::Cuts;
 using naive::describe;
 using naive::Drawer;
 using naive::Failed;
@@ -48,7 +49,7 @@ using naive::kValues;
 using naive::Random;
 
 constexpr std::uint64_t kStreams = 4000;
-constexpr std::uint64_t kStepsPerStream = 60;
+
 // A request that owns what its view points to.
 struct Question {
   std::vector<Attribute> attributes{};
@@ -61,14 +62,15 @@ struct Question {
   }
 };
 
-// What is left out of a stream to make it shorter.
-struct Cuts {
-  std::set<std::uint64_t> steps{};
-  std::set<std::string> limits{};
-};
-
 class Stream {
  public:
+  static constexpr std::uint64_t kSteps = 60;
+  static std::vector<std::string> limits() {
+    std::vector<std::string> names;
+    for (int name = 0; name < kNames; ++name) names.push_back(fmt::format("L{}", name));
+    return names;
+  }
+
   Stream(std::uint64_t seed, Cuts cuts, bool tracing)
       : seed_(seed), cuts_(std::move(cuts)), trace_(tracing), random_(seed, 0) {}
 
@@ -76,13 +78,13 @@ class Stream {
   std::optional<std::string> run() {
     try {
       start();
-      for (step_ = 1; step_ <= kStepsPerStream; ++step_) {
+      for (step_ = 1; step_ <= kSteps; ++step_) {
         if (cuts_.steps.contains(step_)) continue;
         random_ = Random{seed_, step_};
         take_step();
         if (step_ % 8 == 0) inspect_everything();
       }
-      step_ = kStepsPerStream;
+      step_ = kSteps;
       inspect_everything();
     } catch (const Failed& failed) {
       return fmt::format("{}at step {}, {}:\n    {}", trace_.text(), step_, describe(now_),
@@ -90,8 +92,6 @@ class Stream {
     }
     return std::nullopt;
   }
-
-  std::uint64_t last_step() const { return step_; }
 
  private:
   struct Kept {
@@ -532,40 +532,10 @@ class Stream {
   std::vector<PreparedAsk> prepared_;
 };
 
-// Leaves out whatever can be left out of a failing stream.
-Cuts shortened(std::uint64_t seed) {
-  const auto fails = [&](const Cuts& cuts) { return Stream{seed, cuts, false}.run().has_value(); };
-  Cuts cuts;
-  bool shorter = true;
-  const auto attempt = [&](const Cuts& candidate) {
-    if (!fails(candidate)) return;
-    cuts = candidate;
-    shorter = true;
-  };
-  while (shorter) {
-    shorter = false;
-    for (int name = 0; name < kNames; ++name) {
-      Cuts candidate = cuts;
-      if (candidate.limits.insert(fmt::format("L{}", name)).second) attempt(candidate);
-    }
-    for (std::uint64_t step = kStepsPerStream; step > 0; --step) {
-      Cuts candidate = cuts;
-      if (candidate.steps.insert(step).second) attempt(candidate);
-    }
-  }
-  return cuts;
-}
-
 TEST(EngineModel, DecidesAsTheNaiveEngineDoes) {
-  const std::uint64_t seed = seed_of_test();
-  const std::uint64_t streams = naive::stream_count(kStreams);
-  for (std::uint64_t i = 0; i < streams; ++i) {
-    if (!Stream{seed + i, {}, false}.run()) continue;
-    const Cuts cuts = shortened(seed + i);
-    FAIL() << Stream{seed + i, cuts, true}.run().value_or("it no longer fails: not deterministic")
-           << "\nreproduce with WEIR_SEED=" << seed + i << " WEIR_MODEL_STREAMS=1";
-  }
+  const auto failure = naive::first_failure<Stream>(kStreams);
+  EXPECT_FALSE(failure) << *failure;
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace weir::engine

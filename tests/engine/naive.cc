@@ -58,6 +58,11 @@ std::optional<std::int64_t> cost_in(const Request& request, std::string_view uni
   return unit == kRequests ? std::optional<std::int64_t>{1} : std::nullopt;
 }
 
+// Reading: a log stamps what is booked with its start, and has no stamp beyond the last instant.
+bool takes(const MeterSpec& meter, Instant start) {
+  return can_book(meter) && (kind_of(meter) != Kind::kLog || start.ns <= kInstantNsMax);
+}
+
 }  // namespace
 
 const LimitSpec* Model::find(std::string_view limit) const {
@@ -164,7 +169,10 @@ std::optional<Instant> Model::booking(const std::vector<Item>& items, Instant no
     if (item.check.verdict == Verdict::kNever) return std::nullopt;
     start = std::max(start, item.check.earliest);
   }
-  return start <= latest ? std::optional{start} : std::nullopt;
+  const bool all_take = std::all_of(items.begin(), items.end(), [&](const Item& item) {
+    return item.draw.limit->shadow || item.draw.cost == 0 || takes(item.draw.limit->meter, start);
+  });
+  return all_take && start <= latest ? std::optional{start} : std::nullopt;
 }
 
 void Model::keep(std::vector<Item>& items) {
@@ -235,7 +243,7 @@ Answer Model::acquire(const Request& request, const Wants& options, Instant now)
       // that is a start that its meter would take.
       if (item.draw.limit->shadow && item.draw.cost > 0) {
         const bool booked = start != now;
-        const bool can_book = naive::can_book(item.draw.limit->meter);
+        const bool can_book = takes(item.draw.limit->meter, start);
         if (booked && (!can_book || !item.meter->check(start, item.draw.cost).allowed())) continue;
         if (!booked && !item.check.allowed()) continue;
       }

@@ -24,8 +24,8 @@
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/request.h"
+#include "weir/engine/rules.h"
 #include "weir/meter/step.h"
 
 namespace weir::engine::naive {

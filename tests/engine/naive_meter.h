@@ -10,7 +10,7 @@
 
 #include "tests/support/exact.h"
 #include "weir/base/time.h"
-#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
 #include "weir/meter/step.h"
 
 namespace weir::engine::naive {

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "weir/engine/ad_hoc.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/driver.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rules.h"
 #include "weir/engine/shared.h"
+#include "weir/engine/state.h"
 #include "weir/meter/bucket.h"
 #include "weir/meter/log.h"
 #include "weir/meter/slots.h"

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,9 +85,51 @@ class Trace {
   std::deque<std::string> lines_;
 };
 
-// How many streams a test runs: WEIR_MODEL_STREAMS, if that is given.
-inline std::uint64_t stream_count(std::uint64_t otherwise) {
-  return number_from_environment("WEIR_MODEL_STREAMS", otherwise);
+// What is left out of a stream to make it shorter: steps, and limits of its rules.
+struct Cuts {
+  std::set<std::uint64_t> steps{};
+  std::set<std::string> limits{};
+};
+
+// Leaves out of a failing stream whatever it fails without.
+template <typename Stream>
+Cuts shortened(std::uint64_t seed) {
+  Cuts cuts;
+  bool shorter = true;
+  const auto attempt = [&](const Cuts& candidate) {
+    if (!Stream{seed, candidate, false}.run()) return;
+    cuts = candidate;
+    shorter = true;
+  };
+  while (shorter) {
+    shorter = false;
+    for (const std::string& limit : Stream::limits()) {
+      Cuts candidate = cuts;
+      if (candidate.limits.insert(limit).second) attempt(candidate);
+    }
+    for (std::uint64_t step = Stream::kSteps; step > 0; --step) {
+      Cuts candidate = cuts;
+      if (candidate.steps.insert(step).second) attempt(candidate);
+    }
+  }
+  return cuts;
+}
+
+// Runs WEIR_MODEL_STREAMS streams, or as many as is usual. What the first that fails says, made
+// shorter; or nothing.
+template <typename Stream>
+std::optional<std::string> first_failure(std::uint64_t usual) {
+  const std::uint64_t seed = seed_of_test();
+  const std::uint64_t streams = number_from_environment("WEIR_MODEL_STREAMS", usual);
+  for (std::uint64_t i = 0; i < streams; ++i) {
+    if (!Stream{seed + i, {}, false}.run()) continue;
+    const Cuts cuts = shortened<Stream>(seed + i);
+    return fmt::format(
+        "{}\nreproduce with WEIR_SEED={} WEIR_MODEL_STREAMS=1",
+        Stream{seed + i, cuts, true}.run().value_or("it no longer fails: not deterministic"),
+        seed + i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace weir::engine::naive

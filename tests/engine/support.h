@@ -25,8 +25,8 @@
 #include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/ad_hoc.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/state.h"
 
 namespace weir::engine {
 

@@ -34,23 +34,23 @@
 #include "tests/engine/stream.h"
 #include "tests/support/on_stack.h"
 #include "tests/support/seed.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/rule_set.h"
 
 namespace weir::engine {
-namespace {
+namespace waiting_model_test {
 
 using namespace std::chrono_literals;
 using naive::Answer;
 using naive::check;
+using naive::Cuts;
 using naive::describe;
 using naive::Failed;
 using naive::Key;
 using naive::Random;
 
-constexpr std::uint64_t kWaitingStreams = 2000;
-constexpr std::uint64_t kWaitingSteps = 80;
+constexpr std::uint64_t kStreams = 2000;
 constexpr int kDrainMax = 5000;  // calls of advance() after which everybody has been served
 constexpr std::size_t kGates = 4;
 constexpr std::array<std::string_view, kGates> kGateAttributes{"g0", "g1", "g2", "g3"};
@@ -85,17 +85,20 @@ struct LastQueued final : DecisionSink {
   Decision last;
 };
 
-class WaitingStream {
+class Stream {
  public:
-  WaitingStream(std::uint64_t seed, std::set<std::uint64_t> cut_steps, bool tracing)
-      : seed_(seed), cut_steps_(std::move(cut_steps)), trace_(tracing), random_(seed, 0) {}
+  static constexpr std::uint64_t kSteps = 80;
+  static std::vector<std::string> limits() { return {}; }  // every gate stays
+
+  Stream(std::uint64_t seed, Cuts cuts, bool tracing)
+      : seed_(seed), cuts_(std::move(cuts)), trace_(tracing), random_(seed, 0) {}
 
   // What went wrong, or nothing.
   std::optional<std::string> run() {
     try {
       start();
-      for (step_ = 1; step_ <= kWaitingSteps; ++step_) {
-        if (cut_steps_.contains(step_)) continue;
+      for (step_ = 1; step_ <= kSteps; ++step_) {
+        if (cuts_.steps.contains(step_)) continue;
         random_ = Random{seed_, step_};
         take_step();
       }
@@ -574,7 +577,7 @@ class WaitingStream {
   }
 
   const std::uint64_t seed_;
-  const std::set<std::uint64_t> cut_steps_;
+  const Cuts cuts_;
   naive::Trace trace_;
   Random random_;
   std::uint64_t step_ = 0;
@@ -595,33 +598,10 @@ class WaitingStream {
   std::optional<Failed> failed_inside_;
 };
 
-// Leaves out the steps that a failing stream fails without.
-std::set<std::uint64_t> shortened_waiting(std::uint64_t seed) {
-  std::set<std::uint64_t> cut;
-  for (bool shorter = true; shorter;) {
-    shorter = false;
-    for (std::uint64_t step = kWaitingSteps; step > 0; --step) {
-      std::set<std::uint64_t> candidate = cut;
-      if (!candidate.insert(step).second) continue;
-      if (!WaitingStream{seed, candidate, false}.run()) continue;
-      cut = candidate;
-      shorter = true;
-    }
-  }
-  return cut;
-}
-
 TEST(WaitingModel, ServesFirstComeFirstAndForgetsNobody) {
-  const std::uint64_t seed = seed_of_test();
-  const std::uint64_t streams = naive::stream_count(kWaitingStreams);
-  for (std::uint64_t i = 0; i < streams; ++i) {
-    if (!WaitingStream{seed + i, {}, false}.run()) continue;
-    const std::set<std::uint64_t> cut = shortened_waiting(seed + i);
-    FAIL() << WaitingStream{seed + i, cut, true}.run().value_or(
-                  "it no longer fails: not deterministic")
-           << "\nreproduce with WEIR_SEED=" << seed + i << " WEIR_MODEL_STREAMS=1";
-  }
+  const auto failure = naive::first_failure<Stream>(kStreams);
+  EXPECT_FALSE(failure) << *failure;
 }
 
-}  // namespace
+}  // namespace waiting_model_test
 }  // namespace weir::engine

@@ -15,7 +15,7 @@ namespace {
 
 // --- first come, first served
 
-TEST_F(Waiting, ServesTheFirstComeFirst) {
+TEST_F(WaitingTest, ServesTheFirstComeFirst) {
   use(slots(1));
   HoldId hold = take(RequestOf());
   for (const std::string name : {"a", "b", "c"}) wait(RequestOf(), name);
@@ -26,7 +26,7 @@ TEST_F(Waiting, ServesTheFirstComeFirst) {
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "c allowed"}));
 }
 
-TEST_F(Waiting, LetsASmallRequestWaitBehindALargeOne) {
+TEST_F(WaitingTest, LetsASmallRequestWaitBehindALargeOne) {
   use(slots(2));
   const HoldId first = take(RequestOf());
   const HoldId second = take(RequestOf());
@@ -38,7 +38,7 @@ TEST_F(Waiting, LetsASmallRequestWaitBehindALargeOne) {
   EXPECT_EQ(inbox.texts(), Texts{"large allowed"});
 }
 
-TEST_F(Waiting, AdmitsAsManyAsOneReleaseMakesRoomFor) {
+TEST_F(WaitingTest, AdmitsAsManyAsOneReleaseMakesRoomFor) {
   use(slots(3));
   const HoldId all = take(RequestOf().costing(3));
   for (const std::string name : {"a", "b", "c", "d"}) wait(RequestOf(), name);
@@ -46,7 +46,7 @@ TEST_F(Waiting, AdmitsAsManyAsOneReleaseMakesRoomFor) {
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "c allowed"}));
 }
 
-TEST_F(Waiting, IsNotOvertakenByANewcomer) {
+TEST_F(WaitingTest, IsNotOvertakenByANewcomer) {
   use(slots(2));
   const HoldId first = take(RequestOf());
   take(RequestOf());
@@ -56,7 +56,7 @@ TEST_F(Waiting, IsNotOvertakenByANewcomer) {
   EXPECT_EQ(engine->peek(RequestOf(), kStart)->verdict, Verdict::kDenied);
 }
 
-TEST_F(Waiting, IsNotOvertakenByABatchOrAPreparedRequest) {
+TEST_F(WaitingTest, IsNotOvertakenByABatchOrAPreparedRequest) {
   use(slots(2));
   auto prepared = engine->prepare(RequestOf());
   const HoldId first = take(RequestOf());
@@ -70,14 +70,14 @@ TEST_F(Waiting, IsNotOvertakenByABatchOrAPreparedRequest) {
   EXPECT_FALSE(answers[0]->allowed());
 }
 
-TEST_F(Waiting, IsNotOvertakenByABooking) {
+TEST_F(WaitingTest, IsNotOvertakenByABooking) {
   use(bucket(2));
   take(RequestOf().costing(2));
   wait(RequestOf().costing(2), "w");
   EXPECT_FALSE(engine::acquire(*engine, RequestOf(), {.book_within = 1h}, kStart)->allowed());
 }
 
-TEST_F(Waiting, TellsANewcomerBehindSlotsThatItDoesNotKnowWhen) {
+TEST_F(WaitingTest, TellsANewcomerBehindSlotsThatItDoesNotKnowWhen) {
   use(slots(2));
   const HoldId first = take(RequestOf());
   take(RequestOf());
@@ -86,7 +86,7 @@ TEST_F(Waiting, TellsANewcomerBehindSlotsThatItDoesNotKnowWhen) {
   EXPECT_EQ(engine->decide(RequestOf(), kStart)->earliest, kForever);
 }
 
-TEST_F(Waiting, TellsANewcomerWhenItFitsAfterThoseAhead) {
+TEST_F(WaitingTest, TellsANewcomerWhenItFitsAfterThoseAhead) {
   use(bucket(1, 10s));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -95,7 +95,7 @@ TEST_F(Waiting, TellsANewcomerWhenItFitsAfterThoseAhead) {
   EXPECT_EQ(denied->binding()->limit, "bucket");
 }
 
-TEST_F(Waiting, LetsOthersPassWhereTheyDoNotMeet) {
+TEST_F(WaitingTest, LetsOthersPassWhereTheyDoNotMeet) {
   use({.limits = {
            {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .queue = 9}}}});
   take(client("a"));
@@ -121,7 +121,7 @@ RequestOf in(std::initializer_list<std::string_view> names) {
   return ask;
 }
 
-TEST_F(Waiting, OfARequestForTwoRoomsIsNotStarvedByRequestsForOne) {
+TEST_F(WaitingTest, OfARequestForTwoRoomsIsNotStarvedByRequestsForOne) {
   use(rooms({"x", "y"}));
   HoldId holding_x = take(in({"x"}));
   HoldId holding_y = take(in({"y"}));
@@ -146,7 +146,7 @@ TEST_F(Waiting, OfARequestForTwoRoomsIsNotStarvedByRequestsForOne) {
   EXPECT_LE(releases, 2 + 2);  // both rooms once, and those who were there before
 }
 
-TEST_F(Waiting, KeepsItsPlaceAtEveryGateThatEverBoundIt) {
+TEST_F(WaitingTest, KeepsItsPlaceAtEveryGateThatEverBoundIt) {
   use(rooms({"x", "y"}));
   const HoldId holding_x = take(in({"x"}));
   const HoldId holding_y = take(in({"y"}));
@@ -160,7 +160,7 @@ TEST_F(Waiting, KeepsItsPlaceAtEveryGateThatEverBoundIt) {
 }
 
 // Waiters for random sets of rooms; whoever is admitted leaves some time later.
-TEST_F(Waiting, ServesEverybodyWhateverTheSetsAndEqualSetsInOrder) {
+TEST_F(WaitingTest, ServesEverybodyWhateverTheSetsAndEqualSetsInOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     use(rooms({"a", "b", "c", "d"}, 2));

@@ -16,7 +16,7 @@ namespace weir::engine {
 constexpr Instant kFarOff = kStart + 240h;
 
 // An engine with waiters whose answers go to one inbox.
-struct Waiting : ::testing::Test {
+struct WaitingTest : ::testing::Test {
   void use(const RuleSetSpec& spec, EngineOptions options = {}) {
     engine = engine_of(spec, std::move(options));
   }

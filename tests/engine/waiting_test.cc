@@ -15,7 +15,7 @@ namespace {
 
 // --- the start of a wait
 
-TEST_F(Waiting, AdmitsAtOnceWhereThereIsRoom) {
+TEST_F(WaitingTest, AdmitsAtOnceWhereThereIsRoom) {
   use(slots(1));
   const Begun start = wait(RequestOf(), "w");
   EXPECT_TRUE(start.decision.allowed());
@@ -23,7 +23,7 @@ TEST_F(Waiting, AdmitsAtOnceWhereThereIsRoom) {
   EXPECT_TRUE(inbox.texts().empty());
 }
 
-TEST_F(Waiting, QueuesWhereThereIsNone) {
+TEST_F(WaitingTest, QueuesWhereThereIsNone) {
   use(slots(1));
   take(RequestOf());
   const Begun start = wait(RequestOf(), "w");
@@ -33,7 +33,7 @@ TEST_F(Waiting, QueuesWhereThereIsNone) {
   EXPECT_EQ(engine::inspect(*engine, "slots", {}, kStart)->waiters, 1u);
 }
 
-TEST_F(Waiting, IsRefusedAtOnceForMoreThanThereCanEverBe) {
+TEST_F(WaitingTest, IsRefusedAtOnceForMoreThanThereCanEverBe) {
   use(slots(2));
   const Begun start = wait(RequestOf().costing(3), "w");
   EXPECT_EQ(start.decision.verdict, Verdict::kNever);
@@ -41,7 +41,7 @@ TEST_F(Waiting, IsRefusedAtOnceForMoreThanThereCanEverBe) {
   EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
-TEST_F(Waiting, ChargesNothingWhileItQueues) {
+TEST_F(WaitingTest, ChargesNothingWhileItQueues) {
   use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9}},
                   {.name = "window", .meter = WindowSpec{9, 1h}}}});
   take(RequestOf());
@@ -49,7 +49,7 @@ TEST_F(Waiting, ChargesNothingWhileItQueues) {
   EXPECT_EQ(remaining(*engine, "window", {}, kStart), 8);
 }
 
-TEST_F(Waiting, AnswersWithAHoldThatEndsLikeAnyOther) {
+TEST_F(WaitingTest, AnswersWithAHoldThatEndsLikeAnyOther) {
   use(slots(1));
   const HoldId first = take(RequestOf());
   wait(RequestOf(), "w");
@@ -62,7 +62,7 @@ TEST_F(Waiting, AnswersWithAHoldThatEndsLikeAnyOther) {
 
 // --- deadlines
 
-TEST_F(Waiting, FailsAtOnceWhenTheDeadlineCannotBeMet) {
+TEST_F(WaitingTest, FailsAtOnceWhenTheDeadlineCannotBeMet) {
   use(bucket(1, 10s));
   take(RequestOf());
   const Begun start = wait(RequestOf(), "w", kStart, kStart + 10s - 1ns);
@@ -72,7 +72,7 @@ TEST_F(Waiting, FailsAtOnceWhenTheDeadlineCannotBeMet) {
   EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
-TEST_F(Waiting, WaitsWhenTheDeadlineCanJustBeMet) {
+TEST_F(WaitingTest, WaitsWhenTheDeadlineCanJustBeMet) {
   use(bucket(1, 10s));
   take(RequestOf());
   EXPECT_NE(wait(RequestOf(), "w", kStart, kStart + 10s).ticket, 0u);
@@ -88,7 +88,7 @@ struct Ahead {
 
 std::ostream& operator<<(std::ostream& out, const Ahead& ahead) { return out << ahead.name; }
 
-class WaitingBehind : public Waiting, public ::testing::WithParamInterface<Ahead> {};
+class WaitingBehind : public WaitingTest, public ::testing::WithParamInterface<Ahead> {};
 
 TEST_P(WaitingBehind, FailsAtOnceWithTheInstantItWouldHaveTakenAfterThoseAhead) {
   use({.limits = {{.name = "one", .meter = GetParam().meter}}});
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Meters, WaitingBehind,
                                            Ahead{"log", LogSpec{2, 10s}, 30s}),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST_F(Waiting, CountsNobodyAheadThatHasLeft) {
+TEST_F(WaitingTest, CountsNobodyAheadThatHasLeft) {
   use(bucket(1, 10s));
   take(RequestOf());
   const Begun ahead = wait(RequestOf(), "ahead");
@@ -122,7 +122,7 @@ TEST_F(Waiting, CountsNobodyAheadThatHasLeft) {
   EXPECT_NE(wait(RequestOf(), "w", kStart, kStart + 10s).ticket, 0u);
 }
 
-TEST_F(Waiting, IsDeniedAtItsDeadline) {
+TEST_F(WaitingTest, IsDeniedAtItsDeadline) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w", kStart, kStart + 5s);
@@ -134,7 +134,7 @@ TEST_F(Waiting, IsDeniedAtItsDeadline) {
   EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
-TEST_F(Waiting, IsAdmittedExactlyAtItsDeadlineIfItFitsThen) {
+TEST_F(WaitingTest, IsAdmittedExactlyAtItsDeadlineIfItFitsThen) {
   use(bucket(1, 10s));
   take(RequestOf());
   wait(RequestOf(), "w", kStart, kStart + 10s);
@@ -142,7 +142,7 @@ TEST_F(Waiting, IsAdmittedExactlyAtItsDeadlineIfItFitsThen) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, IsDeniedAndChargedNothingWhenItsTurnComesTooLate) {
+TEST_F(WaitingTest, IsDeniedAndChargedNothingWhenItsTurnComesTooLate) {
   use(bucket(1, 10s));
   take(RequestOf());
   wait(RequestOf(), "w", kStart, kStart + 15s);
@@ -151,7 +151,7 @@ TEST_F(Waiting, IsDeniedAndChargedNothingWhenItsTurnComesTooLate) {
   EXPECT_EQ(remaining(*engine, "bucket", {}, kStart + 16s), 1);
 }
 
-TEST_F(Waiting, FreesItsPlaceAtItsDeadline) {
+TEST_F(WaitingTest, FreesItsPlaceAtItsDeadline) {
   use(slots(1, 1));
   take(RequestOf());
   wait(RequestOf(), "w", kStart, kStart + 5s);
@@ -161,7 +161,7 @@ TEST_F(Waiting, FreesItsPlaceAtItsDeadline) {
 
 // --- bounds of the queue
 
-TEST_F(Waiting, IsOverloadedBeyondTheQueueOfSlots) {
+TEST_F(WaitingTest, IsOverloadedBeyondTheQueueOfSlots) {
   use(slots(1, 2));
   take(RequestOf());
   EXPECT_EQ(wait(RequestOf(), "a").decision.verdict, Verdict::kQueued);
@@ -172,14 +172,14 @@ TEST_F(Waiting, IsOverloadedBeyondTheQueueOfSlots) {
   EXPECT_EQ(engine->usage().waiters, 2u);
 }
 
-TEST_F(Waiting, IsOverloadedWhereSlotsHaveNoQueue) {
+TEST_F(WaitingTest, IsOverloadedWhereSlotsHaveNoQueue) {
   use(slots(1, 0));
   take(RequestOf());
   EXPECT_EQ(wait(RequestOf(), "w").decision.verdict, Verdict::kOverloaded);
 }
 
 // It waited at the first before the younger one came, and needs both.
-TEST_F(Waiting, IsNotTurnedAwayFromAQueueThatAYoungerOneHasFilled) {
+TEST_F(WaitingTest, IsNotTurnedAwayFromAQueueThatAYoungerOneHasFilled) {
   use({.limits = {{.name = "first",
                    .when = {{"client", {"old"}}},
                    .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}},
@@ -196,7 +196,7 @@ TEST_F(Waiting, IsNotTurnedAwayFromAQueueThatAYoungerOneHasFilled) {
   EXPECT_EQ(engine->usage().waiters, 1u);
 }
 
-TEST_F(Waiting, IsOverloadedBeyondQueueMax) {
+TEST_F(WaitingTest, IsOverloadedBeyondQueueMax) {
   use({.limits = {{.name = "bucket", .queue_max = 2, .meter = BucketSpec{1, 10s}}}});
   take(RequestOf());
   EXPECT_EQ(wait(RequestOf(), "a").decision.verdict, Verdict::kQueued);
@@ -204,7 +204,7 @@ TEST_F(Waiting, IsOverloadedBeyondQueueMax) {
   EXPECT_EQ(wait(RequestOf(), "c").decision.verdict, Verdict::kOverloaded);
 }
 
-TEST_F(Waiting, CountsTheQueueOfEachKey) {
+TEST_F(WaitingTest, CountsTheQueueOfEachKey) {
   use({.limits = {
            {.name = "bucket", .per = {"client"}, .queue_max = 1, .meter = BucketSpec{1, 10s}}}});
   take(client("a"));
@@ -214,7 +214,7 @@ TEST_F(Waiting, CountsTheQueueOfEachKey) {
   EXPECT_EQ(wait(client("a"), "a").decision.verdict, Verdict::kOverloaded);
 }
 
-TEST_F(Waiting, IsOverloadedBeyondAsManyAsTheEngineKeeps) {
+TEST_F(WaitingTest, IsOverloadedBeyondAsManyAsTheEngineKeeps) {
   use({.limits = {{.name = "bucket", .per = {"client"}, .meter = BucketSpec{1, 10s}}}},
       {.waiters_max = 2});
   for (const std::string name : {"a", "b", "c"}) take(client(name));
@@ -224,7 +224,7 @@ TEST_F(Waiting, IsOverloadedBeyondAsManyAsTheEngineKeeps) {
   EXPECT_EQ(engine->usage().waiters, 2u);
 }
 
-TEST_F(Waiting, HasRoomAgainOnceSomebodyLeaves) {
+TEST_F(WaitingTest, HasRoomAgainOnceSomebodyLeaves) {
   use(slots(1, 1));
   take(RequestOf());
   const Begun first = wait(RequestOf(), "a");
@@ -233,7 +233,7 @@ TEST_F(Waiting, HasRoomAgainOnceSomebodyLeaves) {
   EXPECT_EQ(wait(RequestOf(), "c").decision.verdict, Verdict::kQueued);
 }
 
-TEST_F(Waiting, HasTheQueueThatAnOverrideGivesItsKey) {
+TEST_F(WaitingTest, HasTheQueueThatAnOverrideGivesItsKey) {
   use(slots(1, 0));
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 1, .queue = 1}, kStart));
   take(RequestOf());
@@ -241,7 +241,7 @@ TEST_F(Waiting, HasTheQueueThatAnOverrideGivesItsKey) {
   EXPECT_EQ(wait(RequestOf(), "b").decision.verdict, Verdict::kOverloaded);
 }
 
-TEST_F(Waiting, HasNoLongerQueueAfterAReset) {
+TEST_F(WaitingTest, HasNoLongerQueueAfterAReset) {
   use(slots(1, 1));
   take(RequestOf());
   wait(RequestOf(), "a");
@@ -253,7 +253,7 @@ TEST_F(Waiting, HasNoLongerQueueAfterAReset) {
 
 // --- giving up
 
-TEST_F(Waiting, IsNotAnsweredAfterItGaveUp) {
+TEST_F(WaitingTest, IsNotAnsweredAfterItGaveUp) {
   use(slots(1));
   const HoldId hold = take(RequestOf());
   const Begun start = wait(RequestOf(), "w");
@@ -264,7 +264,7 @@ TEST_F(Waiting, IsNotAnsweredAfterItGaveUp) {
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 1);
 }
 
-TEST_F(Waiting, CannotGiveUpTwiceOrOnceAnswered) {
+TEST_F(WaitingTest, CannotGiveUpTwiceOrOnceAnswered) {
   use(slots(1));
   const HoldId hold = take(RequestOf());
   const Begun gave_up = wait(RequestOf(), "a");
@@ -276,7 +276,7 @@ TEST_F(Waiting, CannotGiveUpTwiceOrOnceAnswered) {
   EXPECT_FALSE(engine->give_up(0, kStart));
 }
 
-TEST_F(Waiting, LetsNewcomersPassOnceEverybodyGaveUp) {
+TEST_F(WaitingTest, LetsNewcomersPassOnceEverybodyGaveUp) {
   use(slots(2));
   take(RequestOf());
   const Begun start = wait(RequestOf().costing(2), "w");
@@ -285,7 +285,7 @@ TEST_F(Waiting, LetsNewcomersPassOnceEverybodyGaveUp) {
   EXPECT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
 }
 
-TEST_F(Waiting, IsNotSweptAwayFromUnderAWaiter) {
+TEST_F(WaitingTest, IsNotSweptAwayFromUnderAWaiter) {
   use(bucket(1, 10s));
   take(RequestOf());
   const Begun start = wait(RequestOf(), "w", kStart, kStart + 1h);
@@ -299,7 +299,7 @@ TEST_F(Waiting, IsNotSweptAwayFromUnderAWaiter) {
 
 // --- callbacks
 
-TEST_F(Waiting, MayCallTheEngineFromItsCallback) {
+TEST_F(WaitingTest, MayCallTheEngineFromItsCallback) {
   use(slots(1));
   const HoldId hold = take(RequestOf());
   int admissions = 0;
@@ -317,7 +317,7 @@ TEST_F(Waiting, MayCallTheEngineFromItsCallback) {
 }
 
 // Each callback brings about the next answer. Were they on the stack, it would overflow.
-TEST_F(Waiting, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
+TEST_F(WaitingTest, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
   constexpr int kWaiters = 50'000;
   use(slots(1, kWaiters));
   const HoldId hold = take(RequestOf());
@@ -338,7 +338,7 @@ TEST_F(Waiting, MayEndItsHoldFromItsCallbackHoweverLongTheQueueIs) {
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart), 1);
 }
 
-TEST_F(Waiting, MayWaitAgainFromItsCallback) {
+TEST_F(WaitingTest, MayWaitAgainFromItsCallback) {
   use(bucket(1, 10s));
   take(RequestOf());
   std::vector<Instant> admissions;
@@ -356,7 +356,7 @@ TEST_F(Waiting, MayWaitAgainFromItsCallback) {
 
 // A decision may itself find that a hold has expired, and run the callback of
 // whoever gets the slot; the rules may be others when it goes on.
-TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfADecision) {
+TEST_F(WaitingTest, MaySwapTheRulesFromItsCallbackInTheMiddleOfADecision) {
   use(slots(1));
   take(RequestOf());
   ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart,
@@ -368,7 +368,7 @@ TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfADecision) {
   EXPECT_EQ(remaining(*engine, "slots", {}, kStart + 1h), 2);
 }
 
-TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfABatch) {
+TEST_F(WaitingTest, MaySwapTheRulesFromItsCallbackInTheMiddleOfABatch) {
   use(slots(1));
   take(RequestOf());
   ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart,
@@ -383,7 +383,7 @@ TEST_F(Waiting, MaySwapTheRulesFromItsCallbackInTheMiddleOfABatch) {
   EXPECT_EQ(allowed, 4);
 }
 
-TEST_F(Waiting, NeedsNoCallback) {
+TEST_F(WaitingTest, NeedsNoCallback) {
   use(slots(1));
   const HoldId hold = take(RequestOf());
   ASSERT_TRUE(engine::wait(*engine, RequestOf(), {.deadline = kFarOff}, kStart, nullptr));
@@ -393,7 +393,7 @@ TEST_F(Waiting, NeedsNoCallback) {
 }
 
 // Where somebody waits, what takes nothing has nobody to wait for.
-TEST_F(Waiting, IsNothingThatACostOfNothingStandsBehind) {
+TEST_F(WaitingTest, IsNothingThatACostOfNothingStandsBehind) {
   use(bucket(1));
   ASSERT_TRUE(engine->decide(RequestOf(), kStart)->allowed());
   wait(RequestOf(), "w");
@@ -407,7 +407,7 @@ RuleSetSpec requests_and_tokens() {
           .units = {{"tokens"}}};
 }
 
-TEST_F(Waiting, IsNotTooLongForThoseAheadWhereItTakesNothing) {
+TEST_F(WaitingTest, IsNotTooLongForThoseAheadWhereItTakesNothing) {
   use(requests_and_tokens());
   take(client("big").costing("tokens", 100));
   take(client("small").costing("tokens", 0));
@@ -418,7 +418,7 @@ TEST_F(Waiting, IsNotTooLongForThoseAheadWhereItTakesNothing) {
   EXPECT_EQ(inbox.texts(), Texts{"small allowed"});
 }
 
-TEST_F(Waiting, IsNotTooLongForADebtWhereItTakesNothing) {
+TEST_F(WaitingTest, IsNotTooLongForADebtWhereItTakesNothing) {
   use(requests_and_tokens());
   const auto held =
       engine::acquire(*engine, client("big").costing("tokens", 100), {.hold = 1h}, kStart);
@@ -430,7 +430,7 @@ TEST_F(Waiting, IsNotTooLongForADebtWhereItTakesNothing) {
 }
 
 // New rules take its place away: it is older than who fills the queue that it needs then.
-TEST_F(Waiting, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
+TEST_F(WaitingTest, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
   const LimitSpec first{.name = "first",
                         .when = {{"client", {"old"}}},
                         .meter = SlotsSpec{.limit = 1, .queue = 1, .hold = 1h}};
@@ -448,7 +448,7 @@ TEST_F(Waiting, IsNotTurnedAwayWhenTheLimitItWaitsAtLeavesTheRules) {
   EXPECT_EQ(inbox.texts(), Texts{"old allowed"});
 }
 
-TEST_F(Waiting, MayEndAnotherEngineInItsCallback) {
+TEST_F(WaitingTest, MayEndAnotherEngineInItsCallback) {
   use(slots(1));
   const HoldId held = take(RequestOf());
   auto other = engine_of(slots(1));

@@ -15,7 +15,7 @@ namespace {
 
 // --- what wakes a waiter
 
-TEST_F(Waiting, WakesWhenAHoldIsSettled) {
+TEST_F(WaitingTest, WakesWhenAHoldIsSettled) {
   use(slots(1));
   const HoldId hold = take(RequestOf());
   wait(RequestOf(), "w");
@@ -24,7 +24,7 @@ TEST_F(Waiting, WakesWhenAHoldIsSettled) {
   EXPECT_EQ(inbox.last().earliest, kStart + 5s);
 }
 
-TEST_F(Waiting, WakesWhenAHoldIsCancelled) {
+TEST_F(WaitingTest, WakesWhenAHoldIsCancelled) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1h}}}});
   const auto held = engine::acquire(*engine, RequestOf(), {.hold = 1min}, kStart);
   wait(RequestOf(), "w");
@@ -32,7 +32,7 @@ TEST_F(Waiting, WakesWhenAHoldIsCancelled) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenLessWasUsedThanCharged) {
+TEST_F(WaitingTest, WakesWhenLessWasUsedThanCharged) {
   use(bucket(10, 1h));
   const auto held = engine::acquire(*engine, RequestOf().costing(10), {.hold = 1h}, kStart);
   wait(RequestOf().costing(4), "w");
@@ -41,7 +41,7 @@ TEST_F(Waiting, WakesWhenLessWasUsedThanCharged) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WaitsLessWhenSomethingCameBackThoughNotEnough) {
+TEST_F(WaitingTest, WaitsLessWhenSomethingCameBackThoughNotEnough) {
   use(bucket(10, 1h));
   const auto held = engine::acquire(*engine, RequestOf().costing(10), {.hold = 1h}, kStart);
   wait(RequestOf().costing(4), "w");
@@ -51,7 +51,7 @@ TEST_F(Waiting, WaitsLessWhenSomethingCameBackThoughNotEnough) {
   EXPECT_EQ(engine->next_instant(), kStart + 6min);  // one more than the three that are there
 }
 
-TEST_F(Waiting, WakesWhenAHoldExpires) {
+TEST_F(WaitingTest, WakesWhenAHoldExpires) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -62,7 +62,7 @@ TEST_F(Waiting, WakesWhenAHoldExpires) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenAHoldExpiresThoughOnlyAnotherRequestSaysSo) {
+TEST_F(WaitingTest, WakesWhenAHoldExpiresThoughOnlyAnotherRequestSaysSo) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -70,7 +70,7 @@ TEST_F(Waiting, WakesWhenAHoldExpiresThoughOnlyAnotherRequestSaysSo) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenABucketHasRefilledAndNotBefore) {
+TEST_F(WaitingTest, WakesWhenABucketHasRefilledAndNotBefore) {
   use(bucket(1, 10s));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -81,7 +81,7 @@ TEST_F(Waiting, WakesWhenABucketHasRefilledAndNotBefore) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesAtATick) {
+TEST_F(WaitingTest, WakesAtATick) {
   use({.limits = {{.name = "ticker", .meter = TickerSpec{1, 10s}}}});
   take(RequestOf(), kStart + 3s);
   wait(RequestOf(), "w", kStart + 3s);
@@ -91,7 +91,7 @@ TEST_F(Waiting, WakesAtATick) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesAtAWindowBoundary) {
+TEST_F(WaitingTest, WakesAtAWindowBoundary) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1min}}}});
   take(RequestOf(), kStart + 59s);
   wait(RequestOf(), "w", kStart + 59s);
@@ -100,7 +100,7 @@ TEST_F(Waiting, WakesAtAWindowBoundary) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenALogForgets) {
+TEST_F(WaitingTest, WakesWhenALogForgets) {
   use({.limits = {{.name = "log", .meter = LogSpec{2, 10s}}}});
   take(RequestOf(), kStart);
   take(RequestOf(), kStart + 4s);
@@ -110,7 +110,7 @@ TEST_F(Waiting, WakesWhenALogForgets) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesInOrderAsABucketRefills) {
+TEST_F(WaitingTest, WakesInOrderAsABucketRefills) {
   use(bucket(1, 10s));
   take(RequestOf());
   for (const std::string name : {"a", "b", "c"}) wait(RequestOf(), name);
@@ -120,7 +120,7 @@ TEST_F(Waiting, WakesInOrderAsABucketRefills) {
   EXPECT_EQ(inbox.texts(), (Texts{"a allowed", "b allowed", "c allowed"}));
 }
 
-TEST_F(Waiting, WakesWhenASwapRaisesTheLimit) {
+TEST_F(WaitingTest, WakesWhenASwapRaisesTheLimit) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -128,7 +128,7 @@ TEST_F(Waiting, WakesWhenASwapRaisesTheLimit) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenASwapRemovesTheLimit) {
+TEST_F(WaitingTest, WakesWhenASwapRemovesTheLimit) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -137,7 +137,7 @@ TEST_F(Waiting, WakesWhenASwapRemovesTheLimit) {
 }
 
 // Who no longer meets a limit does not stand in the way there.
-TEST_F(Waiting, LeavesItsPlaceWhereASwapExemptsIt) {
+TEST_F(WaitingTest, LeavesItsPlaceWhereASwapExemptsIt) {
   RuleSetSpec spec{.limits = {{.name = "first", .meter = WindowSpec{1, 1min}},
                               {.name = "second", .per = {"client"}, .meter = WindowSpec{1, 1h}}}};
   use(spec);
@@ -152,7 +152,7 @@ TEST_F(Waiting, LeavesItsPlaceWhereASwapExemptsIt) {
   EXPECT_EQ(inbox.texts(), (Texts{"other allowed", "acme allowed"}));
 }
 
-TEST_F(Waiting, IsToldNeverWhenASwapLowersTheLimitBelowItsCost) {
+TEST_F(WaitingTest, IsToldNeverWhenASwapLowersTheLimitBelowItsCost) {
   use(slots(3));
   take(RequestOf());
   wait(RequestOf().costing(3), "w");
@@ -161,7 +161,7 @@ TEST_F(Waiting, IsToldNeverWhenASwapLowersTheLimitBelowItsCost) {
   EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
-TEST_F(Waiting, IsToldOfAnErrorWhenASwapDropsAnAttributeItCarries) {
+TEST_F(WaitingTest, IsToldOfAnErrorWhenASwapDropsAnAttributeItCarries) {
   use({.limits = {
            {.name = "slots", .per = {"client"}, .meter = SlotsSpec{.limit = 1, .queue = 9}}}});
   take(client("a"));
@@ -172,7 +172,7 @@ TEST_F(Waiting, IsToldOfAnErrorWhenASwapDropsAnAttributeItCarries) {
   EXPECT_EQ(engine->usage().waiters, 0u);
 }
 
-TEST_F(Waiting, WakesWhenAnOverrideRaisesTheLimit) {
+TEST_F(WaitingTest, WakesWhenAnOverrideRaisesTheLimit) {
   use(slots(1));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -180,7 +180,7 @@ TEST_F(Waiting, WakesWhenAnOverrideRaisesTheLimit) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenALowOverrideIsCleared) {
+TEST_F(WaitingTest, WakesWhenALowOverrideIsCleared) {
   use(slots(2));
   ASSERT_TRUE(engine->set_override("slots", {}, SlotsSpec{.limit = 1, .queue = 9}, kStart));
   take(RequestOf());
@@ -189,7 +189,7 @@ TEST_F(Waiting, WakesWhenALowOverrideIsCleared) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenItsKeyIsReset) {
+TEST_F(WaitingTest, WakesWhenItsKeyIsReset) {
   use({.limits = {{.name = "window", .meter = WindowSpec{1, 1h}}}});
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -197,7 +197,7 @@ TEST_F(Waiting, WakesWhenItsKeyIsReset) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenSomebodyAheadGivesUp) {
+TEST_F(WaitingTest, WakesWhenSomebodyAheadGivesUp) {
   use(slots(2));
   take(RequestOf());
   const Begun ahead = wait(RequestOf().costing(2), "ahead");
@@ -206,7 +206,7 @@ TEST_F(Waiting, WakesWhenSomebodyAheadGivesUp) {
   EXPECT_EQ(inbox.texts(), Texts{"w allowed"});
 }
 
-TEST_F(Waiting, WakesWhenSomebodyAheadRunsOutOfTime) {
+TEST_F(WaitingTest, WakesWhenSomebodyAheadRunsOutOfTime) {
   use(slots(2));
   take(RequestOf());
   wait(RequestOf().costing(2), "ahead", kStart, kStart + 5s);
@@ -215,7 +215,7 @@ TEST_F(Waiting, WakesWhenSomebodyAheadRunsOutOfTime) {
   EXPECT_EQ(inbox.texts(), (Texts{"ahead denied", "w allowed"}));
 }
 
-TEST_F(Waiting, WakesWhenTheClockIsSetFarAhead) {
+TEST_F(WaitingTest, WakesWhenTheClockIsSetFarAhead) {
   use(bucket(1, 10s));
   take(RequestOf());
   wait(RequestOf(), "w");
@@ -225,7 +225,7 @@ TEST_F(Waiting, WakesWhenTheClockIsSetFarAhead) {
 
 // --- the hook
 
-TEST_F(Waiting, TellsTheHookWhenItWantsToBeCalledEarlier) {
+TEST_F(WaitingTest, TellsTheHookWhenItWantsToBeCalledEarlier) {
   std::vector<Instant> told;
   use(bucket(1, 10s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
@@ -234,7 +234,7 @@ TEST_F(Waiting, TellsTheHookWhenItWantsToBeCalledEarlier) {
   EXPECT_EQ(told, std::vector<Instant>{kStart + 10s});
 }
 
-TEST_F(Waiting, TellsTheHookOfAHoldThatExpires) {
+TEST_F(WaitingTest, TellsTheHookOfAHoldThatExpires) {
   std::vector<Instant> told;
   use(slots(1));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
@@ -242,7 +242,7 @@ TEST_F(Waiting, TellsTheHookOfAHoldThatExpires) {
   EXPECT_EQ(told, std::vector<Instant>{kStart + 1h});
 }
 
-TEST_F(Waiting, ForgetsTheHookWhenThereIsNone) {
+TEST_F(WaitingTest, ForgetsTheHookWhenThereIsNone) {
   std::vector<Instant> told;
   use(bucket(1, 10s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });
@@ -254,7 +254,7 @@ TEST_F(Waiting, ForgetsTheHookWhenThereIsNone) {
 
 // A waiter that a release brings from slots, which promise nothing, to a bucket,
 // which promises an instant: nobody else will call at that instant.
-TEST_F(Waiting, TellsTheHookWhenAReleaseBringsAWaiterNearer) {
+TEST_F(WaitingTest, TellsTheHookWhenAReleaseBringsAWaiterNearer) {
   std::vector<Instant> told;
   use({.limits = {{.name = "slots", .meter = SlotsSpec{.limit = 1, .queue = 9, .hold = 1h}},
                   {.name = "bucket", .meter = BucketSpec{1, 10s}}}});
@@ -267,7 +267,7 @@ TEST_F(Waiting, TellsTheHookWhenAReleaseBringsAWaiterNearer) {
   EXPECT_EQ(told.back(), kStart + 10s);
 }
 
-TEST_F(Waiting, TellsTheHookWhenSomebodyMovesUp) {
+TEST_F(WaitingTest, TellsTheHookWhenSomebodyMovesUp) {
   std::vector<Instant> told;
   use(bucket(2, 20s));
   engine->set_wakeup([&](Instant at) { told.push_back(at); });

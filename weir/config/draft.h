@@ -15,7 +15,7 @@
 #include "weir/config/document.h"
 #include "weir/config/keys.h"
 #include "weir/config/mistakes.h"
-#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
 
 namespace weir::config {
 

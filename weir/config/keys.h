@@ -19,7 +19,7 @@
 #include "weir/config/config.h"
 #include "weir/config/document.h"
 #include "weir/config/mistakes.h"
-#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
 
 namespace weir::config {
 

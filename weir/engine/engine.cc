@@ -1,3 +1,20 @@
+// Engine, inside: its owners, in the order in which they are made.
+//
+// Each owner has the state that its name says, and its header says by number what holds
+// there. An owner may refer to one that is made after it, but uses none before all are
+// made. Engine's functions are thin: they check `now` and ask an owner.
+//
+//   ground          options, table, rows, what threads keep
+//   counting        how often each limit decided what
+//   rules           which limits are in force
+//   wakeup          when the engine wants to be called
+//   ending          holds, and what comes back when they end
+//   resolver        one decision, by the long way
+//   elsewhere       limits that are kept in a store
+//   waiting         requests that wait in memory
+//   decider         asks, and the short way of a decision
+//   collecting      what a store is given
+
 #include "weir/engine/engine.h"
 
 #include <fmt/format.h>
@@ -7,11 +24,17 @@
 #include <utility>
 
 #include "weir/engine/ad_hoc.h"
-#include "weir/engine/collect.h"
-#include "weir/engine/decision_sink.h"
-#include "weir/engine/internal/engine_impl.h"
+#include "weir/engine/ask.h"
+#include "weir/engine/internal/collecting.h"
+#include "weir/engine/internal/counting.h"
+#include "weir/engine/internal/decider.h"
+#include "weir/engine/internal/elsewhere.h"
+#include "weir/engine/internal/ending.h"
+#include "weir/engine/internal/ground.h"
+#include "weir/engine/internal/resolver.h"
 #include "weir/engine/internal/rules_in_force.h"
-#include "weir/engine/key_holds.h"
+#include "weir/engine/internal/waiting.h"
+#include "weir/engine/state.h"
 
 namespace weir::engine {
 namespace {
@@ -31,6 +54,22 @@ std::function<void(const Answer&)> given(std::function<void(const Answer&)>& cal
 }
 
 }  // namespace
+
+struct Engine::Impl {
+  explicit Impl(const EngineOptions& given) : ground(given) {}
+
+  Ground ground;
+  Counting counting{ground};
+  RulesInForce rules{ground, counting};
+  Wakeup wakeup{ending, waiting};
+  EndingHolds ending{ground, rules, elsewhere, waiting, wakeup};
+  Resolver resolver{ground, rules, counting, ending, waiting, wakeup};
+  Elsewhere elsewhere{ground, rules, counting, resolver, ending};
+  Waiting waiting{ground, rules, counting, resolver, elsewhere, wakeup};
+  Decider decider{ground, rules, counting, resolver, waiting, elsewhere};
+  Collecting collecting{ground, rules, ending.holds()};
+  std::atomic<std::size_t> sweep_shard{0};
+};
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const RuleSet> rules,
                                                EngineOptions options) noexcept {
@@ -188,12 +227,7 @@ void end_holds(Engine& engine, std::string_view limit, std::span<const std::stri
       status ? callback(ended) : callback(status.error());
     });
   };
-  if (keyed->limit->is_shared) {
-    return engine.impl_->elsewhere.end_holds(*keyed, key, now, std::move(then_reset));
-  }
-  const std::vector<HoldId> holds =
-      engine.impl_->ending.holds().charged_at(keyed->print, kHoldsEndedMax);
-  engine.impl_->elsewhere.end_all(holds, now, std::move(then_reset));
+  engine.impl_->ending.end_key(*keyed, key, now, std::move(then_reset));
 }
 
 Status Engine::set_override(std::string_view limit, std::span<const std::string_view> key,
@@ -298,7 +332,7 @@ void set_store(Engine& engine, SharedStore* store) noexcept {
   engine.impl_->elsewhere.set_store(store);
 }
 
-// --- collect.h
+// --- state.h
 
 std::size_t Collector::shards() const noexcept { return engine_.impl_->ground.table.shard_count(); }
 bool Collector::holds(Instant now, HoldChanges& out) noexcept {

@@ -47,7 +47,6 @@
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
 #include "weir/engine/counts.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/options.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rules.h"
@@ -55,7 +54,16 @@
 namespace weir::engine {
 
 class SharedStore;
-struct EndedHolds;
+
+// How many holds of one key were ended.
+struct EndedHolds {
+  std::size_t count = 0;
+  std::uint64_t record = 0;  // as that of a Decision
+
+  friend bool operator==(const EndedHolds&, const EndedHolds&) = default;
+};
+constexpr std::size_t kHoldsEndedMax = 10'000;  // by one call; there may be more
+
 using EndedHoldsCallback = std::function<void(const Result<EndedHolds>&)>;
 
 // A request planned once and decided often. Owns copies of everything; used by
@@ -163,14 +171,22 @@ class WEIR_EXPORT Engine {
 
  private:
   friend class AdHoc;                                                  // ad_hoc.h
-  friend class Collector;                                              // collect.h
+  friend class Collector;                                              // state.h
   friend void set_store(Engine& engine, SharedStore* store) noexcept;  // shared.h
   friend void end_holds(Engine& engine, std::string_view limit,
                         std::span<const std::string_view> key, Instant now,
-                        EndedHoldsCallback answered) noexcept;  // key_holds.h
+                        EndedHoldsCallback answered) noexcept;
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// For who runs the program rather than asks it: cancels the holds that were charged at one key,
+// wherever else they were charged too, and then does what Engine::reset() does. Of more than
+// kHoldsEndedMax as many are ended, which the answer tells: call again. Of shared limits only slots
+// know their holds: at others it is an error.
+WEIR_EXPORT void end_holds(Engine& engine, std::string_view limit,
+                           std::span<const std::string_view> key, Instant now,
+                           EndedHoldsCallback answered = {}) noexcept;
 
 }  // namespace weir::engine

@@ -22,8 +22,8 @@
 #include <variant>
 
 #include "weir/base/result.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/log_blocks.h"
+#include "weir/engine/rules.h"
 #include "weir/meter/bucket.h"
 #include "weir/meter/log.h"
 #include "weir/meter/slots.h"

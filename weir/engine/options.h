@@ -22,7 +22,7 @@
 
 namespace weir::engine {
 
-class DecisionSink;  // decision_sink.h
+class DecisionSink;  // ask.h
 
 enum class WhenFull : std::uint8_t {
   kRefuse,  // a new key is refused
@@ -33,6 +33,8 @@ enum class WhenFull : std::uint8_t {
 // EngineOptions; who reads them from elsewhere gives the names that stand there.
 struct SettingNames {
   std::string_view keys = "keys_max";
+  std::string_view ad_hoc_keys = "ad_hoc_keys_max";
+  std::string_view when_full = "when_full";
   std::string_view log_runs = "log_runs_max";
   std::string_view holds = "holds_max";
   std::string_view overrides = "overrides_max";

@@ -19,7 +19,7 @@
 #include "weir/base/export.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
 
 namespace weir::engine {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
-#include "weir/engine/internal/pattern.h"
+#include "weir/engine/rule_set.h"
 
 namespace weir::engine {
 namespace {

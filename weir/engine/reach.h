@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "weir/base/result.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rule_set.h"
+#include "weir/engine/rules.h"
 
 namespace weir::engine {
 

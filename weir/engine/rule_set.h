@@ -25,7 +25,6 @@
 
 #include "weir/base/integer.h"
 #include "weir/engine/gate.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
 #include "weir/engine/rules.h"
 
@@ -59,6 +58,11 @@ struct TextHash {
   }
 };
 using TextMap = boost::unordered_flat_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
+
+// Of a pattern `*` stands for any characters and `?` for exactly one. Matching is linear in time
+// but for the stars, and never recursive.
+bool has_wildcard(std::string_view pattern) noexcept;
+bool matches(std::string_view pattern, std::string_view text) noexcept;
 
 // A condition with the attribute's place instead of its name.
 struct Matcher {

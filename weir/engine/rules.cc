@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "weir/engine/internal/pattern.h"
 #include "weir/engine/quantity.h"
 #include "weir/engine/rule_set.h"
 
@@ -25,6 +24,33 @@ const Rule* RuleSet::find(std::string_view name) const noexcept {
     if (rule.name == name) return &rule;
   }
   return nullptr;
+}
+
+bool has_wildcard(std::string_view pattern) noexcept {
+  return pattern.find_first_of("*?") != std::string_view::npos;
+}
+
+bool matches(std::string_view pattern, std::string_view text) noexcept {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;  // the last `*` met ...
+  std::size_t resume = 0;                     // ... and where its match ends so far
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 namespace {

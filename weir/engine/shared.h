@@ -28,11 +28,11 @@
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/meter.h"
 #include "weir/engine/print.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rule_set.h"
+#include "weir/engine/rules.h"
 #include "weir/meter/step.h"
 
 namespace weir::engine {

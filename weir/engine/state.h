@@ -15,7 +15,7 @@
 // What is in flight at a slots meter is not taken from its record: it is the sum of
 // what active holds charged there, so a hold that expired meanwhile has come back.
 //
-// Thread safety: values.
+// Thread safety: values, but for the Collector, which takes and brings them.
 
 #pragma once
 
@@ -23,6 +23,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@
 #include "weir/meter/log.h"
 
 namespace weir::engine {
+
+class Engine;
 
 // A shape as numbers. Which stands where: docs/reference/state.md.
 struct ShapeRecord {
@@ -96,7 +99,8 @@ struct ChargeRecord {
   std::int64_t weight = 1;
   Instant charged_at{};
   std::uint64_t era = 0;  // of the limit
-  bool is_slots = false;
+  // Of meter it was charged at. None: an older record, which knows only that it was not slots.
+  std::optional<MeterKind> kind = MeterKind::kBucket;
 };
 
 struct HoldRecord {
@@ -148,5 +152,53 @@ struct RestoreReport {
 // Requires as_of > now, and a row.
 void move_back(const MeterShape& shape, MeterRecord& record, std::vector<meter::LogRun>& runs,
                Instant as_of, Instant now);
+
+// Collector: what changed in a durable engine, for a store; and what a store brings back.
+//
+// Collecting is for one caller at a time, of an engine made with `durable`. It locks one
+// shard, or the holds, for a bounded time, and what it returns counts as unchanged from then
+// on. When it could not be stored, mark_changed() undoes that.
+//
+//   do more = collector.holds(now, holds); while (more);   // first the holds
+//   for each shard: collector.changed(shard, now, meters);  // then their charges
+//   collector.ended_holds(ended);                           // then what gave them back
+//
+// In this order a stored hold always has its charges, and what a hold gave back always
+// comes with its end.
+//
+// Thread safety: safe beside every other use of the engine. The engine must outlive it.
+class Collector {
+ public:
+  explicit Collector(Engine& engine) noexcept : engine_(engine) {}
+
+  // Shards are numbered from 0. Their number never changes.
+  std::size_t shards() const noexcept;
+  // At most kHoldsPerCollection new or renewed ones. True: there are more.
+  bool holds(Instant now, HoldChanges& out) noexcept;
+  // The meters of a shard that have changed since they were last collected.
+  void changed(std::size_t shard, Instant now, MeterChanges& out) noexcept;
+  // All of a shard's meters, but for those in their initial state that had not changed: a store
+  // that has these needs no earlier record of the shard.
+  void whole(std::size_t shard, Instant now, MeterChanges& out) noexcept;
+  // Those that a store may have, and that have ended since.
+  void ended_holds(HoldChanges& out) noexcept;
+  // These could not be stored: they count as changed again.
+  void mark_changed(std::span<const Print> prints) noexcept;
+  void mark_changed(const HoldChanges& holds) noexcept;
+  // Limits that were gone for a while, or changed between slots and spending: nothing that was
+  // collected of them in another era counts. To be asked after collecting.
+  std::vector<EraRecord> eras() const noexcept;
+
+  // Brings back what an earlier engine with the same secret and owner collected, on an engine
+  // with its rules in force, before any other call. May be called several times: later records
+  // replace earlier ones of the same meter; holds come after all meters, each of them once.
+  // A limit that is gone is skipped, one that has changed is converted when touched.
+  // After an error the engine is not to be used.
+  Result<RestoreReport> restore(const MeterChanges& meters, Instant now) noexcept;
+  Result<RestoreReport> restore(const HoldChanges& holds, Instant now) noexcept;
+
+ private:
+  Engine& engine_;
+};
 
 }  // namespace weir::engine

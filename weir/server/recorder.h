@@ -27,7 +27,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 
 namespace weir::server {
 

@@ -23,7 +23,7 @@
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 
 namespace weir::server {
 

@@ -42,6 +42,8 @@ constexpr auto kTick = std::chrono::milliseconds{100};  // sweeping, and looking
 
 // As they stand in weir.yaml.
 constexpr engine::SettingNames kSettingNames{.keys = "bounds.keys",
+                                             .ad_hoc_keys = "bounds.cl_throttle_keys",
+                                             .when_full = "bounds.when_full",
                                              .log_runs = "bounds.log_runs",
                                              .holds = "bounds.holds",
                                              .overrides = "bounds.overrides",

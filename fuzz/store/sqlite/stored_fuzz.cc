@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "fuzz/input.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
+#include "weir/engine/state.h"
 #include "weir/store/sqlite/crc.h"
 #include "weir/store/sqlite/hold_book.h"
 #include "weir/store/sqlite/packing.h"

@@ -2,13 +2,10 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <random>
 #include <string>
 #include <thread>
@@ -24,10 +21,9 @@ using engine::window_of;
 
 constexpr std::size_t kKeys = 5000;
 constexpr std::int64_t kPlenty = 1'000'000'000;
-constexpr int kRounds = 8;
 
 // What survives the process, because both have it in memory.
-struct Shared {
+struct Charges {
   std::array<std::atomic<std::int64_t>, kKeys> begun{};         // charges that may have happened
   std::array<std::atomic<std::int64_t>, kKeys> done{};          // charges that have happened
   std::array<std::atomic<std::int64_t>, kKeys> acknowledged{};  // by a flush
@@ -35,24 +31,7 @@ struct Shared {
   std::atomic<std::uint64_t> flushes{0};
 };
 
-class SharedMemory {
- public:
-  SharedMemory()
-      : memory_(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                       -1, 0)),
-        shared_(new (memory_) Shared) {}
-  ~SharedMemory() { ::munmap(memory_, sizeof(Shared)); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  Shared* operator->() const { return shared_; }
-  Shared& operator*() const { return *shared_; }
-
- private:
-  void* memory_;
-  Shared* shared_;
-};
-
-void charge_for_ever(Engine& engine, Shared& shared, std::uint64_t seed) {
+void charge_for_ever(Engine& engine, Charges& shared, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (;;) {
     const std::size_t key = random() % kKeys;
@@ -72,7 +51,7 @@ void charge_for_ever(Engine& engine, Shared& shared, std::uint64_t seed) {
   }
 }
 
-[[noreturn]] void live(const fs::path& dir, Shared& shared, std::uint64_t seed) {
+[[noreturn]] void live(const fs::path& dir, Charges& shared, std::uint64_t seed) {
   const Server server = started(dir, window_of(kPlenty), kStart);
   std::thread(charge_for_ever, std::ref(*server.engine), std::ref(shared), seed).detach();
   for (;;) {
@@ -91,18 +70,13 @@ TEST(Crash, ForgetsNothingThatAFlushAcknowledged) {
   SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
   std::mt19937_64 random(seed);
   TemporaryDirectory dir;
-  const SharedMemory shared;
+  constexpr int kRounds = 8;
+  const SharedMemory<Charges> shared;
   for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t flushes = shared->flushes;
-    const pid_t child = ::fork();
-    if (child == 0) live(dir.path(), *shared, seed + static_cast<std::uint64_t>(round));
-    // At least one flush, then any moment.
-    while (shared->flushes == flushes && ::waitpid(child, nullptr, WNOHANG) == 0) ::usleep(1000);
-    ::usleep(static_cast<useconds_t>(random() % 150'000));
-    ::kill(child, SIGKILL);
-    int how = 0;
-    ::waitpid(child, &how, 0);
-    ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself, with " << WEXITSTATUS(how);
+    ASSERT_NO_FATAL_FAILURE(kill_while_it_runs(
+        random, 150ms, [&] { live(dir.path(), *shared, seed + static_cast<std::uint64_t>(round)); },
+        [&] { return shared->flushes > flushes; }));
 
     const Server server = started(dir.path(), window_of(kPlenty), kStart);
     for (std::size_t i = 0; i < kKeys; ++i) {

@@ -5,12 +5,9 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <optional>
 #include <random>
 #include <string>
@@ -291,8 +288,6 @@ TEST(LedgerStore, BelongsToOneProcess) {
 
 // --- kill -9
 
-constexpr int kLedgerRounds = 6;
-
 struct Progress {
   std::atomic<std::int64_t> asked{0};     // operations that may be in the file
   std::atomic<std::int64_t> answered{0};  // operations that must be
@@ -315,35 +310,25 @@ TEST(LedgerCrash, KeepsEverythingThatWasAnswered) {
   SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
   std::mt19937_64 random(seed);
   TemporaryDirectory dir;
-  void* memory =
-      ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto& progress = *new (memory) Progress;
-  for (int round = 0; round < kLedgerRounds; ++round) {
-    const std::int64_t before = progress.answered;
-    const pid_t child = ::fork();
-    if (child == 0) write_for_ever(dir.path(), progress);
+  constexpr int kRounds = 6;
+  const SharedMemory<Progress> progress;
+  for (int round = 0; round < kRounds; ++round) {
     // At least a few answers, then any moment.
-    while (progress.answered < before + 3 && ::waitpid(child, nullptr, WNOHANG) == 0) {
-      ::usleep(1000);
-    }
-    ::usleep(static_cast<useconds_t>(random() % 50'000));
-    ::kill(child, SIGKILL);
-    int how = 0;
-    ::waitpid(child, &how, 0);
-    ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself, with " << WEXITSTATUS(how);
+    const std::int64_t before = progress->answered;
+    ASSERT_NO_FATAL_FAILURE(kill_while_it_runs(
+        random, 50ms, [&] { write_for_ever(dir.path(), *progress); },
+        [&] { return progress->answered >= before + 3; }));
 
     const auto store = opened(dir.path());
     std::int64_t kept = 0;
     store->read(kStart, [&](const LedgerView& view) {
       kept = static_cast<std::int64_t>(view.ledger.workers().size());
     });
-    ASSERT_GE(kept, progress.answered) << "round " << round;
-    ASSERT_LE(kept, progress.asked) << "round " << round;
-    progress.asked = progress.answered = kept;
+    ASSERT_GE(kept, progress->answered) << "round " << round;
+    ASSERT_LE(kept, progress->asked) << "round " << round;
+    progress->asked = progress->answered = kept;
   }
-  fmt::print("{} operations in {} processes\n", progress.answered.load(), kLedgerRounds);
-  ::munmap(memory, sizeof(Progress));
+  fmt::print("{} operations in {} processes\n", progress->answered.load(), kRounds);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ HoldChanges holds() {
                       .weight = 2,
                       .charged_at = kStart,
                       .era = 4,
-                      .is_slots = true}};
+                      .kind = MeterKind::kLog}};
   changes.ended = {1, 2};
   changes.next_number = 11;
   changes.as_of = kStart;
@@ -87,7 +87,7 @@ TEST(Packing, KeepsHolds) {
   EXPECT_EQ(charges[0].amount, 5);
   EXPECT_EQ(charges[0].weight, 2);
   EXPECT_EQ(charges[0].era, 4u);
-  EXPECT_TRUE(charges[0].is_slots);
+  EXPECT_EQ(charges[0].kind, MeterKind::kLog);
   EXPECT_EQ(changes.ended, holds().ended);
   EXPECT_EQ(changes.next_number, 11u);
 }
@@ -151,6 +151,36 @@ TEST(Packing, ReadsTheFirstFormatWhichHadNoPlace) {
   const auto packed = unpack_meters(blob, kRange, kRange, kPlace + 1);
   ASSERT_TRUE(packed.ok()) << packed.error().message;
   EXPECT_EQ(packed->changes.meters.size(), 4u);
+}
+
+// In a blob of one charge and two ended holds.
+std::byte& kind_in(std::vector<std::byte>& blob) { return blob[blob.size() - 4 - 2 * 8 - 1]; }
+
+TEST(Packing, ReadsTheFirstFormatOfHoldsWhichKnewOnlySlots) {
+  for (const bool is_slots : {false, true}) {
+    std::vector<std::byte> blob = pack(holds(), 6);
+    ASSERT_EQ(blob[4], std::byte{2});
+    ASSERT_EQ(kind_in(blob), std::byte{3});
+    blob[4] = std::byte{1};
+    kind_in(blob) = static_cast<std::byte>(is_slots);
+    seal(blob);
+    const auto packed = unpack_holds(blob);
+    ASSERT_TRUE(packed.ok()) << packed.error().message;
+    const auto kind = packed->changes.charges.at(0).kind;
+    EXPECT_EQ(kind, is_slots ? std::optional(MeterKind::kSlots) : std::nullopt);
+    // It is written again as it was read.
+    EXPECT_EQ(unpack_holds(pack(packed->changes, 6))->changes.charges.at(0).kind, kind);
+  }
+}
+
+TEST(Packing, RefusesAChargeOfAKindThatThereIsNot) {
+  std::vector<std::byte> blob = pack(holds(), 6);
+  kind_in(blob) = std::byte{4};
+  seal(blob);
+  EXPECT_TRUE(unpack_holds(blob).ok());
+  kind_in(blob) = std::byte{5};
+  seal(blob);
+  EXPECT_THAT(unpack_holds(blob).error().message, HasSubstr("kind"));
 }
 
 TEST(Packing, RefusesABlobOfAnotherPlace) {

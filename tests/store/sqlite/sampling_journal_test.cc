@@ -4,12 +4,9 @@
 #include "weir/store/sqlite/sampling_journal.h"
 
 #include <gmock/gmock.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <future>
 #include <thread>
 
@@ -248,15 +245,14 @@ TEST(SamplingJournal, GrantsNothingOnAFullDiskAndLosesNothing) {
 
 constexpr std::size_t kMiners = 40;
 constexpr std::int64_t kLimit = 60;
-constexpr int kJournalRounds = 5;
 
 // What survives the process, because both have it in memory.
-struct JournalShared {
+struct Grants {
   std::array<std::atomic<std::int64_t>, kMiners> told{};  // tasks whose grant was answered
   std::atomic<std::uint64_t> answers{0};
 };
 
-void schedule_for_ever(const Running& running, JournalShared& shared, std::uint64_t seed) {
+void schedule_for_ever(const Running& running, Grants& shared, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (;;) {
     const std::size_t each = random() % kMiners;
@@ -267,7 +263,7 @@ void schedule_for_ever(const Running& running, JournalShared& shared, std::uint6
   }
 }
 
-[[noreturn]] void live_journal(const fs::path& dir, JournalShared& shared, std::uint64_t seed) {
+[[noreturn]] void live(const fs::path& dir, Grants& shared, std::uint64_t seed) {
   const Running running(dir, kLimit);
   std::thread other(schedule_for_ever, std::cref(running), std::ref(shared), seed);
   schedule_for_ever(running, shared, seed + 1000);
@@ -279,22 +275,14 @@ TEST(SamplingJournal, ForgetsNothingThatWasAnsweredBeforeAKill) {
   SCOPED_TRACE(testing::Message() << "reproduce with WEIR_SEED=" << seed);
   std::mt19937_64 random(seed);
   TemporaryDirectory dir;
-  void* const memory = ::mmap(nullptr, sizeof(JournalShared), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* const shared = new (memory) JournalShared;
-  for (int round = 0; round < kJournalRounds; ++round) {
+  constexpr int kRounds = 5;
+  const SharedMemory<Grants> shared;
+  for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t answers = shared->answers;
-    const pid_t child = ::fork();
-    if (child == 0) live_journal(dir.path(), *shared, seed + static_cast<std::uint64_t>(round));
     // A few answers, then any moment.
-    while (shared->answers < answers + 20 && ::waitpid(child, nullptr, WNOHANG) == 0) {
-      ::usleep(1000);
-    }
-    ::usleep(static_cast<useconds_t>(random() % 30'000));
-    ::kill(child, SIGKILL);
-    int how = 0;
-    ::waitpid(child, &how, 0);
-    ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself, with " << WEXITSTATUS(how);
+    ASSERT_NO_FATAL_FAILURE(kill_while_it_runs(
+        random, 30ms, [&] { live(dir.path(), *shared, seed + static_cast<std::uint64_t>(round)); },
+        [&] { return shared->answers >= answers + 20; }));
     const Running after(dir.path(), kLimit);
     for (std::size_t i = 0; i < kMiners; ++i) {
       const std::int64_t count = after.count(std::to_string(i));
@@ -303,7 +291,6 @@ TEST(SamplingJournal, ForgetsNothingThatWasAnsweredBeforeAKill) {
       shared->told[i] = count;  // what was written and not answered counts as well
     }
   }
-  ::munmap(memory, sizeof(JournalShared));
 }
 
 }  // namespace

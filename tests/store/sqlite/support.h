@@ -4,13 +4,19 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <string_view>
@@ -89,6 +95,55 @@ inline Server started(const fs::path& dir, const RuleSetSpec& rules, Instant now
 inline std::string refusal(const fs::path& dir, const RuleSetSpec& rules) {
   const Result<Server> server = start(dir, rules, kStart);
   return server ? "" : server.error().message;
+}
+
+// --- kill -9
+
+// What survives a process, because its parent has it in memory, too.
+template <typename T>
+class SharedMemory {
+ public:
+  SharedMemory() : memory_(mapped()), shared_(new (memory_) T) {}
+  ~SharedMemory() { ::munmap(memory_, sizeof(T)); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  T* operator->() const { return shared_; }
+  T& operator*() const { return *shared_; }
+
+ private:
+  static void* mapped() {
+    void* const memory =
+        ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return memory;
+  }
+
+  void* memory_;
+  T* shared_;
+};
+
+// Runs `live`, which never returns, in a process of its own, and kills that at any moment once
+// `has_begun()` is true.
+template <typename Live, typename HasBegun>
+void kill_while_it_runs(std::mt19937_64& random, std::chrono::microseconds moments, Live&& live,
+                        HasBegun&& has_begun) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    live();
+    ::_exit(9);
+  }
+  int how = 0;
+  bool has_ended = false;
+  while (!has_begun() && !has_ended) {
+    ::usleep(1000);
+    has_ended = ::waitpid(child, &how, WNOHANG) != 0;
+  }
+  if (!has_ended) {
+    ::usleep(static_cast<useconds_t>(random() % static_cast<std::uint64_t>(moments.count())));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &how, 0);
+  }
+  ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself, with " << WEXITSTATUS(how);
 }
 
 }  // namespace weir::store::sqlite

@@ -424,10 +424,7 @@ void Attempt::charge_item(std::size_t i, bool held) noexcept {
 }
 
 Error Attempt::table_full(std::size_t i) const {
-  return {ErrorCode::kExhausted,
-          fmt::format("limit '{}': the table is full, so a new key is refused; raise {}, or let "
-                      "it evict",
-                      planned(i).limit->name, names_.keys)};
+  return share_full(planned(i).limit->name, names_);
 }
 
 Error Attempt::logs_full(std::size_t i) const {

@@ -267,7 +267,8 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
       WEIR_ASSERT(charge.unit < names.size());
       const ActiveLimit* limit = active.find(names[charge.limit]);
       // To a limit that is gone, or came back as another, nothing is given back.
-      if (limit == nullptr || limit->seat != nullptr || limit->is_slots != charge.is_slots ||
+      const bool was_slots = charge.kind == MeterKind::kSlots;
+      if (limit == nullptr || limit->seat != nullptr || limit->is_slots != was_slots ||
           ground_.rows.era(limit->name) > 0) {
         continue;
       }
@@ -284,9 +285,8 @@ Result<RestoreReport> Collecting::restore(const Active& active, const HoldChange
       }
       charges.push_back({limit->name, names[charge.unit], charge.print, nullptr, charge.amount,
                          charge.weight, charged_at, 0,
-                         // Of another kind before, a meter is converted at a later instant.
-                         kind_of(limit->shape)});
-      if (!charge.is_slots || restore_in_flight(*limit, charge.print, charge.amount, now)) continue;
+                         charge.kind.value_or(kind_of(limit->shape))});
+      if (!was_slots || restore_in_flight(*limit, charge.print, charge.amount, now)) continue;
       report.no_room += 1;
       charges.pop_back();  // it is not in flight, so nothing comes back
     }

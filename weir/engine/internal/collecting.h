@@ -30,7 +30,7 @@ class Collecting {
   Collecting(Ground& ground, RulesInForce& rules, Holds& holds)
       : ground_(ground), rules_(rules), holds_(holds) {}
 
-  // These do what Collector's functions of like names say (collect.h).
+  // These do what Collector's functions of like names say (state.h).
   void collect(std::size_t shard, Collect which, Instant now, MeterChanges& out);
   bool collect_holds(Instant now, HoldChanges& out) {
     return holds_.collect(kHoldsPerCollection, now, out);

@@ -24,7 +24,7 @@
 #include <array>
 #include <bit>
 
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 
 namespace weir::engine {
 namespace {
@@ -550,8 +550,9 @@ Result<AdHocStep> Decider::take_ad_hoc(Print print, const meter::BucketShape& sh
   if (slot == nullptr) {
     return Error{
         ErrorCode::kExhausted,
-        fmt::format("the table is full, so a new key is refused; raise {}, or let it evict",
-                    options_.names.keys)};
+        fmt::format("the share of these keys in the table is full, so a new key is refused; raise "
+                    "{} or {}, or let {} be 'evict'",
+                    options_.names.ad_hoc_keys, options_.names.keys, options_.names.when_full)};
   }
   slot->set_words({static_cast<std::uint64_t>(step.state.full_at.ns),
                    static_cast<std::uint64_t>(step.state.full_at_parts)});

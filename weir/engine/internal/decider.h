@@ -25,7 +25,7 @@
 #include "weir/engine/engine.h"
 #include "weir/engine/internal/elsewhere.h"
 #include "weir/engine/internal/ground.h"
-#include "weir/engine/internal/owned_request.h"
+#include "weir/engine/internal/plan.h"
 #include "weir/engine/internal/resolver.h"
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"

@@ -102,12 +102,6 @@ InUse reshaped_use(const MeterShape& from, const MeterShape& to, const InUse& us
 
 }  // namespace
 
-Ebbs::Record* Ebbs::find(Print print) {
-  if (records_.empty()) return nullptr;
-  const auto found = records_.find({print.low, print.high});
-  return found == records_.end() ? nullptr : &found->second;
-}
-
 // The entry that stands for a charge; nullptr: none does.
 Ebbs::Entry* Ebbs::entry_of(Record& record, std::uint64_t mark) {
   for (Entry& entry : record.entries) {
@@ -187,57 +181,60 @@ void Ebbs::thin_out(Record& record) {
   entries.resize(kept);
 }
 
-void Ebbs::give_back(Print print, const Charge& charge, std::int64_t back, const MeterShape& shape,
-                     Words& words, Instant now) {
-  Record* const record = find(print);
-  if (record != nullptr) lower_all(*record, in_use(shape, record->last, now));
-  const bool is_known = charge.mark != 0 && knows(record, charge.mark);
+Ebbs::End::End(Ebbs& ebbs, Print print, const Charge& charge) noexcept
+    : ebbs_(ebbs),
+      charge_(charge),
+      found_(ebbs.find(print)),
+      record_(found_ == ebbs.records_.end() ? nullptr : &found_->second),
+      is_known_(charge.mark != 0 && record_ != nullptr && charge.mark >= record_->first) {}
+
+Ebbs::End::~End() {
+  if (!is_known_) return;
+  record_->charges -= 1;
+  if (record_->charges == 0) ebbs_.records_.erase(found_);
+}
+
+void Ebbs::End::give_back(std::int64_t back, const MeterShape& shape, Words& words, Instant now) {
+  if (record_ != nullptr) lower_all(*record_, in_use(shape, record_->last, now));
   InUse ebb;
-  if (is_known) {
-    const Entry* const own = entry_of(*record, charge.mark);
+  if (is_known_) {
+    const Entry* const own = entry_of(*record_, charge_.mark);
     if (own != nullptr) ebb = own->ebb;
   } else {
-    ebb = left_of(shape, charge.amount, charge.charged_at, now);
+    ebb = left_of(shape, charge_.amount, charge_.charged_at, now);
   }
   const InUse given = std::min({use_of(shape, back), ebb, in_use(shape, words, now)});
   words = after_return(shape, words, now, given);
-  if (record == nullptr) return;
+  if (record_ == nullptr) return;
   // One that is not known is older than all that are.
-  take(*record, is_known ? charge.mark : 0, given, modulus_of(shape));
-  record->last = words;
+  take(*record_, is_known_ ? charge_.mark : 0, given, modulus_of(shape));
+  record_->last = words;
 }
 
-void Ebbs::end(Print print, std::uint64_t mark) noexcept {
-  Record* const record = find(print);
-  if (mark == 0 || !knows(record, mark)) return;
-  record->charges -= 1;
-  if (record->charges == 0) records_.erase({print.low, print.high});
+void Ebbs::End::overdrawn(const MeterShape& shape, const Words& words, Instant now) {
+  if (record_ == nullptr || !has_ebbs(shape)) return;
+  lower_all(*record_, in_use(shape, record_->last, now));
+  record_->last = words;
 }
 
 void Ebbs::drain(Print print) noexcept {
-  Record* const record = find(print);
-  if (record == nullptr) return;
-  lower_all(*record, {});
-  record->last = {};
-}
-
-void Ebbs::overdrawn(Print print, const MeterShape& shape, const Words& words, Instant now) {
-  Record* const record = find(print);
-  if (record == nullptr || !has_ebbs(shape)) return;
-  lower_all(*record, in_use(shape, record->last, now));
-  record->last = words;
+  const auto found = find(print);
+  if (found == records_.end()) return;
+  lower_all(found->second, {});
+  found->second.last = {};
 }
 
 void Ebbs::reshaped(Print print, const MeterShape& from, const MeterShape& to, const Words& after,
                     Instant now) {
-  Record* const record = find(print);
-  if (record == nullptr) return;
   if (from == to) return;
+  const auto found = find(print);
+  if (found == records_.end()) return;
+  Record& record = found->second;
   // What was carried over to another kind of meter has no charges.
   if (!has_ebbs(from) || from.index() != to.index()) return drain(print);
-  lower_all(*record, in_use(from, record->last, now));
-  for (Entry& entry : record->entries) entry.ebb = reshaped_use(from, to, entry.ebb);
-  record->last = after;
+  lower_all(record, in_use(from, record.last, now));
+  for (Entry& entry : record.entries) entry.ebb = reshaped_use(from, to, entry.ebb);
+  record.last = after;
 }
 
 }  // namespace weir::engine

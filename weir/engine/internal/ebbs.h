@@ -73,16 +73,8 @@ class Ebbs {
   // A hold has been charged, which left `words`. Returns the mark of the charge, never 0.
   std::uint64_t charged(Print print, const MeterShape& shape, const Words& words, Instant now);
 
-  // `back` units of a charge are to come back to `words`: at most its ebb does. Of a charge that is
-  // not known here, what cannot have been refilled since it was made does.
-  void give_back(Print print, const Charge& charge, std::int64_t back, const MeterShape& shape,
-                 Words& words, Instant now);
-
-  // A charge ends: nothing comes back of it any more.
-  void end(Print print, std::uint64_t mark) noexcept;
-
-  // More was charged than costs had allowed, which left `words`.
-  void overdrawn(Print print, const MeterShape& shape, const Words& words, Instant now);
+  // A charge that ends; its key is looked up once.
+  class End;
 
   // `before` under one shape became `after` under another.
   void reshaped(Print print, const MeterShape& from, const MeterShape& to, const Words& after,
@@ -108,17 +100,42 @@ class Ebbs {
     boost::container::small_vector<Entry, 2> entries;  // oldest first
   };
 
-  Record* find(Print print);
-  static bool knows(const Record* record, std::uint64_t mark) noexcept {
-    return record != nullptr && mark >= record->first;
+  using Records = boost::unordered_flat_map<Key, Record>;
+
+  Records::iterator find(Print print) noexcept {
+    return records_.empty() ? records_.end() : records_.find({print.low, print.high});
   }
   static Entry* entry_of(Record& record, std::uint64_t mark);
   static void lower_all(Record& record, const InUse& ebb);
   static void thin_out(Record& record);
   static void take(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus);
 
-  boost::unordered_flat_map<Key, Record> records_;
+  Records records_;
   std::uint64_t next_mark_ = 1;
+};
+
+// A charge that ends: something may come back of it or be charged beyond it, once, and when this is
+// gone nothing more comes back. No other charge of the shard begins or ends meanwhile.
+class Ebbs::End {
+ public:
+  End(Ebbs& ebbs, Print print, const Charge& charge) noexcept;
+  ~End();
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  // `back` units of the charge are to come back to `words`: at most its ebb does. Of a charge that
+  // is not known here, what cannot have been refilled since it was made does.
+  void give_back(std::int64_t back, const MeterShape& shape, Words& words, Instant now);
+
+  // More was charged than costs had allowed, which left `words`.
+  void overdrawn(const MeterShape& shape, const Words& words, Instant now);
+
+ private:
+  Ebbs& ebbs_;
+  const Charge charge_;
+  const Records::iterator found_;
+  Record* const record_;  // nullptr: no charge of the key is outstanding
+  const bool is_known_;   // the charge is one of the record
 };
 
 }  // namespace weir::engine

@@ -23,12 +23,11 @@
 #include <algorithm>
 #include <boost/container/static_vector.hpp>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "weir/base/recycled.h"
-#include "weir/engine/decision_sink.h"
+#include "weir/engine/ask.h"
 #include "weir/engine/internal/ending.h"
 
 namespace weir::engine {
@@ -672,8 +671,8 @@ void Elsewhere::reset(const std::shared_ptr<const Active>& rules, const KeyedLim
                });
 }
 
-void Elsewhere::end_holds(const KeyedLimit& keyed, std::span<const std::string_view> key,
-                          Instant now, EndedHoldsCallback callback) {
+void Elsewhere::holds(const KeyedLimit& keyed, std::span<const std::string_view> key,
+                      std::size_t most, HoldsCallback callback) {
   if (!keyed.limit->is_slots) {
     return callback(bad_argument(
         fmt::format("limit '{}': it is shared and counts what was spent, so nobody knows which "
@@ -682,45 +681,7 @@ void Elsewhere::end_holds(const KeyedLimit& keyed, std::span<const std::string_v
   }
   SharedStore* const store = this->store();
   if (store == nullptr) return callback(no_store(keyed.limit->name));
-  store->holds(item_of(keyed, key), kHoldsEndedMax,
-               [this, now, callback = std::move(callback)](Result<std::vector<HoldId>> holds) {
-                 if (!holds) return callback(std::move(holds).error());
-                 for (HoldId& hold : *holds) hold.is_shared = true;
-                 end_all(*holds, now, callback);
-               });
-}
-
-void Elsewhere::end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback) {
-  // Each is ended whatever becomes of the others; the first error is told.
-  struct All {
-    std::mutex lock;
-    std::size_t left;
-    EndedHolds ended{};
-    std::optional<Error> error{};
-    EndedHoldsCallback callback;
-  };
-  // One more, for this call.
-  const auto all = std::make_shared<All>();
-  all->left = holds.size() + 1;
-  all->callback = std::move(callback);
-  const auto hear = [all](const Result<HoldAnswer>& answer) {
-    {
-      const std::scoped_lock lock(all->lock);
-      if (!answer && !all->error) all->error = answer.error();
-      if (answer && answer->state == HoldState::kCancelled) all->ended.count += 1;
-      if (answer) all->ended.record = std::max(all->ended.record, answer->record);
-      if (--all->left > 0) return;
-    }
-    all->callback(all->error ? Result<EndedHolds>(*all->error) : Result<EndedHolds>(all->ended));
-  };
-  for (const HoldId hold : holds) {
-    if (hold.is_shared) {
-      end(hold, HoldState::kCancelled, {}, now, hear);
-    } else {
-      hear(ending_.end(hold, HoldState::kCancelled, {}, now));
-    }
-  }
-  hear(HoldAnswer{});
+  store->holds(item_of(keyed, key), most, std::move(callback));
 }
 
 }  // namespace weir::engine

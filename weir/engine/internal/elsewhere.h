@@ -34,8 +34,7 @@
 
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/resolver.h"
-#include "weir/engine/internal/wait_room.h"
-#include "weir/engine/key_holds.h"
+#include "weir/engine/internal/waiting.h"
 #include "weir/engine/shared.h"
 
 namespace weir::engine {
@@ -132,10 +131,9 @@ class Elsewhere {
                std::span<const std::string_view> key, Instant now, InspectCallback callback);
   void reset(const std::shared_ptr<const Active>& rules, const KeyedLimit& keyed,
              std::span<const std::string_view> key, Instant now, StatusCallback callback);
-  // Cancels the holds of one key of a shared limit of these rules; and these holds, shared or not.
-  void end_holds(const KeyedLimit& keyed, std::span<const std::string_view> key, Instant now,
-                 EndedHoldsCallback callback);
-  void end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback);
+  // The holds of one key of a shared limit of these rules, at most `most`.
+  void holds(const KeyedLimit& keyed, std::span<const std::string_view> key, std::size_t most,
+             HoldsCallback callback);
 
  private:
   // --- one asking

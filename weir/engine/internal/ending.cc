@@ -18,10 +18,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
+#include "weir/engine/internal/elsewhere.h"
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
-#include "weir/engine/internal/wakeup.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::engine {
@@ -80,9 +83,11 @@ std::optional<Error> check_actual(const Active& active, Holds& holds, HoldId hol
 
 }  // namespace
 
-EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Waiting& waiting, Wakeup& wakeup)
+EndingHolds::EndingHolds(Ground& ground, RulesInForce& rules, Elsewhere& elsewhere,
+                         Waiting& waiting, Wakeup& wakeup)
     : ground_(ground),
       rules_(rules),
+      elsewhere_(elsewhere),
       waiting_(waiting),
       wakeup_(wakeup),
       holds_(ground.options.owner ? *ground.options.owner : random_secret()[0],
@@ -103,14 +108,14 @@ bool EndingHolds::give_back(const HoldCharge& charge, std::int64_t back, Instant
     // A limit that went and came back gets nothing of what its former self charged.
     const bool is_here =
         limit != nullptr && limit->seat == nullptr && ground_.rows.at(limit->row).era == charge.era;
-    const bool is_waited_for = is_here && give_back(*limit, shard, charge, back, now);
-    ground_.table.ebbs(shard).end(charge.print, charge.receipt);
-    return is_waited_for;
+    Ebbs::End end(ground_.table.ebbs(shard), charge.print,
+                  {charge.receipt, charge.amount, charge.charged_at});
+    return is_here && give_back(*limit, shard, charge, back, now, end);
   }
 }
 
 bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCharge& charge,
-                            std::int64_t back, Instant now) {
+                            std::int64_t back, Instant now, Ebbs::End& end) {
   if (limit.is_slots) back = charge.amount;
   const Instant at = shard.at_least(now);
   Table& table = ground_.table;
@@ -129,11 +134,10 @@ bool EndingHolds::give_back(const ActiveLimit& limit, Shard& shard, const HoldCh
         ground_.locals.mine().tallies.add(limit.tally, kClipped);
       }
       shard.latest_ns.store(at.ns, std::memory_order_relaxed);
-      table.ebbs(shard).overdrawn(charge.print, shape, words, at);
+      end.overdrawn(shape, words, at);
     }
   } else if (has_ebbs(shape)) {
-    table.ebbs(shard).give_back(charge.print, {charge.receipt, charge.amount, charge.charged_at},
-                                back, shape, words, at);
+    end.give_back(back, shape, words, at);
   } else {
     // Windows and logs know charges by their instants, which other meters do not keep.
     const MeterKind kind = kind_of(shape);
@@ -249,6 +253,52 @@ Status EndingHolds::reset(std::string_view limit, std::span<const std::string_vi
   }
   waiting_.serve_gates({changed}, now);
   return Done{};
+}
+
+void EndingHolds::end_key(const KeyedLimit& keyed, std::span<const std::string_view> key,
+                          Instant now, EndedHoldsCallback callback) {
+  if (!keyed.limit->is_shared) {
+    return end_all(holds_.charged_at(keyed.print, kHoldsEndedMax), now, std::move(callback));
+  }
+  elsewhere_.holds(keyed, key, kHoldsEndedMax,
+                   [this, now, callback = std::move(callback)](Result<std::vector<HoldId>> holds) {
+                     if (!holds) return callback(std::move(holds).error());
+                     for (HoldId& hold : *holds) hold.is_shared = true;
+                     end_all(*holds, now, callback);
+                   });
+}
+
+void EndingHolds::end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback) {
+  // Each is ended whatever becomes of the others; the first error is told.
+  struct All {
+    std::mutex lock;
+    std::size_t left;
+    EndedHolds ended{};
+    std::optional<Error> error{};
+    EndedHoldsCallback callback;
+  };
+  // One more, for this call.
+  const auto all = std::make_shared<All>();
+  all->left = holds.size() + 1;
+  all->callback = std::move(callback);
+  const auto hear = [all](const Result<HoldAnswer>& answer) {
+    {
+      const std::scoped_lock lock(all->lock);
+      if (!answer && !all->error) all->error = answer.error();
+      if (answer && answer->state == HoldState::kCancelled) all->ended.count += 1;
+      if (answer) all->ended.record = std::max(all->ended.record, answer->record);
+      if (--all->left > 0) return;
+    }
+    all->callback(all->error ? Result<EndedHolds>(*all->error) : Result<EndedHolds>(all->ended));
+  };
+  for (const HoldId hold : holds) {
+    if (hold.is_shared) {
+      elsewhere_.end(hold, HoldState::kCancelled, {}, now, hear);
+    } else {
+      hear(end(hold, HoldState::kCancelled, {}, now));
+    }
+  }
+  hear(HoldAnswer{});
 }
 
 }  // namespace weir::engine

@@ -4,7 +4,9 @@
 //     before it lets go of `ending_lock_`.
 //  2. Calls that end holds share `ending_lock_`; a reset has it alone. So nothing that was
 //     charged before a reset comes back after it.
-//  3. Waiters at a gate that got something back are tried after all locks are released.
+//  3. Holds of one key are ended one by one, each whatever becomes of the others. The part of a
+//     shared one ends in the store.
+//  4. Waiters at a gate that got something back are tried after all locks are released.
 //
 // Thread safety: safe from any thread.
 
@@ -16,18 +18,21 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/engine/engine.h"
 #include "weir/engine/internal/ground.h"
 #include "weir/engine/internal/holds.h"
 #include "weir/engine/internal/rules_in_force.h"
 
 namespace weir::engine {
 
+class Elsewhere;
 class Waiting;
 class Wakeup;
 
 class EndingHolds {
  public:
-  EndingHolds(Ground& ground, RulesInForce& rules, Waiting& waiting, Wakeup& wakeup);
+  EndingHolds(Ground& ground, RulesInForce& rules, Elsewhere& elsewhere, Waiting& waiting,
+              Wakeup& wakeup);
 
   // The book of active holds, and of those that have ended.
   Holds& holds() noexcept { return holds_; }
@@ -43,14 +48,19 @@ class EndingHolds {
   void expire(Instant now);
   // Forgets what one key has used, and what holds have been charged there.
   Status reset(std::string_view limit, std::span<const std::string_view> key, Instant now);
+  // Cancels the holds of one key of these rules, of which the store is asked if the limit is
+  // shared.
+  void end_key(const KeyedLimit& keyed, std::span<const std::string_view> key, Instant now,
+               EndedHoldsCallback callback);
 
  private:
+  void end_all(std::span<const HoldId> holds, Instant now, EndedHoldsCallback callback);
   // Gives one charge back to a keyed limit (an overage: back < 0). True: a waiter has a place
   // there.
   bool give_back(const HoldCharge& charge, std::int64_t back, Instant now);
-  // The same to a limit that is still here. Needs the shard's lock.
+  // The same to a limit that is still here, where it ends as `end`. Needs the shard's lock.
   bool give_back(const ActiveLimit& limit, Shard& shard, const HoldCharge& charge,
-                 std::int64_t back, Instant now);
+                 std::int64_t back, Instant now, Ebbs::End& end);
   struct GivenBack {
     std::vector<Print> waited_for;  // the prints of gates where a waiter waits for what came back
     std::uint64_t record = 0;       // the last that tells of it
@@ -60,6 +70,7 @@ class EndingHolds {
 
   Ground& ground_;
   RulesInForce& rules_;
+  Elsewhere& elsewhere_;
   Waiting& waiting_;
   Wakeup& wakeup_;
   Holds holds_;

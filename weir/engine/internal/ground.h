@@ -22,7 +22,6 @@
 
 #include "weir/base/result.h"
 #include "weir/engine/internal/locals.h"
-#include "weir/engine/internal/rows.h"
 #include "weir/engine/internal/table.h"
 #include "weir/engine/options.h"
 #include "weir/engine/print.h"

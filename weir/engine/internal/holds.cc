@@ -227,7 +227,7 @@ bool Holds::collect(std::size_t most, Instant now, HoldChanges& out) {
       if (charge.seat != nullptr) continue;  // a system keeps its own state
       out.charges.push_back({out.place_of(charge.limit), out.place_of(charge.unit), charge.print,
                              charge.amount, charge.weight, charge.charged_at, charge.era,
-                             charge.kind == MeterKind::kSlots});
+                             charge.kind});
       record.charge_count += 1;
     }
     out.active.push_back(record);

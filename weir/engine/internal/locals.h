@@ -31,9 +31,8 @@
 #include <vector>
 
 #include "weir/base/decision.h"
-#include "weir/engine/internal/outline.h"
 #include "weir/engine/internal/plan.h"
-#include "weir/engine/internal/wait_room.h"
+#include "weir/engine/internal/waiting.h"
 #include "weir/engine/options.h"
 #include "weir/engine/print.h"
 

@@ -7,7 +7,6 @@
 #include "weir/engine/internal/ending.h"
 #include "weir/engine/internal/rules_in_force.h"
 #include "weir/engine/internal/waiting.h"
-#include "weir/engine/internal/wakeup.h"
 #include "weir/engine/quantity.h"
 
 namespace weir::engine {

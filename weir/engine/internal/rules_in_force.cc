@@ -6,6 +6,13 @@
 
 namespace weir::engine {
 
+Error share_full(std::string_view limit, const SettingNames& names) {
+  return {ErrorCode::kExhausted,
+          fmt::format("limit '{}': its share of the table is full, so a new key is refused; raise "
+                      "'keys' of the limit or {}, or let {} be 'evict'",
+                      limit, names.keys, names.when_full)};
+}
+
 std::shared_ptr<GateSeat> RulesInForce::seat_of(const std::shared_ptr<Gate>& gate) {
   std::erase_if(seats_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<GateSeat>& known = seats_[gate.get()];
@@ -58,9 +65,10 @@ Status RulesInForce::locked_reserve(const RuleSet& rule_set, Instant now) {
   for (const Rule& rule : rule_set.rules()) keys += static_cast<std::size_t>(rule.keys);
   if (keys > ground_.options.keys_max) {
     return bad_argument(
-        fmt::format("limits: their 'keys' add up to {}, but the table has {}; write fewer, or "
-                    "raise {}",
-                    keys, ground_.options.keys_max, ground_.options.names.keys));
+        fmt::format("limits: their 'keys' and {} add up to {}, but the table has {}; write fewer, "
+                    "or raise {}",
+                    ground_.options.names.ad_hoc_keys, keys, ground_.options.keys_max,
+                    ground_.options.names.keys));
   }
   if (active_ != nullptr && rows.size() > kRowsMax / 2) compact_rows(*active_, now);
   std::size_t missing = 0;
@@ -255,12 +263,7 @@ Status RulesInForce::change_row(const KeyedLimit& keyed, RowId row, bool overrid
   if (slot == nullptr) {
     if (!overridden_now) return Done{};
     slot = table.insert(shard, keyed.print, row, initial_words(to, now), now);
-    if (slot == nullptr) {
-      return Error{ErrorCode::kExhausted,
-                   fmt::format("limit '{}': the table is full, so a new key is refused; raise "
-                               "{}, or let it evict",
-                               keyed.limit->name, ground_.options.names.keys)};
-    }
+    if (slot == nullptr) return share_full(keyed.limit->name, ground_.options.names);
   } else {
     const Row& from = ground_.rows.at(slot->row());
     if (from.carries_over_to(ground_.rows.at(row))) {

@@ -127,6 +127,9 @@ class RulesInForce {
 // over from another era of the limit (it was gone meanwhile, or changed between slots
 // and spending).
 
+// The error for a key for which the limit's share of the table has no room.
+Error share_full(std::string_view limit, const SettingNames& names);
+
 // Whether the slot is of another era, and no waiter has a place there: then its key counts as one
 // that was never seen, until it is charged.
 inline bool is_left_over(const Rows& rows, const ActiveLimit& limit, const Slot& slot) noexcept {

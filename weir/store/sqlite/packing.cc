@@ -30,7 +30,8 @@ constexpr std::uint64_t kErasMagic = 0x53524557;   // "WERS"
 constexpr std::uint64_t kPartMagic = 0x54525057;   // "WPRT"
 constexpr std::uint64_t kPlaceMagic = 0x534c5057;  // "WPLS"
 constexpr std::uint64_t kFormat = 1;
-constexpr std::uint64_t kFormatWithPlace = 2;
+constexpr std::uint64_t kFormatWithPlace = 2;  // of meters
+constexpr std::uint64_t kFormatWithKind = 2;   // of holds
 constexpr std::size_t kHeadBytes = 12;
 constexpr std::size_t kRowBytesMin = 59;
 constexpr std::size_t kRunBytes = 16;
@@ -41,6 +42,7 @@ constexpr std::size_t kEndedBytes = 8;
 constexpr std::size_t kEraBytesMin = 18;
 constexpr std::uint64_t kOverridden = 0x8000;
 constexpr std::uint64_t kNoRow = 0x7fff;
+constexpr std::uint64_t kKindUnknown = 255;
 
 // Little endian, whatever the machine's own order.
 class Writer {
@@ -180,6 +182,20 @@ bool get(Reader& in, const MeterChanges& changes, std::size_t run_count, std::si
   return true;
 }
 
+// The kind of meter that a charge was made at; in the first format, whether it was slots. False:
+// there is no such kind.
+bool get_kind(Reader& in, bool has_kinds, ChargeRecord& charge) {
+  const std::uint64_t kind = in.get(1);
+  charge.kind.reset();
+  if (!has_kinds) {
+    if (kind != 0) charge.kind = MeterKind::kSlots;
+    return true;
+  }
+  if (kind == kKindUnknown) return true;
+  charge.kind = static_cast<MeterKind>(kind);
+  return kind <= static_cast<std::uint64_t>(MeterKind::kSlots);
+}
+
 }  // namespace
 
 std::vector<std::byte> pack(const MeterChanges& changes, std::uint64_t process, std::int64_t place,
@@ -260,7 +276,7 @@ Result<PackedMeters> unpack_meters(Bytes blob, std::int64_t first, std::int64_t 
 }
 
 std::vector<std::byte> pack(const HoldChanges& changes, std::uint64_t process) {
-  Writer out(kHoldMagic);
+  Writer out(kHoldMagic, kFormatWithKind);
   out.reserve(changes.active.size() * kHoldBytes + changes.charges.size() * kChargeBytes +
               changes.ended.size() * kEndedBytes);
   out.put(process, 8);
@@ -285,7 +301,7 @@ std::vector<std::byte> pack(const HoldChanges& changes, std::uint64_t process) {
       out.put(charge.weight);
       out.put(charge.charged_at.ns);
       out.put(charge.era, 8);
-      out.put(charge.is_slots ? 1 : 0, 1);
+      out.put(charge.kind ? static_cast<std::uint64_t>(*charge.kind) : kKindUnknown, 1);
     }
   }
   out.put(changes.ended.size(), 4);
@@ -294,9 +310,10 @@ std::vector<std::byte> pack(const HoldChanges& changes, std::uint64_t process) {
 }
 
 Result<PackedHolds> unpack_holds(Bytes blob) {
-  Result<Reader> opened = open(blob, kHoldMagic);
+  Result<Reader> opened = open(blob, kHoldMagic, kFormatWithKind);
   if (!opened) return std::move(opened).error();
   Reader& in = *opened;
+  const bool has_kinds = format_of(blob) == kFormatWithKind;
   PackedHolds packed;
   HoldChanges& changes = packed.changes;
   packed.process = in.get(8);
@@ -323,7 +340,7 @@ Result<PackedHolds> unpack_holds(Bytes blob) {
     charge.weight = in.integer();
     charge.charged_at = Instant{in.integer()};
     charge.era = in.get(8);
-    charge.is_slots = in.get(1) != 0;
+    if (!get_kind(in, has_kinds, charge)) return damaged("a charge is of a kind that is not there");
     if (charge.limit >= changes.names.size() || charge.unit >= changes.names.size()) {
       return damaged("a charge names a limit or a unit that is not there");
     }

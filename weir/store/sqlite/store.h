@@ -29,7 +29,6 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/collect.h"
 #include "weir/engine/engine.h"
 #include "weir/engine/state.h"
 #include "weir/store/sqlite/compaction.h"

@@ -14,7 +14,7 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
-#include "weir/engine/told.h"
+#include "weir/base/told.h"
 #include "weir/wire/http/api.h"
 #include "weir/wire/http/problem.h"
 #include "weir/wire/http/query.h"
@@ -55,7 +55,7 @@ struct Exchange {
   // Answers by `write` what the engine says, now or later. `ask` is given the callback.
   template <typename Said, typename Ask, typename WriteSaid>
   void answer_call(const Ask& ask, WriteSaid write) {
-    const auto told = engine::Told<Said>::make();
+    const auto told = Told<Said>::make();
     ask(told->callback());
     const auto said = told->answer_or([&] {
       return [finish = answer_later(), write](const Said& late) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/engine/key_holds.h"
+#include "weir/engine/engine.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/read.h"
 #include "weir/wire/http/routes.h"

@@ -22,8 +22,8 @@
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/limit.h"
 #include "weir/engine/request.h"
+#include "weir/engine/rules.h"
 #include "weir/wire/http/json.h"
 
 namespace weir::wire::http {

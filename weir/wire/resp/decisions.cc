@@ -8,11 +8,11 @@
 #include "weir/base/in_quotes.h"
 #include "weir/base/recycled.h"
 #include "weir/base/time.h"
+#include "weir/base/told.h"
 #include "weir/engine/ad_hoc.h"
-#include "weir/engine/key_holds.h"
+#include "weir/engine/engine.h"
 #include "weir/engine/quantity.h"
 #include "weir/engine/rule_set.h"
-#include "weir/engine/told.h"
 #include "weir/wire/resp/command.h"
 
 namespace weir::wire::resp::internal {
@@ -136,7 +136,7 @@ void flush_asks(Run& run) {
 // Writes the answer to a call of the engine, or owes it. `call` is given the callback.
 template <typename Answer, typename Call>
 void reply_to(Run& run, const Call& call, void (*write)(const Answer&, ReplyWriter&)) {
-  const auto told = engine::Told<Answer>::make();
+  const auto told = Told<Answer>::make();
   call(told->callback());
   const auto answer = told->answer_or([&] {
     const std::size_t place = run.session.next_place();

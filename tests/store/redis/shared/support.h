@@ -16,7 +16,6 @@
 #include "tests/support/eventually.h"
 #include "tests/support/on_stack.h"
 #include "weir/engine/engine.h"
-#include "weir/engine/key_holds.h"
 #include "weir/engine/shared.h"
 #include "weir/store/redis/shared/limits.h"
 #include "weir/testing/manual_clock.h"

@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "weir/base/time.h"
-#include "weir/engine/limit.h"
+#include "weir/engine/rules.h"
 
 namespace weir::store::redis {
 

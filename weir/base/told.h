@@ -20,7 +20,7 @@
 
 #include "weir/base/recycled.h"
 
-namespace weir::engine {
+namespace weir {
 
 template <typename Answer>
 class Told : public std::enable_shared_from_this<Told<Answer>> {
@@ -60,4 +60,4 @@ class Told : public std::enable_shared_from_this<Told<Answer>> {
   Callback late_;
 };
 
-}  // namespace weir::engine
+}  // namespace weir

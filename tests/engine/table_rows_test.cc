@@ -1,4 +1,4 @@
-#include "weir/engine/internal/rows.h"
+#include "weir/engine/internal/table.h"
 
 #include <gtest/gtest.h>
 

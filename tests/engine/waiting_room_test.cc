@@ -1,4 +1,4 @@
-#include "weir/engine/internal/wait_room.h"
+#include "weir/engine/internal/waiting.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weir/engine/internal/pattern.h"
+#include "weir/engine/rule_set.h"
 
 #include <gtest/gtest.h>
 
