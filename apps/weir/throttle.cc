@@ -60,8 +60,8 @@ std::optional<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-int run_throttle_report(const std::string& path, const std::string& nodes) {
-  const Result<Sizes> sizes = parse_sizes(nodes);
+int run_throttle_report(const std::string& path, const ReportFlags& flags) {
+  const Result<Sizes> sizes = parse_sizes(flags.nodes);
   if (!sizes) {
     fmt::print(stderr, "{}\n", sizes.error().message);
     return 2;
@@ -82,9 +82,11 @@ int run_throttle_report(const std::string& path, const std::string& nodes) {
     fmt::print(stderr, "{}\n", validation.message);
     return 1;
   }
+  const throttle::NetworkSettings settings{.local_calls_by_buckets = flags.local_calls != "gas"};
   for (std::int64_t size = sizes->first; size <= sizes->last; ++size) {
     if (size > sizes->first) fmt::print("\n");
-    fmt::print("{}", to_text(throttle::report(*definitions, static_cast<std::int32_t>(size))));
+    const auto nodes = static_cast<std::int32_t>(size);
+    fmt::print("{}", to_text(throttle::report(*definitions, nodes, settings)));
   }
   return 0;
 }

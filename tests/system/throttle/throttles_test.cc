@@ -366,9 +366,13 @@ constexpr std::string_view kQueries = R"({"buckets": [
     {"opsPerSec": 10, "operations": ["CryptoGetAccountBalance", "ContractCallLocal"]}]}]})";
 
 struct QueriesTest : ::testing::Test {
-  std::shared_ptr<Throttles> throttles =
-      *Throttles::create({.definitions = definitions_of(kQueries),
-                          .settings = {.throttle_by_gas = true, .front_end_gas_per_second = 100}});
+  static std::shared_ptr<Throttles> make(bool local_calls_by_buckets) {
+    return *Throttles::create({.definitions = definitions_of(kQueries),
+                               .settings = {.throttle_by_gas = true,
+                                            .front_end_gas_per_second = 100,
+                                            .local_calls_by_buckets = local_calls_by_buckets}});
+  }
+  std::shared_ptr<Throttles> throttles = make(true);
 
   bool ask(std::string_view operation, Transaction transaction) {
     const Submission asked{.operation = operation, .transaction = transaction};
@@ -382,7 +386,15 @@ TEST_F(QueriesTest, OfBalancesCountByAssociations) {
   EXPECT_TRUE(ask("CryptoGetAccountBalance", {.associations = 2}));
 }
 
-TEST_F(QueriesTest, OfContractsTakeGasOnly) {
+TEST_F(QueriesTest, OfContractsTakeGasAndFillTheirBuckets) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_FALSE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_EQ(throttles->reading(kStart).front_end.gas.used, 50) << "the refused one took none";
+  EXPECT_FALSE(ask("CryptoGetAccountBalance", {})) << "they share a bucket";
+}
+
+TEST_F(QueriesTest, OfContractsTakeGasOnlyAsTheNetworksCodeHasIt) {
+  throttles = make(false);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(ask("ContractCallLocal", {.gas = 5}));
   EXPECT_FALSE(ask("ContractCallLocal", {.gas = 5}));
   EXPECT_EQ(throttles->reading(kStart).front_end.buckets[0].used, 0);

@@ -1,17 +1,17 @@
-// The report builds the buckets as a throttle set would, and reads off them what one node admits.
+// What one node admits is read off the buckets that a throttle set says it would take.
 
 #include "weir/system/throttle/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "weir/base/integer.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/throttle/operations.h"
+#include "weir/system/throttle/throttle_set.h"
 
 namespace weir::system::throttle {
 namespace {
@@ -22,32 +22,44 @@ std::string joined(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-void add(const BuiltBucket& built,
-         std::map<std::pair<std::string, bool>, ReportedOperation>& operations) {
-  for (const Need& need : built.needs) {
-    // A need cut to 32 bits may have become 0: then the bucket binds nothing.
-    const bool binds = need.logical > 0;
+Transaction asked(const ThrottleSet& set, std::string_view name, bool high_volume) {
+  Transaction transaction;
+  transaction.operation = set.operations().find(name);
+  transaction.high_volume = high_volume;
+  transaction.scheduled = ScheduledTransaction{};
+  // Only such a transfer may use buckets of the high-volume family.
+  const bool is_transfer = transaction.operation == operation::kCryptoTransfer;
+  transaction.creations = high_volume && is_transfer ? 1 : 0;
+  return transaction;
+}
+
+// Requires that all of `taken` were built, so that no product of units overflows.
+ReportedOperation alone(const ThrottleSet& set, std::string name, bool high_volume,
+                        const std::vector<Requirement>& taken) {
+  ReportedOperation result{std::move(name), high_volume, kMax, kMax, {}};
+  for (const Requirement& requirement : taken) {
+    const LiveBucket& live = set.buckets()[requirement.bucket];
+    result.at_once =
+        std::min(result.at_once, live.bucket.capacity() / units_of(requirement.logical));
     const std::int64_t rate =  // rounded down
-        binds ? saturate(Wide{built.bucket->milli_ops()} * 1000 / need.logical) : kMax;
-    const std::int64_t at_once = binds ? built.bucket->capacity() / units_of(need.logical) : kMax;
-    const auto [found, is_new] = operations.try_emplace(
-        std::pair(need.operation, built.high_volume),
-        ReportedOperation{need.operation, built.high_volume, rate, at_once, built.name});
-    ReportedOperation& operation = found->second;
-    operation.at_once = std::min(operation.at_once, at_once);
-    if (is_new || rate >= operation.micro_ops) continue;
-    operation.micro_ops = rate;
-    operation.bucket = built.name;
+        saturate(Wide{live.bucket.milli_ops()} * 1000 / requirement.logical);
+    if (!result.bucket.empty() && rate >= result.micro_ops) continue;
+    result.micro_ops = rate;
+    result.bucket = live.name;
   }
+  return result;
+}
+
+bool is_of_high_volume(const ThrottleSet& set, const std::vector<Requirement>& taken) {
+  return !taken.empty() && set.buckets()[taken.front().bucket].high_volume;
 }
 
 }  // namespace
 
-Report report(const Definitions& definitions, std::int32_t nodes) {
+Report report(const Definitions& definitions, std::int32_t nodes, const NetworkSettings& settings) {
   Report result;
   result.nodes = nodes;
-  std::map<std::pair<std::string, bool>, ReportedOperation> operations;
-  std::set<std::string> listed, live;
+  std::set<std::string> listed;
   const std::vector<BuiltBucket> buckets = build(definitions, nodes);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const BuiltBucket& built = buckets[i];
@@ -57,19 +69,28 @@ Report report(const Definitions& definitions, std::int32_t nodes) {
       row.burst_ms = built.burst_ms;
       row.capacity = built.bucket->capacity();
       row.milli_ops = built.bucket->milli_ops();
-      add(built, operations);
     }
     result.buckets.push_back(std::move(row));
-    for (const Need& need : built.needs) live.insert(need.operation);
     for (const Group& group : written.groups) {
       for (const ListedOperation& operation : group.operations) listed.insert(operation.name);
     }
   }
-  for (auto& [name, operation] : operations) result.operations.push_back(std::move(operation));
-  std::set_difference(listed.begin(), listed.end(), live.begin(), live.end(),
-                      std::back_inserter(result.refused));
+  const ThrottleSet set(
+      definitions,
+      {.role = SetRole::kFrontEnd, .nodes = nodes, .knows_queries = true, .settings = settings});
+  for (const std::string& name : listed) {
+    const auto plain = set.taken_by(asked(set, name, false));
+    const auto high_volume = set.taken_by(asked(set, name, true));
+    const bool has_both = high_volume && is_of_high_volume(set, *high_volume);
+    if (plain) result.operations.push_back(alone(set, name, false, *plain));
+    if (has_both) result.operations.push_back(alone(set, name, true, *high_volume));
+    if (plain) continue;
+    (has_both ? result.only_high_volume : result.refused).push_back(name);
+  }
   for (const std::string_view expected : expected_operations()) {
-    if (!listed.contains(std::string(expected))) result.unlisted.emplace_back(expected);
+    if (listed.contains(std::string(expected))) continue;
+    if (set.taken_by(asked(set, expected, false))) continue;
+    result.unlisted.emplace_back(expected);
   }
   std::sort(result.unlisted.begin(), result.unlisted.end());
   return result;
@@ -92,11 +113,17 @@ std::string to_text(const Report& report) {
                       "at once", "bound by");
   for (const ReportedOperation& operation : report.operations) {
     const std::string name = operation.name + (operation.high_volume ? " (high-volume)" : "");
+    if (operation.bucket.empty()) {
+      text += fmt::format("{:<32} {:>18} {:>14}  no bucket\n", name, "any", "any");
+      continue;
+    }
     text += fmt::format("{:<32} {:>18} {:>14}  {}\n", name,
                         engine::amount_text(operation.micro_ops, engine::UnitScale::kMicro),
                         operation.at_once, operation.bucket);
   }
-  text += fmt::format("\nalways refused, their buckets dropped: {}\n", joined(report.refused));
+  text += fmt::format("\nalways refused, their buckets dropped or of the other family: {}\n",
+                      joined(report.refused));
+  text += fmt::format("refused unless they are high-volume: {}\n", joined(report.only_high_volume));
   text += fmt::format("always refused, of the network, not listed: {}\n", joined(report.unlisted));
   return text;
 }
