@@ -173,7 +173,8 @@ TEST_F(SamplingServer, IsNoOpenDoorForBadInput) {
   refused(R"({"revision":"r","environment":"E","uid":7})", "hotkey is 0 bytes long");
   refused(R"({"hotkey":"a","revision":"r","environment":"E","uid":7,"wnat":1})", "wnat");
   EXPECT_EQ(http(post("/v1/sampling/commit", R"({"created":1})")).status, 400);
-  EXPECT_EQ(http(post("/v1/sampling/release", R"({"reservation":5})")).status, 404);
+  EXPECT_EQ(http(post("/v1/sampling/release", R"({"reservation":"00000000000004d2-5"})")).status,
+            404);
   for (const char* ask : {"hotkey=a environment=E uid=7 want=1", "hotkey=a revision=r uid=7 want=1",
                           "hotkey=a revision=r environment=E want=1",
                           "hotkey=a revision=r environment=E uid=seven want=1",

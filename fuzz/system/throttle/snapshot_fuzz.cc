@@ -32,7 +32,7 @@ std::shared_ptr<Throttles> make() {
             {"opsPerSec":10,"operations":["CryptoTransfer","FileCreate"]}]}]})",
       "f", Reader::kStrict);
   check(definitions.ok());
-  auto made = Throttles::create({.definitions = *definitions, .nodes = 3, .first_claim = 1});
+  auto made = Throttles::create({.definitions = *definitions, .nodes = 3, .owner = 1});
   check(made.ok());
   return std::move(*made);
 }

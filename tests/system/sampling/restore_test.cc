@@ -60,7 +60,7 @@ TEST(Sampling, NeverGivesOutAReservationTwice) {
   const Grant old = granted(*before, miner(), 1, kStart);
   const auto after = sampling_of(spec_of({six_an_hour()}));
   const Grant young = granted(*after, miner(), 1, kStart + 2h);
-  EXPECT_GT(young.reservation, old.reservation);
+  EXPECT_GT(young.reservation.number, old.reservation.number);
 }
 
 // A random test found this one.
@@ -73,7 +73,7 @@ TEST(Sampling, NeverGivesOutAReservationTwiceThoughTheClockWasSetBack) {
   const Grant old = granted(*between, miner(), 1, kStart);
   const auto after = sampling_of(spec_of({six_an_hour()}));
   for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart + 2h));
-  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation, old.reservation);
+  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation.number, old.reservation.number);
 }
 
 TEST(Sampling, CountsGrantsOfAClockThatWasAheadFromNow) {

@@ -26,7 +26,7 @@ TEST(Sampling, GrantsWhatIsLeftAndSaysWhenThereIsMore) {
   EXPECT_EQ(grant.next_free, kStart + 1h);
   grant = granted(*sampling, miner(), 1, kStart + 1h - 1ns);
   EXPECT_EQ(grant.granted, 0);
-  EXPECT_EQ(grant.reservation, 0u);
+  EXPECT_FALSE(grant.reservation);
   EXPECT_EQ(granted(*sampling, miner(), 20, kStart + 1h).granted, 4);
 }
 
@@ -170,7 +170,7 @@ TEST(Sampling, SaysWhatAGrantWouldSay) {
       for (const char* revision : {"r1", "r1", "r2", "r2", "r1"}) {
         const Who who = miner(environment, revision);
         const Grant said = *sampling->peek(who, 4, kStart);
-        EXPECT_EQ(said.reservation, 0u);
+        EXPECT_FALSE(said.reservation);
         expect_same(said, granted(*sampling, who, 4, kStart));
       }
     }

@@ -60,7 +60,7 @@ TEST_F(ThrottlesTest, LetNoContractStartUntilTheWorkOfThoseBeforeHasLeaked) {
   const auto refused = throttles->submit(SetRole::kConsensus, call(0), kStart + 2s);
   EXPECT_EQ(refused->status, "CONSENSUS_GAS_EXHAUSTED");
   EXPECT_EQ(refused->bucket, "duration");
-  EXPECT_EQ(refused->claim, 0u);
+  EXPECT_FALSE(refused->claim);
   EXPECT_EQ(refused->admission.missing, 1);
   EXPECT_EQ(refused->admission.fits_at, kStart + 2s + 10ms);
   const Reading then = throttles->reading(kStart + 2s);
@@ -133,13 +133,16 @@ TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
   const auto throttles = make({.exempt_payer_max = 100});
   Submission free = call(0);
   free.transaction.payer = 1;
-  const std::uint64_t first = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  const HoldId first = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  HoldId second;
   for (std::size_t i = 1; i < kClaimsKeptMax; ++i) {
-    ASSERT_NE(throttles->submit(SetRole::kFrontEnd, free, kStart)->claim, 0u);
+    const HoldId claim = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+    ASSERT_TRUE(claim);
+    if (i == 1) second = claim;
   }
-  const std::uint64_t last = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  const HoldId last = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
   EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown);
-  EXPECT_EQ(throttles->cancel(first + 1), ClaimEnd::kRoom);
+  EXPECT_EQ(throttles->cancel(second), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->cancel(last), ClaimEnd::kRoom);
 }
 
@@ -276,7 +279,7 @@ TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
 
 TEST_F(ThrottlesTest, GiveNothingBackOfWhatWasClaimedBeforeARestore) {
   const auto throttles = make({.throttle_by_gas = true});
-  const std::uint64_t claim = throttles->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
+  const HoldId claim = throttles->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
   const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
   ASSERT_TRUE(throttles->restore(SetRole::kFrontEnd, snapshot, kStart).ok());
   EXPECT_EQ(throttles->cancel(claim), ClaimEnd::kUnknown);
@@ -352,11 +355,25 @@ TEST_F(ThrottlesTest, TakeNoFrontEndThatContradictsItself) {
   EXPECT_FALSE(throttles->restore(SetRole::kFrontEnd, bucket, kStart + 5s).ok());
 }
 
-TEST_F(ThrottlesTest, NumberTheirClaimsAfreshEachTime) {
-  const std::uint64_t first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
-  const std::uint64_t second = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+TEST_F(ThrottlesTest, NameTheirClaimsAfreshEachTime) {
+  const auto throttles = make();
+  const HoldId first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  const HoldId second = throttles->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
   EXPECT_NE(first, second);
-  EXPECT_LT(std::max(first, second), std::uint64_t{1} << 53);
+  EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown) << "it is of another process";
+  EXPECT_EQ(throttles->cancel(second), ClaimEnd::kRoom);
+}
+
+TEST_F(ThrottlesTest, KnowAClaimByItsWordAlone) {
+  const auto throttles = make();
+  const HoldId first = throttles->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  const HoldId second = throttles->submit(SetRole::kConsensus, call(0), kStart)->claim;
+  EXPECT_NE(first.owner, second.owner);
+  const HoldId guess{first.owner, second.number};
+  EXPECT_EQ(throttles->role_of(guess), std::nullopt);
+  EXPECT_EQ(throttles->cancel(guess), ClaimEnd::kUnknown);
+  EXPECT_EQ(*throttles->settle(guess, {}), ClaimEnd::kUnknown);
+  EXPECT_EQ(throttles->role_of(second), SetRole::kConsensus);
 }
 
 // --- queries

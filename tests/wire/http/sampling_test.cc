@@ -16,6 +16,7 @@ namespace {
 
 namespace sampling = system::sampling;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 std::shared_ptr<sampling::Sampling> counters(sampling::Mode mode) {
   const auto floor = [](std::string name, std::int64_t an_hour) {
@@ -76,13 +77,29 @@ TEST(SamplingGrant, SaysWhatWasGrantedAndWhatIsLeft) {
             R"({"granted":4,"wanted":4,"reason":"limited","count":4,"limit":6,"remaining":2,)"
             R"("parent":null,"next_free":"2027-01-15T08:00:00.000000000Z",)"
             R"("next_free_ns":1800000000000000000,"retry_after_ms":0,)"
-            R"("reservation":1800000000000000})");
+            R"("reservation":")" +
+                text_at(some, "reservation") + R"("})");
+  EXPECT_THAT(text_at(some, "reservation"), MatchesRegex("[0-9a-f]{16}-1800000000000000"));
   desk.pass(10s);
   const Answer rest = desk.grant("r1", 20);
   EXPECT_EQ(rest.status, 200u);
   EXPECT_EQ(text_at(rest, "granted"), "2");
   EXPECT_EQ(text_at(rest, "next_free_ns"), "1800003600000000000");
   EXPECT_EQ(text_at(rest, "retry_after_ms"), "3590000");
+}
+
+TEST(SamplingGrant, GivesAReservationThatCannotBeGuessedFromAnother) {
+  SamplingDesk desk;
+  const std::string first = text_at(desk.grant("r1", 2), "reservation");
+  const std::string second = text_at(desk.grant("r1", 2), "reservation");
+  EXPECT_NE(first.substr(0, 16), second.substr(0, 16));
+  // The word of the one with the number of the other.
+  const std::string guess = first.substr(0, 16) + second.substr(16);
+  for (const char* path : {"/v1/sampling/commit", "/v1/sampling/release"}) {
+    EXPECT_EQ(desk.post(path, R"({"reservation":")" + guess + R"("})").status, 404u) << path;
+  }
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":")" + second + R"("})").status,
+            200u);
 }
 
 TEST(SamplingGrant, IsRefusedUntilSomethingIsFree) {
@@ -173,18 +190,19 @@ TEST(SamplingReservations, AreCommittedOrReleasedOnce) {
   SamplingDesk desk;
   const std::string first = text_at(desk.grant("r1", 6), "reservation");
   const Answer more =
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + first + R"(,"created":7})");
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + first + R"(","created":7})");
   EXPECT_EQ(more.status, 400u);
   EXPECT_THAT(detail(more), HasSubstr("created is 7, but reservation"));
   EXPECT_EQ(
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + first + R"(,"created":4})").body,
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + first + R"(","created":4})").body,
       R"({"state":"committed","given_back":2})");
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":)" + first + "}").status, 404u);
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":")" + first + R"("})").status,
+            404u);
   const std::string second = text_at(desk.grant("r1", 6), "reservation");
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":)" + second + "}").body,
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":")" + second + R"("})").body,
             R"({"state":"released","given_back":2})");
   const std::string third = text_at(desk.grant("r1", 1), "reservation");
-  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":)" + third + "}").body,
+  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":")" + third + R"("})").body,
             R"({"state":"committed","given_back":0})");
 }
 
@@ -194,10 +212,15 @@ TEST(SamplingReservations, NameWhatIsWrongWithABody) {
     EXPECT_THAT(detail(desk.post(path, "{}")), HasSubstr("reservation is missing")) << path;
     EXPECT_EQ(desk.post(path, R"({"reservation":-1})").status, 400u) << path;
     EXPECT_EQ(desk.post(path, R"({"reservation":"1"})").status, 400u) << path;
-    EXPECT_EQ(desk.post(path, R"({"reservation":1})").status, 404u) << path;
+    EXPECT_EQ(desk.post(path, R"({"reservation":1})").status, 400u) << path;
+    EXPECT_EQ(desk.post(path, R"({"reservation":"00000000000004d2-1"})").status, 404u) << path;
   }
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":1,"created":1})").status, 400u);
-  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":1,"created":-1})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":"00000000000004d2-1","created":1})")
+                .status,
+            400u);
+  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":"00000000000004d2-1","created":-1})")
+                .status,
+            400u);
 }
 
 TEST(SamplingReservations, LetWaitersInWhenTheyAreGivenBack) {
@@ -210,7 +233,7 @@ TEST(SamplingReservations, LetWaitersInWhenTheyAreGivenBack) {
   desk.acquire(waiting);
   ASSERT_TRUE(desk.waiting);
   EXPECT_EQ(
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + reservation + R"(,"created":5})")
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + reservation + R"(","created":5})")
           .status,
       200u);
   ASSERT_EQ(desk.later.size(), 1u);

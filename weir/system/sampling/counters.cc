@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
 
 namespace weir::system::sampling {
@@ -31,11 +32,19 @@ Status check_want(std::int64_t want) {
       want, kWantMax));
 }
 
-Error ended(std::uint64_t reservation) {
+// From the secret, so that ids are known again wherever it is; and by a one-way function, so that
+// nobody who might find this key has that of the prints.
+WordKey id_key_of(const engine::Secret& secret) noexcept {
+  constexpr std::uint64_t kReservations = 0x7265736572766174;
+  return {keyed_word({secret[0], secret[1]}, kReservations),
+          keyed_word({secret[2], secret[3]}, kReservations)};
+}
+
+Error ended(HoldId reservation) {
   return {ErrorCode::kNotFound,
           fmt::format("sampling: reservation {} has ended, or is too old, or was never made here; "
                       "ask for a grant again",
-                      reservation)};
+                      hold_text(reservation))};
 }
 
 }  // namespace
@@ -66,6 +75,7 @@ void Counters::set_secret(const engine::Secret& secret) {
   options_.secret = secret;
   key_seed_ = engine::seed_for(secret, "sampling");
   parent_seed_ = engine::seed_for(secret, "sampling over revisions");
+  id_key_ = id_key_of(secret);
 }
 
 void Counters::set_journal(Journal* journal) { options_.journal = journal; }
@@ -220,7 +230,7 @@ Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Ke
     }
   }
   Grant grant = described(*seat, last_);
-  grant.reservation = reservation;
+  if (reservation != 0) grant.reservation = id_of(reservation);
   grant.wanted = want;
   grant.granted = granted;
   if (granted > 0) grant.record = record_;
@@ -338,7 +348,7 @@ Reading Counters::reading() const {
   return reading;
 }
 
-Result<GivenBack> Counters::commit(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::commit(HoldId reservation, std::optional<std::int64_t> created,
                                    Instant now) {
   if (created && *created < 0) {
     return bad_argument(fmt::format(
@@ -348,21 +358,22 @@ Result<GivenBack> Counters::commit(std::uint64_t reservation, std::optional<std:
   return end(reservation, created, now);
 }
 
-Result<GivenBack> Counters::release(std::uint64_t reservation, Instant now) {
+Result<GivenBack> Counters::release(HoldId reservation, Instant now) {
   return end(reservation, 0, now);
 }
 
-Result<GivenBack> Counters::end(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> created,
                                 Instant now) {
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
-  const Record* const found = reservations_.find(reservation);
+  const bool is_ours = reservation == id_of(reservation.number);
+  const Record* const found = is_ours ? reservations_.find(reservation.number) : nullptr;
   if (found == nullptr) return ended(reservation);
   if (created && *created > found->units) {
     return bad_argument(fmt::format(
         "sampling: created is {}, but reservation {} is of {}; write at most that, and ask for "
         "another grant for the rest",
-        *created, reservation, found->units));
+        *created, hold_text(reservation), found->units));
   }
   if (options_.journal != nullptr) {
     if (Status status = options_.journal->ready(); !status) return std::move(status).error();

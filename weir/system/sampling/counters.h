@@ -29,6 +29,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/decision.h"
+#include "weir/base/keyed_word.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/print.h"
@@ -65,9 +67,9 @@ struct Grant {
   std::optional<std::int64_t> remaining{};  // of the limit and the parent's, whichever has less
   std::int64_t parent_count = 0;            // over all revisions, where that is limited
   std::optional<std::int64_t> parent_limit{};
-  Instant next_free{};            // the first instant at which one more could be granted
-  std::uint64_t reservation = 0;  // to commit or release; 0: nothing was granted
-  Ticket record = 0;              // that must be written before the grant is told; 0: none
+  Instant next_free{};   // the first instant at which one more could be granted
+  HoldId reservation{};  // to commit or release; none: nothing was granted
+  Ticket record = 0;     // that must be written before the grant is told; 0: none
 };
 
 // What the end of a reservation gave back.
@@ -128,10 +130,9 @@ class Counters {
 
   // The work began: `created` of the granted tasks exist, all of them if nothing is said, and
   // the others are given back. Says how many were. An error if the reservation has ended.
-  Result<GivenBack> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
-                           Instant now);
+  Result<GivenBack> commit(HoldId reservation, std::optional<std::int64_t> created, Instant now);
   // It did not: everything is given back.
-  Result<GivenBack> release(std::uint64_t reservation, Instant now);
+  Result<GivenBack> release(HoldId reservation, Instant now);
 
   // --- For the gate, which cannot be told of an error:
   // Takes all of `cost`, which check() has just let pass, for a miner that wanted so many.
@@ -196,8 +197,10 @@ class Counters {
   void tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept;
   void move_on(Instant now) noexcept;
 
-  Result<GivenBack> end(std::uint64_t reservation, std::optional<std::int64_t> created,
-                        Instant now);
+  HoldId id_of(std::uint64_t number) const noexcept {
+    return {keyed_word(id_key_, number), number};
+  }
+  Result<GivenBack> end(HoldId reservation, std::optional<std::int64_t> created, Instant now);
   std::int64_t finish(Record record, std::int64_t created);
   void write(const Record& record);
   // Whether there was room for the key.
@@ -216,6 +219,7 @@ class Counters {
   Options options_;
   engine::Print key_seed_{};
   engine::Print parent_seed_{};
+  WordKey id_key_{};  // of reservations
   Logs logs_;
   std::int64_t largest_limit_ = 1;
   Instant last_{};  // time never goes back

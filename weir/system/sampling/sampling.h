@@ -45,12 +45,11 @@ class Sampling : public Guarded<Counters> {
     const std::scoped_lock lock(*this);
     return locked().peek(who, want, now);
   }
-  Result<GivenBack> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
-                           Instant now) {
+  Result<GivenBack> commit(HoldId reservation, std::optional<std::int64_t> created, Instant now) {
     const std::scoped_lock lock(*this);
     return locked().commit(reservation, created, now);
   }
-  Result<GivenBack> release(std::uint64_t reservation, Instant now) {
+  Result<GivenBack> release(HoldId reservation, Instant now) {
     const std::scoped_lock lock(*this);
     return locked().release(reservation, now);
   }

@@ -7,7 +7,7 @@
 //  3. kept_ has claims of transactions that were allowed and have not ended. settle() and cancel()
 //     take a claim out, so each ends once; an error leaves it.
 //  4. Numbers of claims rise, so the first in kept_ is the oldest: it goes when there are
-//     kClaimsKeptMax of them.
+//     kClaimsKeptMax of them. A claim is known by the word beside its number alone.
 //  5. What is read from outside (definitions, snapshots, settings) is judged before anything
 //     changes. An error has changed nothing.
 
@@ -19,6 +19,8 @@
 #include <random>
 #include <utility>
 
+#include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/throttle/validate.h"
 
@@ -43,9 +45,12 @@ Transaction named(const ThrottleSet& set, const Submission& submission) {
   return transaction;
 }
 
-// Claims of different processes have different numbers: a late word about a claim of an earlier
-// process ends no other one. Below 2^53, for clients that read numbers as doubles.
-std::uint64_t fresh_claim() { return (std::uint64_t{std::random_device{}() >> 12} << 32) + 1; }
+// Claims of different processes have different words: a late word about a claim of an earlier
+// process ends no other one.
+std::uint64_t fresh_claims_owner() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
 
 SetReading read(const ThrottleSet& set, Moment at) {
   SetReading reading;
@@ -115,7 +120,7 @@ Throttles::Throttles(ThrottlesSpec spec)
       nodes_(spec.nodes),
       ahead_(spec.ahead),
       congestion_(std::move(spec.tiers), spec.congestion_period_s),
-      last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
+      owner_(spec.owner ? *spec.owner : fresh_claims_owner()) {}
 
 Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
   if (Status status = check(spec); !status) return std::move(status).error();
@@ -208,16 +213,21 @@ Status Throttles::check_instant(Instant at, Instant now) const {
   return check_ahead("the instant", moment_of(at), now);
 }
 
-std::optional<SetRole> Throttles::role_of(std::uint64_t claim) const {
+Throttles::KeptClaims::const_iterator Throttles::find_claim(HoldId claim) const {
+  const bool is_ours = claim == HoldId{owned_word(owner_, claim.number), claim.number};
+  return is_ours ? kept_.find(claim.number) : kept_.end();
+}
+
+std::optional<SetRole> Throttles::role_of(HoldId claim) const {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   return found == kept_.end() ? std::nullopt : std::optional(found->second.role);
 }
 
-std::uint64_t Throttles::keep(SetRole role, Claims claims, Moment at) {
+HoldId Throttles::keep(SetRole role, Claims claims, Moment at) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
   kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
-  return last_claim_;
+  return {owned_word(owner_, last_claim_), last_claim_};
 }
 
 void Throttles::forget_claims(SetRole role) {
@@ -225,9 +235,9 @@ void Throttles::forget_claims(SetRole role) {
   locked().of(role).forget_claims();
 }
 
-Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
+Result<ClaimEnd> Throttles::settle(HoldId claim, const Used& used) {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   const Kept& kept = found->second;
   ThrottleSet& set = locked().of(kept.role);
@@ -235,7 +245,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
     return bad_argument(fmt::format(
         "claim {}: duration is {}, but the claim is the front end's, and work is counted at "
         "consensus; leave it out",
-        claim, *used.duration));
+        hold_text(claim), *used.duration));
   }
   // Exempt payers have claimed nothing, and have used nothing.
   if (used.duration && !kept.claims.empty()) {
@@ -244,7 +254,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
       return bad_argument(
           fmt::format("claim {}: its instant is too far from the last one; give consensus "
                       "instants in their order",
-                      claim));
+                      hold_text(claim)));
     }
   }
   const bool any = set.refund_gas(kept.claims, used.gas);
@@ -252,9 +262,9 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
   return any ? ClaimEnd::kRoom : ClaimEnd::kSame;
 }
 
-ClaimEnd Throttles::cancel(std::uint64_t claim) {
+ClaimEnd Throttles::cancel(HoldId claim) {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   locked().of(found->second.role).refund(found->second.claims);
   kept_.erase(found);

@@ -107,9 +107,7 @@ void commit_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange,
-             counters->commit(static_cast<std::uint64_t>(asked->reservation), asked->created,
-                              exchange.now),
+  answer_end(exchange, counters->commit(asked->reservation, asked->created, exchange.now),
              "committed");
 }
 
@@ -122,9 +120,7 @@ void release_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange,
-             counters->release(static_cast<std::uint64_t>(asked->reservation), exchange.now),
-             "released");
+  answer_end(exchange, counters->release(asked->reservation, exchange.now), "released");
 }
 
 void show_sampling(Exchange& exchange) {

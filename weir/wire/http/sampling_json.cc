@@ -26,7 +26,7 @@ constexpr Member<GrantBody> kGrantMembers[] = {
 };
 
 bool read_number(Reader& in, TaskReservationBody& into) {
-  return read_natural(in, "reservation", into.reservation);
+  return read_id(in, "reservation", "a reservation", "a grant", into.reservation);
 }
 
 constexpr Member<TaskReservationBody> kCommitMembers[] = {
@@ -38,7 +38,7 @@ constexpr Member<TaskReservationBody> kCommitMembers[] = {
 };
 
 Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
-  if (read && read->reservation == 0) {
+  if (read && !read->reservation) {
     return bad_argument(
         "body: reservation is missing; write the one that the grant was answered with");
   }
@@ -114,11 +114,7 @@ void append_grant(std::string& out, const sampling::Grant& grant, Instant now) {
                       ? 0
                       : saturate(ceil_div(Wide{grant.next_free.ns} - Wide{now.ns}, 1'000'000)));
   out += R"(,"reservation":)";
-  if (grant.reservation == 0) {
-    out += "null";
-  } else {
-    append_unsigned(out, grant.reservation);
-  }
+  append_id(out, grant.reservation);
   out += '}';
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/system/sampling/sampling.h"
@@ -25,7 +26,7 @@ struct GrantBody {
 Result<GrantBody> read_grant(std::string_view body, Texts& texts);
 
 struct TaskReservationBody {
-  std::int64_t reservation = 0;
+  HoldId reservation{};
   std::optional<std::int64_t> created{};
 };
 Result<TaskReservationBody> read_task_commit(std::string_view body, Texts& texts);

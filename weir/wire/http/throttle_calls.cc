@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/hold_text.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
 #include "weir/wire/http/throttle_json.h"
@@ -48,18 +49,18 @@ bool speaks_for_consensus(Exchange& exchange) {
 }
 
 // Of a claim that is not known here, anybody may hear so.
-bool may_end_claim(Exchange& exchange, const Throttles& throttles, std::int64_t claim) {
-  return throttles.role_of(static_cast<std::uint64_t>(claim)) != throttle::SetRole::kConsensus ||
+bool may_end_claim(Exchange& exchange, const Throttles& throttles, HoldId claim) {
+  return throttles.role_of(claim) != throttle::SetRole::kConsensus ||
          speaks_for_consensus(exchange);
 }
 
-void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
+void answer_claim(Exchange& exchange, HoldId claim, throttle::ClaimEnd end,
                   std::string_view state) {
   if (end == throttle::ClaimEnd::kUnknown) {
     exchange.fail(Problem::kNotFound,
                   fmt::format("claim {}: it has ended, or is too old, or was never made here; "
                               "submit again if there is more to do",
-                              claim));
+                              hold_text(claim)));
     return;
   }
   if (end == throttle::ClaimEnd::kRoom) exchange.try_waiters();
@@ -149,8 +150,8 @@ void settle_claim(Exchange& exchange) {
   if (!may_end_claim(exchange, *throttles, asked->claim)) return;
   // Without a figure, all that was claimed counts as used.
   const std::int64_t gas = asked->gas.value_or(std::numeric_limits<std::int64_t>::max());
-  const Result<throttle::ClaimEnd> end = throttles->settle(
-      static_cast<std::uint64_t>(asked->claim), {.gas = gas, .duration = asked->duration});
+  const Result<throttle::ClaimEnd> end =
+      throttles->settle(asked->claim, {.gas = gas, .duration = asked->duration});
   if (!end) {
     exchange.fail(end.error());
     return;
@@ -168,8 +169,7 @@ void cancel_claim(Exchange& exchange) {
     return;
   }
   if (!may_end_claim(exchange, *throttles, asked->claim)) return;
-  answer_claim(exchange, asked->claim, throttles->cancel(static_cast<std::uint64_t>(asked->claim)),
-               "cancelled");
+  answer_claim(exchange, asked->claim, throttles->cancel(asked->claim), "cancelled");
 }
 
 void show_throttles(Exchange& exchange) {

@@ -113,7 +113,10 @@ constexpr Member<SubmissionBody> kSubmissionMembers[] = {
 
 // The first is all that a cancellation has.
 constexpr Member<ClaimBody> kClaimMembers[] = {
-    {"claim", [](Reader& in, ClaimBody& into) { return read_natural(in, "claim", into.claim); }},
+    {"claim",
+     [](Reader& in, ClaimBody& into) {
+       return read_id(in, "claim", "a claim", "a submission", into.claim);
+     }},
     {"gas",
      [](Reader& in, ClaimBody& into) { return read_natural(in, "gas", into.gas.emplace()); }},
     {"duration",
@@ -128,10 +131,10 @@ Result<ClaimBody> read_claim(std::string_view body, std::span<const Member<Claim
   ClaimBody into;
   Reader in(body, texts);
   if (!in.object("the body", members, into) || !in.end()) return in.error();
-  if (into.claim == 0) {
+  if (!into.claim) {
     return bad_argument(
-        "body: the member 'claim' is missing or 0; write the 'claim' of a transaction that was "
-        "let through, such as \"claim\":17");
+        "body: the member 'claim' is missing; write the 'claim' of a transaction that was let "
+        "through, such as \"claim\":\"00000000000004d2-17\"");
   }
   return into;
 }
@@ -288,11 +291,7 @@ void append_submitted(std::string& out, const throttle::Submitted& said, Instant
   out += R"(,"multiplier":)";
   append_int(out, said.multiplier);
   out += R"(,"claim":)";
-  if (said.claim == 0) {
-    out += "null";
-  } else {
-    append_unsigned(out, said.claim);
-  }
+  append_id(out, said.claim);
   out += '}';
 }
 

@@ -27,7 +27,7 @@ struct SubmissionBody {
 Result<SubmissionBody> read_submission(std::string_view body, Texts& texts);
 
 struct ClaimBody {
-  std::int64_t claim = 0;
+  HoldId claim{};
   std::optional<std::int64_t> gas{};
   std::optional<std::int64_t> duration{};
 };

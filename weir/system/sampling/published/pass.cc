@@ -227,7 +227,7 @@ Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, co
     if (!grant) {
       for (const Planned& made : planned) {
         // What the pass was given before it failed; an error here is the same one again.
-        if (made.grant.reservation != 0) (void)counters.release(made.grant.reservation, now).ok();
+        if (made.grant.reservation) (void)counters.release(made.grant.reservation, now).ok();
       }
       return std::move(grant).error();
     }
