@@ -20,7 +20,8 @@ TEST(Sampling, RestoresFromItsJournal) {
   }
   EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 1);
   EXPECT_EQ(granted(*after, miner("E", "r2"), 6, kStart + 1min).granted, 1);
-  EXPECT_FALSE(after->release(first.reservation, kStart + 1min)) << "it was committed";
+  EXPECT_EQ(*after->commit(first.reservation, 3, kStart + 1min), 1) << "as before the restart";
+  EXPECT_TRUE(after->release(first.reservation, kStart + 1min)->was_other) << "it was committed";
   EXPECT_EQ(*after->release(second.reservation, kStart + 1min), 2);
   EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 2);
 }

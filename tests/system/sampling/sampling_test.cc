@@ -59,9 +59,48 @@ TEST(Sampling, EndsAReservationOnce) {
   const Grant grant = granted(*sampling, miner(), 3, kStart);
   EXPECT_TRUE(sampling->commit(grant.reservation, std::nullopt, kStart));
   const Result<GivenBack> again = sampling->release(grant.reservation, kStart);
-  ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->was_other);
+  EXPECT_EQ(again->created, 3);
   EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 3);
+}
+
+TEST(Sampling, AnswersTheEndOfAReservationTheSameAgain) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant some = granted(*sampling, miner(), 4, kStart);
+  const Grant none = granted(*sampling, miner(), 2, kStart);
+  for (int i = 0; i < 3; ++i) {
+    const Result<GivenBack> back = sampling->commit(some.reservation, 3, kStart + 1s);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(*back, 1);
+    EXPECT_FALSE(back->was_other);
+    EXPECT_EQ(*sampling->release(none.reservation, kStart + 1s), 2);
+  }
+  EXPECT_TRUE(sampling->commit(some.reservation, 4, kStart + 1s)->was_other);
+  EXPECT_TRUE(sampling->commit(some.reservation, std::nullopt, kStart + 1s)->was_other);
+  EXPECT_TRUE(sampling->release(some.reservation, kStart + 1s)->was_other);
+  EXPECT_EQ(*sampling->commit(none.reservation, 0, kStart + 1s), 2) << "a release is no other end";
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 2s).granted, 3) << "given back once";
+}
+
+TEST(Sampling, ForgetsHowAReservationEndedAWindowAfterThat) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant grant = granted(*sampling, miner(), 4, kStart);
+  EXPECT_TRUE(sampling->release(grant.reservation, kStart + 30min));
+  EXPECT_TRUE(sampling->release(grant.reservation, kStart + 90min - 1ns));
+  EXPECT_FALSE(sampling->release(grant.reservation, kStart + 90min));
+}
+
+TEST(Sampling, RemembersAsManyEndsAsReservations) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.reservations_max = 2});
+  std::vector<HoldId> ended;
+  for (int i = 0; i < 3; ++i) {
+    ended.push_back(granted(*sampling, miner(), 1, kStart).reservation);
+    EXPECT_TRUE(sampling->release(ended.back(), kStart));
+  }
+  EXPECT_FALSE(sampling->release(ended[0], kStart));
+  EXPECT_TRUE(sampling->release(ended[1], kStart));
+  EXPECT_TRUE(sampling->release(ended[2], kStart));
 }
 
 TEST(Sampling, RefusesToCommitMoreThanWasGranted) {

@@ -3,8 +3,9 @@
 //  1. last_ never goes back, and grants are stamped with it.
 //  2. A key is charged only after room() or check() said so, with no call in between. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
-//  3. A reservation has the stamps under which its units count, so that its end takes them from
-//     where they are.
+//  3. How a reservation was ended by its owner is remembered before anything changes by it, and
+//     for one window. A reservation has the stamps under which its units count, so that its end
+//     takes them from where they are.
 //  4. The journal has a record before the counters change. What fails in between counts, though
 //     the caller was granted nothing.
 //  5. tallies_ has a row for each environment of rules_, in their order.
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -42,7 +44,7 @@ WordKey id_key_of(const engine::Secret& secret) noexcept {
 
 Error ended(HoldId reservation) {
   return {ErrorCode::kNotFound,
-          fmt::format("sampling: reservation {} has ended, or is too old, or was never made here; "
+          fmt::format("sampling: reservation {} has left the window, or was never made here; "
                       "ask for a grant again",
                       hold_text(reservation))};
 }
@@ -366,8 +368,15 @@ Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> 
                                 Instant now) {
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
-  const bool is_ours = reservation == id_of(reservation.number);
-  const Record* const found = is_ours ? reservations_.find(reservation.number) : nullptr;
+  reservations_.forget_old(last_);
+  if (reservation != id_of(reservation.number)) return ended(reservation);
+  if (const Reservations::End* const end = reservations_.end_of(reservation.number)) {
+    // What the first end is told with was queued before record_, or with it.
+    return GivenBack{end->given_back, record_,
+                     created.value_or(end->created + end->given_back) != end->created,
+                     end->created};
+  }
+  const Record* const found = reservations_.find(reservation.number);
   if (found == nullptr) return ended(reservation);
   if (created && *created > found->units) {
     return bad_argument(fmt::format(
@@ -378,12 +387,25 @@ Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> 
   if (options_.journal != nullptr) {
     if (Status status = options_.journal->ready(); !status) return std::move(status).error();
   }
+  const std::int64_t exist = created.value_or(found->units);
   try {
-    const std::int64_t back = finish(*found, created.value_or(found->units));
-    return GivenBack{back, record_};
+    remember(reservation.number, found->units, exist);
+    const std::int64_t back = finish(*found, exist);
+    return GivenBack{back, record_, false, exist};
   } catch (const std::bad_alloc&) {
+    reservations_.take_back(reservation.number);
     return no_memory();
   }
+}
+
+// Of a grant of `units`, at most kWantMax, so that both parts fit in 32 bits. A file that was
+// changed by hand may say otherwise: that end is not remembered.
+void Counters::remember(std::uint64_t number, std::int64_t units, std::int64_t created) {
+  static_assert(kWantMax < std::numeric_limits<std::int32_t>::max());
+  if (units > kWantMax || created < 0 || created > units) return;
+  reservations_.remember(
+      number, {static_cast<std::int32_t>(created), static_cast<std::int32_t>(units - created)},
+      last_ + rules_.window());
 }
 
 Ticket Counters::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
@@ -454,6 +476,10 @@ Status Counters::restore(const Record& record, Instant now) {
     if (made.reservation != 0 && made.units > 0) {
       reservations_.add(made);
     } else {
+      if (const Record* const grant = reservations_.find(made.reservation)) {
+        last_ = later_of(now, last_);
+        remember(made.reservation, grant->units, grant->units + made.units);
+      }
       reservations_.erase(made.reservation);
     }
   } catch (const std::bad_alloc&) {
@@ -466,6 +492,7 @@ void Counters::sweep(Instant now) {
   last_ = later_of(now, last_);
   logs_.sweep(rules_.window(), last_, kSweptAtOnce);
   reservations_.drop_old(rules_.window(), last_);
+  reservations_.forget_old(last_);
 }
 
 }  // namespace weir::system::sampling

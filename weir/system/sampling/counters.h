@@ -76,6 +76,9 @@ struct Grant {
 struct GivenBack {
   std::int64_t units = 0;
   Ticket record = 0;  // as that of a Grant
+  // It had been ended before, with another number of tasks, and nothing has changed: `created`.
+  bool was_other = false;
+  std::int64_t created = 0;
 
   friend bool operator==(const GivenBack& given, std::int64_t expected) {
     return given.units == expected;
@@ -129,9 +132,10 @@ class Counters {
   meter::Check check(const Who& who, std::int64_t cost, Instant at) const;
 
   // The work began: `created` of the granted tasks exist, all of them if nothing is said, and
-  // the others are given back. Says how many were. An error if the reservation has ended.
+  // the others are given back. Says how many were. Said again it answers the same again, and
+  // changes nothing; an error if the reservation has left the window, or is too old.
   Result<GivenBack> commit(HoldId reservation, std::optional<std::int64_t> created, Instant now);
-  // It did not: everything is given back.
+  // It did not: everything is given back, as if none was created.
   Result<GivenBack> release(HoldId reservation, Instant now);
 
   // --- For the gate, which cannot be told of an error:
@@ -201,6 +205,7 @@ class Counters {
     return {keyed_word(id_key_, number), number};
   }
   Result<GivenBack> end(HoldId reservation, std::optional<std::int64_t> created, Instant now);
+  void remember(std::uint64_t number, std::int64_t units, std::int64_t created);
   std::int64_t finish(Record record, std::int64_t created);
   void write(const Record& record);
   // Whether there was room for the key.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
@@ -30,10 +31,17 @@ std::shared_ptr<Sampling> sampling_of(Exchange& exchange) {
   return found;
 }
 
-void answer_end(Exchange& exchange, const Result<sampling::GivenBack>& back,
+void answer_end(Exchange& exchange, HoldId reservation, const Result<sampling::GivenBack>& back,
                 std::string_view state) {
   if (!back) {
     exchange.fail(back.error());
+    return;
+  }
+  if (back->was_other) {
+    exchange.fail(Problem::kConflict,
+                  fmt::format("reservation '{}': it has been ended with {} tasks created already, "
+                              "so it cannot end otherwise; ask for a grant if there is more to do",
+                              hold_text(reservation), back->created));
     return;
   }
   exchange.wait_for(back->record);
@@ -107,8 +115,8 @@ void commit_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange, counters->commit(asked->reservation, asked->created, exchange.now),
-             "committed");
+  answer_end(exchange, asked->reservation,
+             counters->commit(asked->reservation, asked->created, exchange.now), "committed");
 }
 
 void release_tasks(Exchange& exchange) {
@@ -120,7 +128,8 @@ void release_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange, counters->release(asked->reservation, exchange.now), "released");
+  answer_end(exchange, asked->reservation, counters->release(asked->reservation, exchange.now),
+             "released");
 }
 
 void show_sampling(Exchange& exchange) {
