@@ -4,8 +4,8 @@
 //  2. A key is charged only after room() or check() said so, with no call in between. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
 //  3. How a reservation was ended by its owner is remembered before anything changes by it, and
-//     for one window. A reservation has the stamps under which its units count, so that its end
-//     takes them from where they are.
+//     for one window. A reservation has the stamps under which its units count, so that its end takes them from
+//     where they are.
 //  4. The journal has a record before the counters change. What fails in between counts, though
 //     the caller was granted nothing.
 //  5. tallies_ has a row for each environment of rules_, in their order.
@@ -47,6 +47,16 @@ Error ended(HoldId reservation) {
           fmt::format("sampling: reservation {} has left the window, or was never made here; "
                       "ask for a grant again",
                       hold_text(reservation))};
+}
+
+// Of two limits that must both have room. None closes again by itself, so the later instant is the
+// first at which both have it.
+meter::Check both(meter::Check said, const meter::Check& over) noexcept {
+  if (over.verdict == Verdict::kNever || said.allowed()) return over;
+  if (over.allowed() || said.verdict == Verdict::kNever) return said;
+  said.earliest = later_of(said.earliest, over.earliest);
+  said.shortfall = std::max(said.shortfall, over.shortfall);
+  return said;
 }
 
 }  // namespace
@@ -151,6 +161,7 @@ std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
   if (of.parent) {
     left = std::min(left, meter::level(of.parent_shape, seat.parent_log, parent_ring_, now));
   }
+  if (of.spacing) left = std::min(left, meter::level(*of.spacing, seat.log, ring_, now));
   if (left <= 0) return 0;
   return rules_.granting() == Granting::kGate ? kWantMax : left;
 }
@@ -174,6 +185,10 @@ Grant Counters::described(const Seat& seat, Instant now) const noexcept {
     left = std::min(left, *of.parent - grant.parent_count);
     grant.next_free = later_of(
         grant.next_free, meter::next_free(of.parent_shape, seat.parent_log, parent_ring_, now));
+  }
+  if (of.spacing) {
+    grant.next_free =
+        later_of(grant.next_free, meter::next_free(*of.spacing, seat.log, ring_, now));
   }
   grant.remaining = std::max<std::int64_t>(0, left);
   return grant;
@@ -216,6 +231,15 @@ void Counters::tally(std::size_t place, std::int64_t granted, std::int64_t wante
   tally.refused += static_cast<std::uint64_t>(std::max<std::int64_t>(0, wanted - granted));
 }
 
+void Counters::note(const Seat& seat, const Who& who, std::int64_t granted,
+                    std::int64_t wanted) noexcept {
+  if (seat.reason != Reason::kLimited) return;
+  const bool is_used_up = granted > 0 && granted == wanted && room(seat, last_) == 0;
+  if (granted >= wanted && !is_used_up) return;
+  refused_.note(seat.key, who.hotkey, who.revision, who.environment, who.id,
+                std::max<std::int64_t>(0, wanted - granted), last_);
+}
+
 Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Keep keep) {
   if (Status status = check_want(want); !status) return std::move(status).error();
   move_on(now);
@@ -237,6 +261,7 @@ Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Ke
   grant.granted = granted;
   if (granted > 0) grant.record = record_;
   tally(seat->place, granted, want);
+  note(*seat, who, granted, want);
   return grant;
 }
 
@@ -246,7 +271,9 @@ std::uint64_t Counters::take(const Who& who, std::int64_t cost, std::int64_t wan
   Result<Seat> seat = seat_of(who);
   WEIR_ASSERT(seat.ok());
   tally(seat->place, cost, wanted);
-  return cost > 0 ? charge(*seat, cost, last_, keep) : 0;
+  const std::uint64_t reservation = cost > 0 ? charge(*seat, cost, last_, keep) : 0;
+  note(*seat, who, cost, wanted);
+  return reservation;
 }
 
 void Counters::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept {
@@ -254,6 +281,7 @@ void Counters::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept
   const Environment* const found = rules_.find(who.environment);
   if (found == nullptr) return;
   tally(static_cast<std::size_t>(found - rules_.environments().data()), 0, wanted);
+  if (const Result<Seat> seat = seat_of(who)) note(*seat, who, 0, wanted);
 }
 
 // The runs in the scratch rings, with so many more.
@@ -322,15 +350,9 @@ meter::Check Counters::check(const Who& who, std::int64_t cost, Instant at) cons
   const std::int64_t needed =
       rules_.granting() == Granting::kGate ? std::min<std::int64_t>(cost, 1) : cost;
   if (of.allowed) said = meter::check(of.shape, seat->log, ring_, at, needed);
+  if (of.spacing) said = both(said, meter::check(*of.spacing, seat->log, ring_, at, needed));
   if (of.parent) {
-    const meter::Check over =
-        meter::check(of.parent_shape, seat->parent_log, parent_ring_, at, needed);
-    if (over.verdict == Verdict::kNever || said.allowed()) {
-      said = over;
-    } else if (!over.allowed() && said.verdict != Verdict::kNever) {
-      said.earliest = later_of(said.earliest, over.earliest);
-      said.shortfall = std::max(said.shortfall, over.shortfall);
-    }
+    said = both(said, meter::check(of.parent_shape, seat->parent_log, parent_ring_, at, needed));
   }
   return said;
 }
@@ -344,7 +366,8 @@ Reading Counters::reading() const {
                   .reservations = reservations_.size()};
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     const Environment& of = rules_.environments()[i];
-    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent, tallies_[i].grants,
+    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent,
+                                    of.burst, tallies_[i].grants,
                                     tallies_[i].granted, tallies_[i].refused});
   }
   return reading;
@@ -403,9 +426,10 @@ Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> 
 void Counters::remember(std::uint64_t number, std::int64_t units, std::int64_t created) {
   static_assert(kWantMax < std::numeric_limits<std::int32_t>::max());
   if (units > kWantMax || created < 0 || created > units) return;
-  reservations_.remember(
-      number, {static_cast<std::int32_t>(created), static_cast<std::int32_t>(units - created)},
-      last_ + rules_.window());
+  reservations_.remember(number,
+                         {static_cast<std::int32_t>(created),
+                          static_cast<std::int32_t>(units - created)},
+                         last_ + rules_.window());
 }
 
 Ticket Counters::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
@@ -493,6 +517,7 @@ void Counters::sweep(Instant now) {
   logs_.sweep(rules_.window(), last_, kSweptAtOnce);
   reservations_.drop_old(rules_.window(), last_);
   reservations_.forget_old(last_);
+  refused_.forget(last_ - rules_.window());
 }
 
 }  // namespace weir::system::sampling

@@ -36,6 +36,7 @@
 #include "weir/engine/print.h"
 #include "weir/system/sampling/journal.h"
 #include "weir/system/sampling/logs.h"
+#include "weir/system/sampling/refused.h"
 #include "weir/system/sampling/reservations.h"
 #include "weir/system/sampling/rules.h"
 
@@ -90,6 +91,7 @@ struct EnvironmentReading {
   Rotation rotation{};
   std::optional<std::int64_t> limit{};
   std::optional<std::int64_t> parent_limit{};
+  std::optional<std::int64_t> burst{};
   std::uint64_t grants = 0;   // that gave something, since the process began
   std::uint64_t granted = 0;  // tasks
   std::uint64_t refused = 0;  // tasks that were wanted and not granted
@@ -169,6 +171,8 @@ class Counters {
   void sweep(Instant now);
 
   Reading reading() const;
+  // Of the last window: who was refused most, and who has used up what it may have.
+  std::vector<RefusedMiner> refused() const { return refused_.most(); }
 
   const Rules& rules() const noexcept { return rules_; }
 
@@ -198,6 +202,8 @@ class Counters {
   Status ready(const Seat& seat) const;
   void add(Seat& seat, std::int64_t units, Instant now) const noexcept;
   std::uint64_t charge(Seat& seat, std::int64_t units, Instant now, Keep keep);
+  // Who was refused something, or has nothing left, is noted by name.
+  void note(const Seat& seat, const Who& who, std::int64_t granted, std::int64_t wanted) noexcept;
   void tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept;
   void move_on(Instant now) noexcept;
 
@@ -229,6 +235,7 @@ class Counters {
   std::int64_t largest_limit_ = 1;
   Instant last_{};  // time never goes back
   Reservations reservations_;
+  Refused refused_;
   std::vector<Tally> tallies_;  // in the order of the environments
   mutable std::array<meter::LogRun, meter::kRunsMax> ring_{};
   mutable std::array<meter::LogRun, meter::kRunsMax> parent_ring_{};

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "weir/base/guarded.h"
 #include "weir/base/result.h"
@@ -73,6 +74,10 @@ class Sampling : public Guarded<Counters> {
   void sweep(Instant now) {
     const std::scoped_lock lock(*this);
     locked().sweep(now);
+  }
+  std::vector<RefusedMiner> refused() const {
+    const std::scoped_lock lock(*this);
+    return locked().refused();
   }
   Reading reading() const {
     const std::scoped_lock lock(*this);

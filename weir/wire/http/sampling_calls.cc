@@ -3,7 +3,9 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
@@ -106,6 +108,66 @@ void grant_tasks(Exchange& exchange) {
   append_retry_after(exchange.answer.headers, decision, exchange.now);
 }
 
+// From 0 up to, and without, `below`. A word modulo `below`, at most 1,024 environments: uneven by
+// less than one in 2^53.
+std::uint64_t any_below(std::uint64_t below) {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return engine() % below;
+}
+
+void run_scheduling_pass(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  Texts texts;
+  const Result<PassBody> asked = read_pass(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  const Result<std::vector<sampling::Planned>> said =
+      run_pass(*counters, asked->miner, {.slots = asked->slots, .work = asked->work}, any_below,
+               exchange.now);
+  if (!said) {
+    exchange.fail(said.error());
+    return;
+  }
+  for (const sampling::Planned& each : *said) exchange.wait_for(each.grant.record);
+  exchange.answer.content_type = kJsonType;
+  append_pass(exchange.answer.body, *said, exchange.now);
+}
+
+void show_refused(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  std::int64_t most = 20;
+  if (exchange.query.has("most")) {
+    const Result<std::string_view> text = exchange.query.one("most");
+    const Result<std::int64_t> count =
+        text ? engine::parse_count("query: most", *text, 1,
+                                   static_cast<std::int64_t>(sampling::kRefusedKept))
+             : Result<std::int64_t>(text.error());
+    if (!count) {
+      exchange.fail(count.error());
+      return;
+    }
+    most = *count;
+  }
+  std::string& body = exchange.answer.body;
+  body += R"({"refused":[)";
+  for (const sampling::RefusedMiner& miner : counters->refused()) {
+    if (most == 0) break;
+    // An environment that is not configured any more is left out.
+    const Result<sampling::Grant> said = counters->peek(
+        {miner.hotkey, miner.revision, miner.environment, miner.id}, 0, exchange.now);
+    if (!said) continue;
+    if (body.back() != '[') body += ',';
+    append_refused(body, miner, *said);
+    most -= 1;
+  }
+  body += "]}";
+  exchange.answer.content_type = kJsonType;
+}
+
 void commit_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
   if (counters == nullptr) return;
@@ -160,10 +222,17 @@ constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
     {"uid", false, false, "Of one key: the miner's id, which may be exempt."},
 }};
 
+constexpr std::array<QueryParameter, 1> kRefusedQuery = {{
+    {"most", false, false, "How many at most, up to 256. Default: 20."},
+}};
+
 constexpr std::array kSamplingRows = {
     Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
           "Grant up to so many tasks of an environment to a miner, and reserve them.", "GrantAsk",
           "Grant"},
+    Route{"POST", "/v1/sampling/pass", Role::kDecide, run_scheduling_pass, "sampling_pass",
+          "Grant one miner tasks of many environments, by its slots and their shares.", "PassAsk",
+          "Pass"},
     Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
           "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
           "ReservationEnd"},
@@ -172,6 +241,9 @@ constexpr std::array kSamplingRows = {
     with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
                 "Show the allowances of all environments, and what one key has left.", "",
                 "Sampling", kSamplingQuery}),
+    with_names({"GET", "/v1/sampling/refused", Role::kObserve, show_refused, "sampling_refused",
+                "Show who was refused most, and who has used up an allowance.", "", "RefusedMiners",
+                kRefusedQuery}),
 };
 
 }  // namespace
