@@ -287,6 +287,13 @@ void add_systems(CLI::App& app, Given& given) {
                    "What limits ContractCallLocal: buckets, or gas as in the network's code")
       ->check(CLI::IsMember({"buckets", "gas"}))
       ->capture_default_str();
+  CLI::Option* const mix = report->add_option(
+      "--mix", given.report.mix,
+      "Whether a mix fits: OPERATION=RATE,…, a second, or in % of what each may do alone");
+  report
+      ->add_option("--against", given.report.against, "Show what would be different with this file")
+      ->type_name("FILE")
+      ->excludes(mix);
   report->callback([&given] { given.code = run_throttle_report(given.definitions, given.report); });
 }
 

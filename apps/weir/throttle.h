@@ -9,6 +9,8 @@ namespace weir::app {
 struct ReportFlags {
   std::string nodes = "1";              // or `1-31`, for a report of each size
   std::string local_calls = "buckets";  // or `gas`
+  std::string mix{};                    // `CryptoTransfer=50%,ContractCall=6.5`; empty: none
+  std::string against{};                // another file, to compare with; empty: none
 };
 
 // Returns the exit code.

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "weir/base/result.h"
 #include "weir/system/throttle/build.h"
 #include "weir/system/throttle/definitions.h"
 #include "weir/system/throttle/transaction.h"
@@ -53,5 +55,44 @@ Report report(const Definitions& definitions, std::int32_t nodes,
 
 // As a table for people.
 std::string to_text(const Report& report);
+
+// What differs between two reports of one network size, as a table for people.
+std::string difference_text(const Report& before, const Report& after);
+
+// --- several operations at once
+
+constexpr std::size_t kMixMax = 64;  // different operations
+
+struct MixPart {
+  std::string operation;
+  bool high_volume = false;
+  std::int64_t micro = 0;      // millionths of an operation per second
+  bool is_percentage = false;  // `micro` is millionths of a percent of what it may do alone
+};
+
+// `CryptoTransfer=50%,ContractCall=6.5`: percentages of what each may do alone, or operations per
+// second of one node. `CryptoCreate/high=2` asks for the high-volume family.
+Result<std::vector<MixPart>> parse_mix(std::string_view text);
+
+struct MixedBucket {
+  std::string name;
+  bool high_volume = false;
+  std::int64_t percent_micro = 0;  // of its leak that the mix takes, rounded up
+};
+
+struct MixReport {
+  std::int32_t nodes = 1;
+  std::vector<MixPart> parts{};        // as operations per second
+  std::vector<MixedBucket> buckets{};  // that the mix fills
+  std::vector<std::string> refused{};  // operations of the mix that are refused whatever the rate
+  bool fits = true;                    // one node admits it for ever
+  // Millionths of the mix that one node admits for ever, rounded down; kMax: any.
+  std::int64_t scale_micro = 0;
+};
+
+// Requires nodes >= 1.
+MixReport report_mix(const Definitions& definitions, std::int32_t nodes,
+                     const std::vector<MixPart>& mix, const NetworkSettings& settings = {});
+std::string to_text(const MixReport& report);
 
 }  // namespace weir::system::throttle
