@@ -376,6 +376,39 @@ TEST_F(ThrottlesTest, KnowAClaimByItsWordAlone) {
   EXPECT_EQ(throttles->role_of(second), SetRole::kConsensus);
 }
 
+// --- congestion
+
+TEST_F(ThrottlesTest, TellOfEveryChangeOfAMultiplier) {
+  const auto throttles = *Throttles::create({.definitions = definitions_of(R"({"buckets": [
+      {"name": "transfers", "burstPeriod": 1000, "throttleGroups": [
+        {"milliOpsPerSec": 1000, "operations": ["CryptoTransfer"]}]}]})"),
+                                             .tiers = {{50, 7}},
+                                             .congestion_period_s = 10});
+  const auto transfers = [&](std::int32_t count, Duration at) {
+    Submission submission{.operation = "CryptoTransfer"};
+    submission.transaction.count = count;
+    ASSERT_TRUE(throttles->submit(SetRole::kConsensus, submission, kStart + at)->admission.allowed);
+  };
+  transfers(600, 0s);
+  transfers(1, 9s);
+  EXPECT_TRUE(throttles->take_tier_changes().empty()) << "the tier is on, but not for long enough";
+  transfers(1, 10s);
+  transfers(1, 11s);
+  std::vector<TierChange> changes = throttles->take_tier_changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_FALSE(changes[0].of_gas);
+  EXPECT_EQ(changes[0].from, 1);
+  EXPECT_EQ(changes[0].to, 7);
+  EXPECT_EQ(changes[0].at.seconds, kStart.ns / 1'000'000'000 + 10);
+  EXPECT_TRUE(throttles->take_tier_changes().empty()) << "told once";
+  transfers(1, 400s);
+  changes = throttles->take_tier_changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].to, 1);
+  EXPECT_EQ(throttles->reading(kStart).generic_changes, 2u);
+  EXPECT_EQ(throttles->reading(kStart).gas_changes, 0u);
+}
+
 // --- queries
 
 constexpr std::string_view kQueries = R"({"buckets": [

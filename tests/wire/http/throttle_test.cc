@@ -239,6 +239,67 @@ TEST(ThrottleSubmit, NamesWhatIsWrongWithABody) {
   }
 }
 
+// --- many at once
+
+TEST(ThrottleBatch, DecidesInOrderEachAsIfItCameAlone) {
+  ThrottleDesk desk;
+  const Answer answer =
+      desk.post("/v1/throttle/batch", R"({"submissions":[{"operation":"ContractCall","gas":600},)"
+                                      R"({"operation":"ContractCall","gas":600},)"
+                                      R"({"operation":"ContractCall","gas":400,"dry_run":true},)"
+                                      R"({"operation":"CryptoTransfer","count":10},)"
+                                      R"({"operation":"CryptoTransfer"},{"operation":"Juggle"},)"
+                                      R"({"operation":"ContractCall","gas":1,"role":"consensus",)"
+                                      R"("at_ns":1800000000000000000}]})");
+  EXPECT_EQ(answer.status, 200u);
+  const boost::json::value said = parsed(answer.body);
+  const boost::json::array& results = said.at("results").as_array();
+  ASSERT_EQ(results.size(), 7u);
+  const auto status = [&](std::size_t i) {
+    return std::string(results[i].at("status").as_string());
+  };
+  EXPECT_EQ(status(0), "OK");
+  EXPECT_EQ(results[0].at("claim").as_string(), claim_text(1).substr(1, claim_text(1).size() - 2));
+  EXPECT_EQ(status(1), "BUSY");
+  EXPECT_EQ(results[1].at("refused_by").as_string(), "gas");
+  EXPECT_EQ(status(2), "OK");
+  EXPECT_TRUE(results[2].at("claim").is_null()) << "it was only looked at";
+  EXPECT_EQ(status(3), "OK");
+  EXPECT_EQ(results[4].at("refused_by").as_string(), "Transfers");
+  EXPECT_EQ(results[5].at("verdict").as_string(), "never");
+  EXPECT_EQ(status(6), "OK");
+  EXPECT_EQ(desk.gas("consensus"), 1);
+}
+
+TEST(ThrottleBatch, DecidesNothingIfAnyIsWrong) {
+  ThrottleDesk desk;
+  const std::string good = R"({"submissions":[{"operation":"ContractCall","gas":600},)";
+  for (const auto& [rest, says] :
+       {std::pair{R"({"gas":1}]})", "'operation' is missing"},
+        std::pair{R"({"operation":"ContractCall","role":"consensus"}]})", "'at_ns' is missing"},
+        std::pair{
+            R"({"operation":"ContractCall","role":"consensus","at_ns":1800000060000000000}]})",
+            "at most 10s after the server's clock"},
+        std::pair{R"({"operation":"ContractCall","gsa":1}]})", "gsa"},
+        std::pair{"7]}", "a submission"}}) {
+    const Answer answer = desk.post("/v1/throttle/batch", good + rest);
+    EXPECT_EQ(answer.status, 400u) << rest;
+    EXPECT_THAT(detail(answer), HasSubstr(says)) << rest;
+  }
+  EXPECT_THAT(detail(desk.post("/v1/throttle/batch", "{}")), HasSubstr("submissions is missing"));
+  EXPECT_EQ(desk.gas("front_end"), 0);
+}
+
+TEST(ThrottleBatch, HasABound) {
+  ThrottleDesk desk;
+  std::string body = R"({"submissions":[)";
+  for (std::size_t i = 0; i <= desk.api.settings().batch_max; ++i) {
+    body += std::string(i > 0 ? "," : "") + R"({"operation":"CryptoTransfer"})";
+  }
+  EXPECT_EQ(desk.post("/v1/throttle/batch", body + "]}").status, 413u);
+  EXPECT_EQ(desk.used("front_end", 1), 0);
+}
+
 // --- claims
 
 TEST(ThrottleClaims, GiveBackUnusedGasWhenSettled) {

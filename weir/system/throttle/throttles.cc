@@ -83,6 +83,27 @@ SetReading read(const ThrottleSet& set, Moment at) {
 
 }  // namespace
 
+Verdict verdict_of(const Submitted& said) noexcept {
+  if (said.admission.allowed) return Verdict::kAllowed;
+  return said.admission.never ? Verdict::kNever : Verdict::kDenied;
+}
+
+Instant earliest_of(const Submitted& said, Instant at) noexcept {
+  if (said.admission.allowed) return at;
+  return said.admission.never ? kForever : said.admission.fits_at;
+}
+
+std::string_view refused_by(const Submitted& said) noexcept {
+  switch (said.admission.refuser) {
+    case Refuser::kUnlisted:
+      return "unlisted";
+    case Refuser::kMalformed:
+      return "malformed";
+    default:
+      return said.bucket;
+  }
+}
+
 Status check(const ThrottlesSpec& spec) {
   const auto negative = [](std::string_view what, std::int64_t found) {
     return bad_argument(fmt::format(
@@ -174,7 +195,7 @@ Result<Submitted> Throttles::submit(SetRole role, const Submission& submission, 
   Claims claims;
   Answered<Admission> said = set.decide(transaction, at, &claims);
   if (said.ok() && role == SetRole::kConsensus) {
-    congestion_.refresh(locked().consensus, at);
+    refresh_congestion(at);
     if (said->allowed && set.lacks_duration(transaction, at)) {
       said = set.refuse_without_duration(claims, at);
     }
@@ -184,6 +205,26 @@ Result<Submitted> Throttles::submit(SetRole role, const Submission& submission, 
     result->claim = keep(role, std::move(claims), at);
   }
   return result;
+}
+
+// Requires the lock.
+void Throttles::refresh_congestion(Moment at) {
+  const std::int64_t generic = congestion_.generic().multiplier();
+  const std::int64_t gas = congestion_.gas().multiplier();
+  congestion_.refresh(locked().consensus, at);
+  const auto note = [&](bool of_gas, std::int64_t from, std::int64_t to, std::uint64_t& count) {
+    if (from == to) return;
+    count += 1;
+    if (tier_changes_.size() == kTierChangesKept) tier_changes_.erase(tier_changes_.begin());
+    tier_changes_.push_back({of_gas, from, to, at});
+  };
+  note(false, generic, congestion_.generic().multiplier(), generic_changes_);
+  note(true, gas, congestion_.gas().multiplier(), gas_changes_);
+}
+
+std::vector<TierChange> Throttles::take_tier_changes() {
+  const std::scoped_lock lock(*this);
+  return std::exchange(tier_changes_, {});
 }
 
 Result<Submitted> Throttles::peek(SetRole role, const Submission& submission, Instant now) const {
@@ -318,8 +359,13 @@ void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) 
 Reading Throttles::reading(Instant now) const {
   const std::scoped_lock lock(*this);
   const Moment at = moment_of(now);
-  return {nodes_, read(locked().front_end, at), read(locked().consensus, at),
-          congestion_.generic().multiplier(), congestion_.gas().multiplier()};
+  return {nodes_,
+          read(locked().front_end, at),
+          read(locked().consensus, at),
+          congestion_.generic().multiplier(),
+          congestion_.gas().multiplier(),
+          generic_changes_,
+          gas_changes_};
 }
 
 std::string Throttles::snapshot(SetRole role) const {

@@ -69,6 +69,23 @@ struct Submitted {
   HoldId claim{};               // for settle() and cancel(); none: refused
 };
 
+// In the words of an ordinary decision. When it fits, of what was decided at `at`; kForever:
+// unknown, or never.
+Verdict verdict_of(const Submitted& said) noexcept;
+Instant earliest_of(const Submitted& said, Instant at) noexcept;
+// A bucket's name, `gas`, `bytes`, `duration`, `schedule`, `unlisted`, `malformed`; empty: it was
+// let through.
+std::string_view refused_by(const Submitted& said) noexcept;
+
+// A fee's multiplier is another one than before.
+struct TierChange {
+  bool of_gas = false;  // otherwise the generic one
+  std::int64_t from = 1;
+  std::int64_t to = 1;
+  Moment at{};  // of consensus
+};
+constexpr std::size_t kTierChangesKept = 8;  // beyond it the oldest is only counted
+
 struct BucketReading {
   std::string name;
   bool high_volume = false;
@@ -96,6 +113,8 @@ struct Reading {
   SetReading consensus{};
   std::int64_t generic_multiplier = 1;
   std::int64_t gas_multiplier = 1;
+  std::uint64_t generic_changes = 0;  // of the multipliers, since these throttles were made
+  std::uint64_t gas_changes = 0;
 };
 
 // What a transaction really took.
@@ -160,6 +179,8 @@ class Throttles : public Guarded<ThrottleSets> {
   void change(const ThrottlesSpec& before, const ThrottlesSpec& after);
 
   Reading reading(Instant now) const;
+  // What has changed since this was asked before, the oldest first.
+  std::vector<TierChange> take_tier_changes();
 
   std::string snapshot(SetRole role) const;
   std::string positional_snapshot() const;  // of consensus, which alone is saved
@@ -181,6 +202,7 @@ class Throttles : public Guarded<ThrottleSets> {
   Status check_ahead(std::string_view what, Moment latest, Instant now) const;
   HoldId keep(SetRole role, Claims claims, Moment at);
   void forget_claims(SetRole role);
+  void refresh_congestion(Moment at);
 
   struct Kept {
     SetRole role;
@@ -195,6 +217,9 @@ class Throttles : public Guarded<ThrottleSets> {
   std::int32_t nodes_;
   std::optional<Duration> ahead_;
   Congestion congestion_;
+  std::vector<TierChange> tier_changes_;  // not taken yet
+  std::uint64_t generic_changes_ = 0;
+  std::uint64_t gas_changes_ = 0;
   KeptClaims kept_;
   std::uint64_t owner_;
   std::uint64_t last_claim_ = 0;

@@ -10,6 +10,7 @@
 #include "weir/base/hold_text.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
+#include "weir/wire/http/text.h"
 #include "weir/wire/http/throttle_json.h"
 #include "weir/wire/http/throttle_routes.h"
 #include "weir/wire/http/throttle_schemas.h"
@@ -138,6 +139,49 @@ void submit_transaction(Exchange& exchange) {
   append_retry_after(exchange.answer.headers, decision, at);
 }
 
+// All are looked at before the first is decided, and decided in their order, at one instant.
+void submit_transactions(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  Texts texts;
+  const std::size_t most = exchange.api.settings().batch_max;
+  const Result<SubmissionBatch> asked = read_submissions(exchange.call.body, most, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  if (asked->is_too_long) {
+    exchange.fail(
+        Problem::kTooLarge,
+        fmt::format("body: submissions has more than {} elements; send several batches", most));
+    return;
+  }
+  bool is_allowed = false;
+  for (const SubmissionBody& each : asked->submissions) {
+    if (each.role != throttle::SetRole::kConsensus) continue;
+    if (!is_allowed && !speaks_for_consensus(exchange)) return;
+    is_allowed = true;
+    const Status status = throttles->check_instant(Instant{*each.at_ns}, exchange.now);
+    if (!status) {
+      exchange.fail(status.error());
+      return;
+    }
+  }
+  std::string& body = exchange.answer.body;
+  body += R"({"results":)";
+  append_list(body, asked->submissions, [&](const SubmissionBody& each) {
+    const Instant at = each.at_ns ? Instant{*each.at_ns} : exchange.now;
+    const Result<throttle::Submitted> said = decide(*throttles, each, at);
+    if (said) {
+      append_submitted(body, *said, at);
+    } else {
+      append_problem(body, problem_of(said.error().code), said.error().message);
+    }
+  });
+  body += '}';
+  exchange.answer.content_type = kJsonType;
+}
+
 void settle_claim(Exchange& exchange) {
   const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
   if (throttles == nullptr) return;
@@ -242,6 +286,9 @@ constexpr std::array kThrottleRows = {
     Route{"POST", "/v1/throttle/submit", Role::kDecide, submit_transaction, "throttle_submit",
           "Decide one transaction as the network does, and claim what it takes.", "Submission",
           "Submitted"},
+    Route{"POST", "/v1/throttle/batch", Role::kDecide, submit_transactions, "throttle_batch",
+          "Decide many transactions in their order, each as if it came alone.", "SubmissionBatch",
+          "SubmittedBatch"},
     Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim, "throttle_settle",
           "End a claim with the gas that was used; the rest is given back.", "ClaimSettlement",
           "State"},
