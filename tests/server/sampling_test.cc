@@ -205,9 +205,10 @@ TEST_F(SamplingServer, ShowsEnvironmentsAndKeys) {
   begin();
   grant("a b", 4);
   const std::string all = http(get("/v1/sampling")).body;
-  EXPECT_THAT(all, HasSubstr(R"({"environment":"E","rotation_count":0,"rotation_interval":0,)"
-                             R"("sampling_count":6,"limit":6,"parent_limit":null,"grants":1,)"
-                             R"("granted":4,"refused":0})"));
+  EXPECT_THAT(
+      all, HasSubstr(R"({"environment":"E","rotation_count":0,"rotation_interval":0,)"
+                     R"("sampling_count":6,"limit":6,"parent_limit":null,"burst":null,"grants":1,)"
+                     R"("granted":4,"refused":0})"));
   EXPECT_THAT(all, HasSubstr(R"({"environment":"U",)"));
   EXPECT_THAT(all, Not(HasSubstr("\"key\":")));
   const HttpAnswer key = http(get("/v1/sampling?hotkey=a%20b&revision=r1&environment=E&uid=7"));

@@ -62,7 +62,7 @@ void use(Throttles& throttles) {
         continue;
       }
       check(peeked->admission.allowed == said->admission.allowed);
-      if (said->claim != 0) static_cast<void>(throttles.settle(said->claim, {.gas = 1'000}).ok());
+      if (said->claim) static_cast<void>(throttles.settle(said->claim, {.gas = 1'000}).ok());
     }
   }
   const Reading later = throttles.reading(kNow + 1s);

@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
+#include "tests/engine/support.h"
 #include "weir/base/hold_text.h"
 #include "weir/base/keyed_word.h"
-#include "weir/engine/engine.h"
 #include "weir/system/throttle/validate.h"
 #include "weir/wire/resp/throttle_commands.h"
 
