@@ -42,7 +42,7 @@ struct Given {
   SyncOptions sync;
   PoolOptions pool;
   std::string definitions;
-  std::string nodes = "1";
+  ReportFlags report{};
   std::string shell = "bash";
   bool json = false;
   int code = kExitOk;
@@ -280,9 +280,21 @@ void add_systems(CLI::App& app, Given& given) {
   CLI::App* report = add(*throttle, "report", "Show what a throttles.json means for a network",
                          "weir throttle report examples/throttles.json --nodes 1-31");
   report->add_option("file", given.definitions, "The definitions")->required()->type_name("FILE");
-  report->add_option("--nodes", given.nodes, "The network's size, or a range such as 1-31")
+  report->add_option("--nodes", given.report.nodes, "The network's size, or a range such as 1-31")
       ->capture_default_str();
-  report->callback([&given] { given.code = run_throttle_report(given.definitions, given.nodes); });
+  report
+      ->add_option("--local-calls", given.report.local_calls,
+                   "What limits ContractCallLocal: buckets, or gas as in the network's code")
+      ->check(CLI::IsMember({"buckets", "gas"}))
+      ->capture_default_str();
+  CLI::Option* const mix = report->add_option(
+      "--mix", given.report.mix,
+      "Whether a mix fits: OPERATION=RATE,…, a second, or in % of what each may do alone");
+  report
+      ->add_option("--against", given.report.against, "Show what would be different with this file")
+      ->type_name("FILE")
+      ->excludes(mix);
+  report->callback([&given] { given.code = run_throttle_report(given.definitions, given.report); });
 }
 
 int run(int argc, char** argv) {

@@ -9,7 +9,10 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "apps/weir/exit.h"
 #include "weir/base/in_quotes.h"
 #include "weir/base/result.h"
 #include "weir/engine/quantity.h"
@@ -58,35 +61,68 @@ std::optional<std::string> read_file(const std::string& path) {
   return text;
 }
 
-}  // namespace
-
-int run_throttle_report(const std::string& path, const std::string& nodes) {
-  const Result<Sizes> sizes = parse_sizes(nodes);
-  if (!sizes) {
-    fmt::print(stderr, "{}\n", sizes.error().message);
-    return 2;
-  }
+// Nothing: it is no such file, and why not is printed.
+std::optional<throttle::Definitions> definitions_in(const std::string& path) {
   const std::optional<std::string> text = read_file(path);
   if (!text) {
     fmt::print(stderr, "{}: cannot be read: {}; name a throttles.json\n", path,
                std::strerror(errno));
-    return 1;
+    return std::nullopt;
   }
-  const Result<throttle::Definitions> definitions = throttle::read_definitions(*text, path);
+  Result<throttle::Definitions> definitions = throttle::read_definitions(*text, path);
   if (!definitions) {
     fmt::print(stderr, "{}\n", definitions.error().message);
-    return 1;
+    return std::nullopt;
   }
   const throttle::Validation validation = throttle::validate(*definitions);
   if (!validation.accepted()) {
     fmt::print(stderr, "{}\n", validation.message);
-    return 1;
+    return std::nullopt;
   }
+  return std::move(*definitions);
+}
+
+}  // namespace
+
+int run_throttle_report(const std::string& path, const ReportFlags& flags) {
+  const Result<Sizes> sizes = parse_sizes(flags.nodes);
+  if (!sizes) {
+    fmt::print(stderr, "{}\n", sizes.error().message);
+    return kExitUsage;
+  }
+  std::vector<throttle::MixPart> mix;
+  if (!flags.mix.empty()) {
+    Result<std::vector<throttle::MixPart>> read = throttle::parse_mix(flags.mix);
+    if (!read) {
+      fmt::print(stderr, "{}\n", read.error().message);
+      return kExitUsage;
+    }
+    mix = std::move(*read);
+  }
+  const std::optional<throttle::Definitions> definitions = definitions_in(path);
+  if (!definitions) return kExitFailed;
+  std::optional<throttle::Definitions> other;
+  if (!flags.against.empty()) {
+    other = definitions_in(flags.against);
+    if (!other) return kExitFailed;
+  }
+  const throttle::NetworkSettings settings{.local_calls_by_buckets = flags.local_calls != "gas"};
+  bool fits = true;
   for (std::int64_t size = sizes->first; size <= sizes->last; ++size) {
     if (size > sizes->first) fmt::print("\n");
-    fmt::print("{}", to_text(throttle::report(*definitions, static_cast<std::int32_t>(size))));
+    const auto nodes = static_cast<std::int32_t>(size);
+    if (!mix.empty()) {
+      const throttle::MixReport report = throttle::report_mix(*definitions, nodes, mix, settings);
+      fits = fits && report.fits;
+      fmt::print("{}", to_text(report));
+    } else if (other) {
+      fmt::print("{}", difference_text(throttle::report(*definitions, nodes, settings),
+                                       throttle::report(*other, nodes, settings)));
+    } else {
+      fmt::print("{}", to_text(throttle::report(*definitions, nodes, settings)));
+    }
   }
-  return 0;
+  return fits ? kExitOk : kExitDenied;
 }
 
 }  // namespace weir::app

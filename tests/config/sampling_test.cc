@@ -39,6 +39,17 @@ TEST(Sampling, IsALimitWithTheAttributesItReads) {
   EXPECT_EQ(config.sampling->rules->environments()[0].allowed, 6);
 }
 
+TEST(Sampling, SpacesAnEnvironmentThatHasABurst) {
+  const auto with = [](const char* burst) {
+    return "    - { name: E, rotation_count: 5, rotation_interval: 3600, sampling_count: 200, burst: " +
+           std::string(burst) + " }\n";
+  };
+  EXPECT_EQ(sampled("", with("2")).sampling->rules->environments()[0].burst, 2);
+  EXPECT_EQ(sampled().sampling->rules->environments()[0].burst, std::nullopt);
+  EXPECT_THAT(mistakes_in("", with("0")), HasSubstr("burst is '0'"));
+  EXPECT_THAT(mistakes_in("  grants: gate\n", with("2")), HasSubstr("a gate grants all"));
+}
+
 TEST(Sampling, IsStrictUnlessItIsWrittenOtherwise) {
   const sampling::RulesSpec spec = sampled().sampling->spec;
   EXPECT_EQ(spec.mode, sampling::Mode::kStrict);

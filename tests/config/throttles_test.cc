@@ -57,6 +57,13 @@ TEST(Throttles, TakeLimitsOfDuration) {
               HasSubstr("duration_capacity is '-1'"));
 }
 
+TEST(Throttles, LimitLocalCallsByTheirBucketsUnlessSetOtherwise) {
+  EXPECT_TRUE(throttled().throttles->spec.settings.local_calls_by_buckets);
+  EXPECT_FALSE(throttled(", local_calls: gas").throttles->spec.settings.local_calls_by_buckets);
+  EXPECT_THAT(throttle_mistakes("file: t.json, local_calls: none", std::string(kTwoCalls)),
+              HasSubstr("local_calls is 'none'"));
+}
+
 TEST(Throttles, TakeInstantsTenSecondsAheadUnlessSetOtherwise) {
   EXPECT_EQ(throttled().throttles->spec.ahead, std::chrono::seconds{10});
   EXPECT_EQ(throttled(", ahead: 1500ms").throttles->spec.ahead, std::chrono::milliseconds{1500});

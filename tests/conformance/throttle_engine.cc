@@ -46,6 +46,7 @@ NetworkSettings settings_of(const object& config) {
   settings.schedule_lifetime_s = integer(config, "scheduleExpirySecs", 1'800);
   settings.high_volume = flag(config, "hvEnabled", true);
   settings.balance_by_weight = flag(config, "countBalance", true);
+  settings.local_calls_by_buckets = false;  // the cases are those of the published code
   settings.balance_weight_max = static_cast<std::int32_t>(integer(config, "maxRels", 1'000));
   return settings;
 }

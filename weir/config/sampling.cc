@@ -77,6 +77,10 @@ void read_parent(const Entry& entry, Context& context, EnvironmentSpec& environm
   environment.parent = parent;
 }
 
+void read_burst(const Entry& entry, Context& context, EnvironmentSpec& environment) {
+  read_count(entry, context, 1, sampling::kAllowanceMax, environment.burst.emplace());
+}
+
 constexpr Key<EnvironmentSpec> kEnvironmentKeys[] = {
     {"name", text_at<&EnvironmentSpec::name, EnvironmentSpec>, "LGC-v2", "Any text.", kRequired},
     {"rotation_count", parameter_at<&EnvironmentSpec::rotation_count_micro>, "5",
@@ -92,6 +96,9 @@ constexpr Key<EnvironmentSpec> kEnvironmentKeys[] = {
     {"parent", read_parent, "allowance",
      "Most tasks of a hotkey over all its revisions: a number, or the `allowance`. Left out: "
      "revisions are counted apart."},
+    {"burst", read_burst, "2",
+     "Most tasks of a key at once; the others follow evenly: any `window` × `burst` / allowance holds "
+     "at most so many. Left out: all of the allowance at once."},
 };
 
 struct SamplingDraft {

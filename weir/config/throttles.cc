@@ -80,6 +80,12 @@ void duration_at(const Entry& entry, Context& context, ThrottlesDraft& draft) {
   read_count(entry, context, 0, kAmountMax, draft.spec().settings.*Member);
 }
 
+void read_local_calls(const Entry& entry, Context& context, ThrottlesDraft& draft) {
+  constexpr std::string_view kWays[] = {"buckets", "gas"};
+  const std::ptrdiff_t place = read_choice(entry, context, kWays);
+  if (place >= 0) draft.spec().settings.local_calls_by_buckets = place == 0;
+}
+
 void read_ahead(const Entry& entry, Context& context, ThrottlesDraft& draft) {
   std::optional<Duration>& ahead = draft.spec().ahead;
   if (entry.value.text == "off") {
@@ -154,6 +160,10 @@ constexpr Key<ThrottlesDraft> kThrottleKeys[] = {
      "Units of that work before they wait. Default `500000000`."},
     {"duration_per_second", duration_at<&NetworkSettings::duration_per_second>, "500000000",
      "Units that leak in a second. Default `500000000`."},
+    {"local_calls", read_local_calls, "buckets",
+     "What limits ContractCallLocal at the front end: the `buckets` that list it, and gas; or "
+     "`gas` "
+     "alone, as the network's code has it. Default `buckets`."},
     {"excess_bytes", read_excess_bytes, "133120",
      "Bytes per second that large transactions may have beyond 6,144 each. Default `133120`."},
     {"exempt_payers", read_exempt_payers, "100",

@@ -83,7 +83,7 @@ void sampling_grant_and_commit(benchmark::State& state) {
     const auto grant = counters->grant({keys[i++ % keys.size()].view(), "r1", "LGC-v2", 7}, 1, now);
     if (!grant) [[unlikely]]
       state.SkipWithError(grant.error().message.c_str());
-    if (grant->reservation == 0) continue;
+    if (!grant->reservation) continue;
     benchmark::DoNotOptimize(counters->commit(grant->reservation, std::nullopt, now).ok());
   }
 }

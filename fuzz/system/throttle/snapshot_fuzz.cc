@@ -32,7 +32,7 @@ std::shared_ptr<Throttles> make() {
             {"opsPerSec":10,"operations":["CryptoTransfer","FileCreate"]}]}]})",
       "f", Reader::kStrict);
   check(definitions.ok());
-  auto made = Throttles::create({.definitions = *definitions, .nodes = 3, .first_claim = 1});
+  auto made = Throttles::create({.definitions = *definitions, .nodes = 3, .owner = 1});
   check(made.ok());
   return std::move(*made);
 }
@@ -62,7 +62,7 @@ void use(Throttles& throttles) {
         continue;
       }
       check(peeked->admission.allowed == said->admission.allowed);
-      if (said->claim != 0) static_cast<void>(throttles.settle(said->claim, {.gas = 1'000}).ok());
+      if (said->claim) static_cast<void>(throttles.settle(said->claim, {.gas = 1'000}).ok());
     }
   }
   const Reading later = throttles.reading(kNow + 1s);

@@ -69,7 +69,7 @@ ThrottlePart make_throttles() {
             {"opsPerSec":100,"operations":["CryptoTransfer"]},
             {"opsPerSec":5,"operations":["ContractCall","ScheduleCreate"]}]}]})",
       "f", system::throttle::Reader::kStrict);
-  auto made = system::throttle::Throttles::create({.definitions = *definitions, .first_claim = 1});
+  auto made = system::throttle::Throttles::create({.definitions = *definitions, .owner = 1});
   return *made;
 }
 

@@ -140,7 +140,7 @@ TEST(SamplingJournal, ForgetsRecordsThatAreOfNoUseButNoReservationNumber) {
   {
     const Running running(dir.path());
     for (int i = 0; i < 100; ++i) {
-      last = running.counters->grant(miner("a"), 1, kStart + i * 1s)->reservation;
+      last = running.counters->grant(miner("a"), 1, kStart + i * 1s)->reservation.number;
     }
     ASSERT_TRUE(running.journal->wait(running.last_record()));
     running.journal->forget_before(kStart + 1h);
@@ -150,7 +150,7 @@ TEST(SamplingJournal, ForgetsRecordsThatAreOfNoUseButNoReservationNumber) {
   const Running after(dir.path(), 1000, kStart);
   EXPECT_EQ(after.restored, 1u);
   EXPECT_EQ(after.count("a"), 0);
-  EXPECT_GT(after.counters->grant(miner("a"), 1, kStart)->reservation, last)
+  EXPECT_GT(after.counters->grant(miner("a"), 1, kStart)->reservation.number, last)
       << "though the clock was set back";
 }
 

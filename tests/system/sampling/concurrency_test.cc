@@ -16,7 +16,7 @@ TEST(SamplingConcurrency, GrantsTheAllowanceOnceHoweverManyAsk) {
         const auto grant = sampling->grant(miner(), 1 + t, kStart + Duration{i});
         if (!grant) return;
         total += grant->granted;
-        if (i % 3 != 0 || grant->reservation == 0) continue;
+        if (i % 3 != 0 || !grant->reservation) continue;
         if (const auto back = sampling->release(grant->reservation, kStart)) total -= back->units;
       }
     });

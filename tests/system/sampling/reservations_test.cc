@@ -52,6 +52,20 @@ TEST(Reservations, TakeNoMemoryForThoseThatHaveEnded) {
   EXPECT_LE(reservations.bytes(), 1100 * sizeof(Record));
 }
 
+TEST(Reservations, RememberHowSoManyWereEnded) {
+  Reservations reservations(2);
+  for (const std::uint64_t number : {3u, 1u, 2u}) reservations.remember(number, {1, 0}, kStart);
+  EXPECT_EQ(reservations.end_of(3), nullptr);
+  EXPECT_EQ(reservations.end_of(2)->created, 1);
+  EXPECT_EQ(reservations.ended(), 2u);
+  reservations.take_back(2);
+  EXPECT_EQ(reservations.end_of(2), nullptr);
+  reservations.forget_old(kStart - 1ns);
+  EXPECT_NE(reservations.end_of(1), nullptr);
+  reservations.forget_old(kStart);
+  EXPECT_EQ(reservations.ended(), 0u);
+}
+
 // As only a file has it that was changed by hand.
 TEST(Reservations, AreFinalAtOnceIfTheirNumberIsNotAboveAllOthers) {
   Reservations reservations(100);

@@ -20,7 +20,8 @@ TEST(Sampling, RestoresFromItsJournal) {
   }
   EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 1);
   EXPECT_EQ(granted(*after, miner("E", "r2"), 6, kStart + 1min).granted, 1);
-  EXPECT_FALSE(after->release(first.reservation, kStart + 1min)) << "it was committed";
+  EXPECT_EQ(*after->commit(first.reservation, 3, kStart + 1min), 1) << "as before the restart";
+  EXPECT_TRUE(after->release(first.reservation, kStart + 1min)->was_other) << "it was committed";
   EXPECT_EQ(*after->release(second.reservation, kStart + 1min), 2);
   EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 2);
 }
@@ -60,7 +61,7 @@ TEST(Sampling, NeverGivesOutAReservationTwice) {
   const Grant old = granted(*before, miner(), 1, kStart);
   const auto after = sampling_of(spec_of({six_an_hour()}));
   const Grant young = granted(*after, miner(), 1, kStart + 2h);
-  EXPECT_GT(young.reservation, old.reservation);
+  EXPECT_GT(young.reservation.number, old.reservation.number);
 }
 
 // A random test found this one.
@@ -73,7 +74,7 @@ TEST(Sampling, NeverGivesOutAReservationTwiceThoughTheClockWasSetBack) {
   const Grant old = granted(*between, miner(), 1, kStart);
   const auto after = sampling_of(spec_of({six_an_hour()}));
   for (const Record& record : journal.records) ASSERT_TRUE(after->restore(record, kStart + 2h));
-  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation, old.reservation);
+  EXPECT_GT(granted(*after, miner(), 1, kStart + 2h).reservation.number, old.reservation.number);
 }
 
 TEST(Sampling, CountsGrantsOfAClockThatWasAheadFromNow) {

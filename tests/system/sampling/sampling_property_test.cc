@@ -21,7 +21,7 @@ struct Tasks {
   std::string environment;
   std::string revision;
   std::int64_t count;
-  std::uint64_t reservation;  // 0: none, or it has ended
+  HoldId reservation;  // none, or it has ended
   HoldId hold{};
 };
 
@@ -121,7 +121,7 @@ struct World {
     RC_ASSERT(said.ok());
     if (!said->allowed()) return;
     const std::int64_t granted = options.up_to.empty() ? cost[0].amount : said->granted;
-    tasks.push_back({real, environment, revision, granted, 0, said->hold});
+    tasks.push_back({real, environment, revision, granted, {}, said->hold});
     if (is_exempt) return;
     const Grant now = *sampling->peek({"5F3s", revision, environment, 7}, 0, clock());
     check(environment, revision, now.limit, now.parent_limit);
@@ -147,13 +147,13 @@ struct World {
         tasks[static_cast<std::size_t>(*between(0, static_cast<std::int64_t>(tasks.size()) - 1))];
     if (any.hold) {
       end_hold(any);
-    } else if (any.reservation != 0) {
+    } else if (any.reservation) {
       const std::int64_t created = *between(0, any.count);
       const auto back = sampling->commit(any.reservation, created, clock());
       if (!back) return;
       RC_ASSERT(*back == any.count - created);
       any.count = created;
-      any.reservation = 0;
+      any.reservation = {};
     }
   }
 

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/system/sampling/support.h"
+#include <algorithm>
+#include <random>
 
+#include "tests/support/seed.h"
+#include "tests/system/sampling/support.h"
 namespace weir::system::sampling {
 namespace {
 
@@ -26,7 +29,7 @@ TEST(Sampling, GrantsWhatIsLeftAndSaysWhenThereIsMore) {
   EXPECT_EQ(grant.next_free, kStart + 1h);
   grant = granted(*sampling, miner(), 1, kStart + 1h - 1ns);
   EXPECT_EQ(grant.granted, 0);
-  EXPECT_EQ(grant.reservation, 0u);
+  EXPECT_FALSE(grant.reservation);
   EXPECT_EQ(granted(*sampling, miner(), 20, kStart + 1h).granted, 4);
 }
 
@@ -59,9 +62,48 @@ TEST(Sampling, EndsAReservationOnce) {
   const Grant grant = granted(*sampling, miner(), 3, kStart);
   EXPECT_TRUE(sampling->commit(grant.reservation, std::nullopt, kStart));
   const Result<GivenBack> again = sampling->release(grant.reservation, kStart);
-  ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->was_other);
+  EXPECT_EQ(again->created, 3);
   EXPECT_EQ(granted(*sampling, miner(), 6, kStart).granted, 3);
+}
+
+TEST(Sampling, AnswersTheEndOfAReservationTheSameAgain) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant some = granted(*sampling, miner(), 4, kStart);
+  const Grant none = granted(*sampling, miner(), 2, kStart);
+  for (int i = 0; i < 3; ++i) {
+    const Result<GivenBack> back = sampling->commit(some.reservation, 3, kStart + 1s);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(*back, 1);
+    EXPECT_FALSE(back->was_other);
+    EXPECT_EQ(*sampling->release(none.reservation, kStart + 1s), 2);
+  }
+  EXPECT_TRUE(sampling->commit(some.reservation, 4, kStart + 1s)->was_other);
+  EXPECT_TRUE(sampling->commit(some.reservation, std::nullopt, kStart + 1s)->was_other);
+  EXPECT_TRUE(sampling->release(some.reservation, kStart + 1s)->was_other);
+  EXPECT_EQ(*sampling->commit(none.reservation, 0, kStart + 1s), 2) << "a release is no other end";
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 2s).granted, 3) << "given back once";
+}
+
+TEST(Sampling, ForgetsHowAReservationEndedAWindowAfterThat) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}));
+  const Grant grant = granted(*sampling, miner(), 4, kStart);
+  EXPECT_TRUE(sampling->release(grant.reservation, kStart + 30min));
+  EXPECT_TRUE(sampling->release(grant.reservation, kStart + 90min - 1ns));
+  EXPECT_FALSE(sampling->release(grant.reservation, kStart + 90min));
+}
+
+TEST(Sampling, RemembersAsManyEndsAsReservations) {
+  const auto sampling = sampling_of(spec_of({six_an_hour()}), {.reservations_max = 2});
+  std::vector<HoldId> ended;
+  for (int i = 0; i < 3; ++i) {
+    ended.push_back(granted(*sampling, miner(), 1, kStart).reservation);
+    EXPECT_TRUE(sampling->release(ended.back(), kStart));
+  }
+  EXPECT_FALSE(sampling->release(ended[0], kStart));
+  EXPECT_TRUE(sampling->release(ended[1], kStart));
+  EXPECT_TRUE(sampling->release(ended[2], kStart));
 }
 
 TEST(Sampling, RefusesToCommitMoreThanWasGranted) {
@@ -89,6 +131,125 @@ TEST(Sampling, MakesTheOldestReservationFinalAtItsBound) {
   EXPECT_EQ(sampling->reading().reservations, 2u);
   EXPECT_FALSE(sampling->release(first.reservation, kStart));
   EXPECT_TRUE(sampling->release(second.reservation, kStart));
+}
+
+// --- a burst: spaced inside the window
+
+// Six an hour, at most two at once: two in any 20 minutes.
+RulesSpec two_at_once() {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.environments[0].burst = 2;
+  return spec;
+}
+
+TEST(SamplingBurst, SpacesTheAllowanceInsideTheWindow) {
+  const auto sampling = sampling_of(two_at_once());
+  const Grant first = granted(*sampling, miner(), 6, kStart);
+  EXPECT_EQ(first.granted, 2);
+  EXPECT_EQ(first.remaining, 4) << "of the hour";
+  EXPECT_EQ(first.next_free, kStart + 20min);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 20min - 1ns).granted, 0);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 20min).granted, 2);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 40min).granted, 2);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 1h - 1ns).granted, 0);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 1h).granted, 2);
+}
+
+TEST(SamplingBurst, IsASpanThatIsRoundedUp) {
+  RulesSpec spec = spec_of({rotating("E", 0, 0, 7 * 48)});  // 7 an hour
+  spec.environments[0].burst = 1;
+  const auto sampling = sampling_of(spec);
+  EXPECT_EQ(granted(*sampling, miner(), 1, kStart).next_free, kStart + 514'285'714'286ns);
+}
+
+TEST(SamplingBurst, CountsAgainWhatWasGivenBack) {
+  const auto sampling = sampling_of(two_at_once());
+  const Grant first = granted(*sampling, miner(), 2, kStart);
+  EXPECT_EQ(*sampling->commit(first.reservation, 1, kStart + 1s), 1);
+  EXPECT_EQ(granted(*sampling, miner(), 6, kStart + 1s).granted, 1);
+}
+
+TEST(SamplingBurst, BoundsACheckToo) {
+  const auto sampling = sampling_of(two_at_once());
+  granted(*sampling, miner(), 2, kStart);
+  const std::scoped_lock lock(*sampling);
+  const meter::Check said = sampling->locked().check(miner(), 2, kStart + 1s);
+  EXPECT_EQ(said.verdict, Verdict::kDenied);
+  EXPECT_EQ(said.earliest, kStart + 20min);
+  EXPECT_EQ(sampling->locked().check(miner(), 3, kStart + 1s).verdict, Verdict::kNever);
+  EXPECT_EQ(sampling->locked().left(miner(), kStart + 20min), 2);
+}
+
+TEST(SamplingBurst, IsNoneIfItIsTheAllowanceOrMore) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.environments[0].burst = 6;
+  EXPECT_EQ(granted(*sampling_of(spec), miner(), 6, kStart).granted, 6);
+}
+
+TEST(SamplingBurst, IsRefusedWhereItWouldMeanNothing) {
+  RulesSpec spec = spec_of({rotating("E", 0, 0, 0)});
+  spec.environments[0].burst = 2;
+  EXPECT_THAT(make_rules(spec).error().message, HasSubstr("without an allowance"));
+  spec = two_at_once();
+  spec.granting = Granting::kGate;
+  EXPECT_THAT(make_rules(spec).error().message, HasSubstr("a gate grants all"));
+  spec = two_at_once();
+  spec.environments[0].burst = 0;
+  EXPECT_THAT(make_rules(spec).error().message, HasSubstr("burst is 0"));
+}
+
+// Any instants, wants and ends: no span holds more than its bound.
+TEST(SamplingBurst, IsKeptWhateverIsAsked) {
+  const std::uint64_t seed = seed_of_test();
+  SCOPED_TRACE("reproduce with WEIR_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int run = 0; run < 20; ++run) {
+    const auto a_day = static_cast<std::int64_t>(random() % 40 + 2);
+    RulesSpec spec = spec_of({rotating("E", 0, 0, a_day * 48)});
+    const auto burst = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(a_day) + 1);
+    spec.environments[0].burst = burst;
+    const auto sampling = sampling_of(spec);
+    const std::int64_t span_ns = (std::int64_t{3'600'000'000'000} * burst + a_day - 1) / a_day;
+    std::vector<Instant> stamps;
+    Instant now = kStart;
+    for (int i = 0; i < 300; ++i) {
+      now = now + Duration{static_cast<std::int64_t>(random() % 900'000'000'000)};
+      const Grant grant = granted(*sampling, miner(), static_cast<std::int64_t>(random() % 5), now);
+      std::int64_t created = grant.granted;
+      if (grant.reservation && random() % 3 == 0) {
+        created =
+            static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(grant.granted + 1));
+        ASSERT_TRUE(sampling->commit(grant.reservation, created, now));
+      }
+      stamps.insert(stamps.end(), static_cast<std::size_t>(created), now);
+      const auto in = [&](Duration span) {
+        return std::count_if(stamps.begin(), stamps.end(),
+                             [&](Instant at) { return at + span > now; });
+      };
+      ASSERT_LE(in(1h), a_day);
+      ASSERT_LE(in(Duration{span_ns}), burst);
+    }
+  }
+}
+
+// --- who is refused
+
+TEST(SamplingRefused, NamesWhoWasRefusedAndWhoHasUsedUpAll) {
+  const auto sampling = sampling_of(spec_of({six_an_hour(), rotating("U", 0, 0, 0)}));
+  granted(*sampling, {"all", "r1", "E", 7}, 6, kStart);
+  granted(*sampling, {"some", "r1", "E", 7}, 5, kStart);
+  granted(*sampling, {"exempt", "r1", "E", 1001}, 600, kStart);
+  granted(*sampling, {"free", "r1", "U", 7}, 600, kStart);
+  for (int i = 0; i < 3; ++i) granted(*sampling, {"greedy", "r1", "E", 7}, 20, kStart);
+  std::vector<RefusedMiner> refused = sampling->refused();
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(refused[0].hotkey, "greedy");
+  EXPECT_EQ(refused[0].refusals, 3u);
+  EXPECT_EQ(refused[0].tasks, 14u + 20 + 20);
+  EXPECT_EQ(refused[1].hotkey, "all");
+  EXPECT_EQ(refused[1].refusals, 0u);
+  sampling->sweep(kStart + 1h);
+  EXPECT_TRUE(sampling->refused().empty());
 }
 
 TEST(Sampling, KeepsTuplesApartWhateverTheirNamesContain) {
@@ -170,7 +331,7 @@ TEST(Sampling, SaysWhatAGrantWouldSay) {
       for (const char* revision : {"r1", "r1", "r2", "r2", "r1"}) {
         const Who who = miner(environment, revision);
         const Grant said = *sampling->peek(who, 4, kStart);
-        EXPECT_EQ(said.reservation, 0u);
+        EXPECT_FALSE(said.reservation);
         expect_same(said, granted(*sampling, who, 4, kStart));
       }
     }

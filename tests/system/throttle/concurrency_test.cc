@@ -86,7 +86,7 @@ TEST(ThrottlesConcurrency, GiveNothingBackToBucketsThatAreGone) {
       if (i % 64 == t) {
         ASSERT_TRUE(throttles->set_definitions(kCalls, "again.json").ok());
       }
-      if (said->claim != 0) throttles->cancel(said->claim);
+      if (said->claim) throttles->cancel(said->claim);
     }
   });
   // Whatever was claimed of the last buckets was given back, and nothing else was.

@@ -60,7 +60,7 @@ TEST_F(ThrottlesTest, LetNoContractStartUntilTheWorkOfThoseBeforeHasLeaked) {
   const auto refused = throttles->submit(SetRole::kConsensus, call(0), kStart + 2s);
   EXPECT_EQ(refused->status, "CONSENSUS_GAS_EXHAUSTED");
   EXPECT_EQ(refused->bucket, "duration");
-  EXPECT_EQ(refused->claim, 0u);
+  EXPECT_FALSE(refused->claim);
   EXPECT_EQ(refused->admission.missing, 1);
   EXPECT_EQ(refused->admission.fits_at, kStart + 2s + 10ms);
   const Reading then = throttles->reading(kStart + 2s);
@@ -133,13 +133,16 @@ TEST_F(ThrottlesTest, ForgetTheOldestClaimBeyondTheBound) {
   const auto throttles = make({.exempt_payer_max = 100});
   Submission free = call(0);
   free.transaction.payer = 1;
-  const std::uint64_t first = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  const HoldId first = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  HoldId second;
   for (std::size_t i = 1; i < kClaimsKeptMax; ++i) {
-    ASSERT_NE(throttles->submit(SetRole::kFrontEnd, free, kStart)->claim, 0u);
+    const HoldId claim = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+    ASSERT_TRUE(claim);
+    if (i == 1) second = claim;
   }
-  const std::uint64_t last = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
+  const HoldId last = throttles->submit(SetRole::kFrontEnd, free, kStart)->claim;
   EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown);
-  EXPECT_EQ(throttles->cancel(first + 1), ClaimEnd::kRoom);
+  EXPECT_EQ(throttles->cancel(second), ClaimEnd::kRoom);
   EXPECT_EQ(throttles->cancel(last), ClaimEnd::kRoom);
 }
 
@@ -276,7 +279,7 @@ TEST_F(ThrottlesTest, RestoreTheirSnapshots) {
 
 TEST_F(ThrottlesTest, GiveNothingBackOfWhatWasClaimedBeforeARestore) {
   const auto throttles = make({.throttle_by_gas = true});
-  const std::uint64_t claim = throttles->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
+  const HoldId claim = throttles->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
   const std::string snapshot = throttles->snapshot(SetRole::kFrontEnd);
   ASSERT_TRUE(throttles->restore(SetRole::kFrontEnd, snapshot, kStart).ok());
   EXPECT_EQ(throttles->cancel(claim), ClaimEnd::kUnknown);
@@ -352,11 +355,58 @@ TEST_F(ThrottlesTest, TakeNoFrontEndThatContradictsItself) {
   EXPECT_FALSE(throttles->restore(SetRole::kFrontEnd, bucket, kStart + 5s).ok());
 }
 
-TEST_F(ThrottlesTest, NumberTheirClaimsAfreshEachTime) {
-  const std::uint64_t first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
-  const std::uint64_t second = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+TEST_F(ThrottlesTest, NameTheirClaimsAfreshEachTime) {
+  const auto throttles = make();
+  const HoldId first = make()->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  const HoldId second = throttles->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
   EXPECT_NE(first, second);
-  EXPECT_LT(std::max(first, second), std::uint64_t{1} << 53);
+  EXPECT_EQ(throttles->cancel(first), ClaimEnd::kUnknown) << "it is of another process";
+  EXPECT_EQ(throttles->cancel(second), ClaimEnd::kRoom);
+}
+
+TEST_F(ThrottlesTest, KnowAClaimByItsWordAlone) {
+  const auto throttles = make();
+  const HoldId first = throttles->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  const HoldId second = throttles->submit(SetRole::kConsensus, call(0), kStart)->claim;
+  EXPECT_NE(first.owner, second.owner);
+  const HoldId guess{first.owner, second.number};
+  EXPECT_EQ(throttles->role_of(guess), std::nullopt);
+  EXPECT_EQ(throttles->cancel(guess), ClaimEnd::kUnknown);
+  EXPECT_EQ(*throttles->settle(guess, {}), ClaimEnd::kUnknown);
+  EXPECT_EQ(throttles->role_of(second), SetRole::kConsensus);
+}
+
+// --- congestion
+
+TEST_F(ThrottlesTest, TellOfEveryChangeOfAMultiplier) {
+  const auto throttles = *Throttles::create({.definitions = definitions_of(R"({"buckets": [
+      {"name": "transfers", "burstPeriod": 1000, "throttleGroups": [
+        {"milliOpsPerSec": 1000, "operations": ["CryptoTransfer"]}]}]})"),
+                                             .tiers = {{50, 7}},
+                                             .congestion_period_s = 10});
+  const auto transfers = [&](std::int32_t count, Duration at) {
+    Submission submission{.operation = "CryptoTransfer"};
+    submission.transaction.count = count;
+    ASSERT_TRUE(throttles->submit(SetRole::kConsensus, submission, kStart + at)->admission.allowed);
+  };
+  transfers(600, 0s);
+  transfers(1, 9s);
+  EXPECT_TRUE(throttles->take_tier_changes().empty()) << "the tier is on, but not for long enough";
+  transfers(1, 10s);
+  transfers(1, 11s);
+  std::vector<TierChange> changes = throttles->take_tier_changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_FALSE(changes[0].of_gas);
+  EXPECT_EQ(changes[0].from, 1);
+  EXPECT_EQ(changes[0].to, 7);
+  EXPECT_EQ(changes[0].at.seconds, kStart.ns / 1'000'000'000 + 10);
+  EXPECT_TRUE(throttles->take_tier_changes().empty()) << "told once";
+  transfers(1, 400s);
+  changes = throttles->take_tier_changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].to, 1);
+  EXPECT_EQ(throttles->reading(kStart).generic_changes, 2u);
+  EXPECT_EQ(throttles->reading(kStart).gas_changes, 0u);
 }
 
 // --- queries
@@ -366,9 +416,13 @@ constexpr std::string_view kQueries = R"({"buckets": [
     {"opsPerSec": 10, "operations": ["CryptoGetAccountBalance", "ContractCallLocal"]}]}]})";
 
 struct QueriesTest : ::testing::Test {
-  std::shared_ptr<Throttles> throttles =
-      *Throttles::create({.definitions = definitions_of(kQueries),
-                          .settings = {.throttle_by_gas = true, .front_end_gas_per_second = 100}});
+  static std::shared_ptr<Throttles> make(bool local_calls_by_buckets) {
+    return *Throttles::create({.definitions = definitions_of(kQueries),
+                               .settings = {.throttle_by_gas = true,
+                                            .front_end_gas_per_second = 100,
+                                            .local_calls_by_buckets = local_calls_by_buckets}});
+  }
+  std::shared_ptr<Throttles> throttles = make(true);
 
   bool ask(std::string_view operation, Transaction transaction) {
     const Submission asked{.operation = operation, .transaction = transaction};
@@ -382,7 +436,15 @@ TEST_F(QueriesTest, OfBalancesCountByAssociations) {
   EXPECT_TRUE(ask("CryptoGetAccountBalance", {.associations = 2}));
 }
 
-TEST_F(QueriesTest, OfContractsTakeGasOnly) {
+TEST_F(QueriesTest, OfContractsTakeGasAndFillTheirBuckets) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_FALSE(ask("ContractCallLocal", {.gas = 5}));
+  EXPECT_EQ(throttles->reading(kStart).front_end.gas.used, 50) << "the refused one took none";
+  EXPECT_FALSE(ask("CryptoGetAccountBalance", {})) << "they share a bucket";
+}
+
+TEST_F(QueriesTest, OfContractsTakeGasOnlyAsTheNetworksCodeHasIt) {
+  throttles = make(false);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(ask("ContractCallLocal", {.gas = 5}));
   EXPECT_FALSE(ask("ContractCallLocal", {.gas = 5}));
   EXPECT_EQ(throttles->reading(kStart).front_end.buckets[0].used, 0);

@@ -16,6 +16,7 @@ namespace {
 
 namespace sampling = system::sampling;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 std::shared_ptr<sampling::Sampling> counters(sampling::Mode mode) {
   const auto floor = [](std::string name, std::int64_t an_hour) {
@@ -65,7 +66,7 @@ TEST(SamplingRoutes, SayWhatToConfigureWhereThereIsNone) {
     EXPECT_EQ(answer.status, 404u) << route.name;
     EXPECT_THAT(detail(answer), HasSubstr("sampling: { environments: [...] }")) << route.name;
   }
-  EXPECT_EQ(seen, 4);
+  EXPECT_EQ(seen, 6);
 }
 
 TEST(SamplingGrant, SaysWhatWasGrantedAndWhatIsLeft) {
@@ -76,13 +77,29 @@ TEST(SamplingGrant, SaysWhatWasGrantedAndWhatIsLeft) {
             R"({"granted":4,"wanted":4,"reason":"limited","count":4,"limit":6,"remaining":2,)"
             R"("parent":null,"next_free":"2027-01-15T08:00:00.000000000Z",)"
             R"("next_free_ns":1800000000000000000,"retry_after_ms":0,)"
-            R"("reservation":1800000000000000})");
+            R"("reservation":")" +
+                text_at(some, "reservation") + R"("})");
+  EXPECT_THAT(text_at(some, "reservation"), MatchesRegex("[0-9a-f]{16}-1800000000000000"));
   desk.pass(10s);
   const Answer rest = desk.grant("r1", 20);
   EXPECT_EQ(rest.status, 200u);
   EXPECT_EQ(text_at(rest, "granted"), "2");
   EXPECT_EQ(text_at(rest, "next_free_ns"), "1800003600000000000");
   EXPECT_EQ(text_at(rest, "retry_after_ms"), "3590000");
+}
+
+TEST(SamplingGrant, GivesAReservationThatCannotBeGuessedFromAnother) {
+  SamplingDesk desk;
+  const std::string first = text_at(desk.grant("r1", 2), "reservation");
+  const std::string second = text_at(desk.grant("r1", 2), "reservation");
+  EXPECT_NE(first.substr(0, 16), second.substr(0, 16));
+  // The word of the one with the number of the other.
+  const std::string guess = first.substr(0, 16) + second.substr(16);
+  for (const char* path : {"/v1/sampling/commit", "/v1/sampling/release"}) {
+    EXPECT_EQ(desk.post(path, R"({"reservation":")" + guess + R"("})").status, 404u) << path;
+  }
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":")" + second + R"("})").status,
+            200u);
 }
 
 TEST(SamplingGrant, IsRefusedUntilSomethingIsFree) {
@@ -173,19 +190,106 @@ TEST(SamplingReservations, AreCommittedOrReleasedOnce) {
   SamplingDesk desk;
   const std::string first = text_at(desk.grant("r1", 6), "reservation");
   const Answer more =
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + first + R"(,"created":7})");
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + first + R"(","created":7})");
   EXPECT_EQ(more.status, 400u);
   EXPECT_THAT(detail(more), HasSubstr("created is 7, but reservation"));
   EXPECT_EQ(
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + first + R"(,"created":4})").body,
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + first + R"(","created":4})").body,
       R"({"state":"committed","given_back":2})");
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":)" + first + "}").status, 404u);
+  EXPECT_EQ(
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + first + R"(","created":4})").body,
+      R"({"state":"committed","given_back":2})")
+      << "said again";
+  const Answer otherwise =
+      desk.post("/v1/sampling/release", R"({"reservation":")" + first + R"("})");
+  EXPECT_EQ(otherwise.status, 409u);
+  EXPECT_THAT(detail(otherwise), HasSubstr("has been ended with 4 tasks created already"));
   const std::string second = text_at(desk.grant("r1", 6), "reservation");
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":)" + second + "}").body,
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":")" + second + R"("})").body,
             R"({"state":"released","given_back":2})");
   const std::string third = text_at(desk.grant("r1", 1), "reservation");
-  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":)" + third + "}").body,
+  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":")" + third + R"("})").body,
             R"({"state":"committed","given_back":0})");
+}
+
+TEST(SamplingPass, GrantsManyEnvironmentsAtOnceBySlotsAndShares) {
+  SamplingDesk desk;
+  desk.grant("r1", 5);
+  const Answer answer =
+      desk.post("/v1/sampling/pass",
+                R"({"hotkey":"5F3s","revision":"r1","uid":7,"slots":6,"work":[)"
+                R"({"environment":"E","active":1,"missing":40},{"environment":"P","missing":40},)"
+                R"({"environment":"U"}]})");
+  EXPECT_EQ(answer.status, 200u);
+  const boost::json::value said = parsed(answer.body);
+  EXPECT_EQ(said.at("granted").as_int64(), 5) << "six slots, of which one is in use";
+  const boost::json::array& each = said.at("environments").as_array();
+  ASSERT_EQ(each.size(), 3u);
+  EXPECT_EQ(each[0].at("grant").at("granted").as_int64(), 1) << "all that its allowance has left";
+  EXPECT_EQ(each[1].at("grant").at("granted").as_int64(), 4) << "its share, and what is left over";
+  EXPECT_EQ(each[2].at("grant").at("granted").as_int64(), 0) << "there is no work";
+  EXPECT_TRUE(each[2].at("grant").at("reservation").is_null());
+  const auto reservation = boost::json::serialize(each[1].at("grant").at("reservation"));
+  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":)" + reservation + "}").status,
+            200u);
+}
+
+TEST(SamplingPass, GrantsNothingOverAgainWhenItsSlotsAreInUse) {
+  SamplingDesk desk;
+  const Answer answer =
+      desk.post("/v1/sampling/pass", R"({"hotkey":"h","revision":"r","uid":7,"slots":2,)"
+                                     R"("work":[{"environment":"E","active":2,"missing":40}]})");
+  EXPECT_EQ(answer.status, 200u);
+  EXPECT_EQ(text_at(answer, "granted"), "0");
+}
+
+TEST(SamplingPass, NamesWhatIsWrongWithABody) {
+  SamplingDesk desk;
+  const std::string start = R"({"hotkey":"h","revision":"r","uid":7)";
+  std::string long_list;
+  for (std::size_t i = 0; i <= sampling::kEnvironmentsMax; ++i) {
+    long_list += (i > 0 ? "," : "") + (R"({"environment":")" + std::to_string(i)) + R"("})";
+  }
+  const struct {
+    std::string body;
+    unsigned status;
+    std::string_view says;
+  } cases[] = {
+      {"{}", 400, "slots is missing"},
+      {start + R"(,"slots":0})", 400, "slots"},
+      {start + R"(,"slots":1001})", 400, "slots is 1001"},
+      {start + R"(,"slots":6,"work":{}})", 400, "work"},
+      {start + R"(,"slots":6,"work":[{"environment":"X","missing":1}]})", 404, "'X'"},
+      {start + R"(,"slots":6,"work":[{"environment":"E"},{"environment":"E"}]})", 400, "twice"},
+      {start + R"(,"slots":6,"work":[{"environment":"E","missing":-1}]})", 400, "missing"},
+      {start + R"(,"slots":6,"work":[)" + long_list + "]}", 400, "a list of more than 1024"},
+  };
+  for (const auto& [body, status, says] : cases) {
+    const Answer answer = desk.post("/v1/sampling/pass", body);
+    EXPECT_EQ(answer.status, status) << body.substr(0, 200);
+    EXPECT_THAT(detail(answer), HasSubstr(std::string(says))) << body.substr(0, 200);
+  }
+}
+
+TEST(SamplingRefused, ShowsWhoWasRefusedMostAndWhatItHas) {
+  SamplingDesk desk;
+  desk.grant("r1", 20);
+  desk.grant("r2", 6);
+  desk.post("/v1/sampling/pass", R"({"hotkey":"5F3s","revision":"r1","uid":7,"slots":6,)"
+                                 R"("work":[{"environment":"E","missing":40}]})");
+  const boost::json::value all = parsed(desk.get("/v1/sampling/refused").body);
+  const boost::json::array& refused = all.at("refused").as_array();
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(refused[0].at("revision").as_string(), "r1");
+  EXPECT_EQ(refused[0].at("refusals").as_int64(), 2) << "the pass found it shut, too";
+  EXPECT_EQ(refused[0].at("tasks").as_int64(), 15);
+  EXPECT_EQ(refused[0].at("count").as_int64(), 6);
+  EXPECT_EQ(refused[0].at("remaining").as_int64(), 0);
+  EXPECT_EQ(refused[1].at("revision").as_string(), "r2");
+  EXPECT_EQ(refused[1].at("refusals").as_int64(), 0);
+  EXPECT_EQ(parsed(desk.get("/v1/sampling/refused?most=1").body).at("refused").as_array().size(),
+            1u);
+  EXPECT_EQ(desk.get("/v1/sampling/refused?most=257").status, 400u);
 }
 
 TEST(SamplingReservations, NameWhatIsWrongWithABody) {
@@ -194,10 +298,15 @@ TEST(SamplingReservations, NameWhatIsWrongWithABody) {
     EXPECT_THAT(detail(desk.post(path, "{}")), HasSubstr("reservation is missing")) << path;
     EXPECT_EQ(desk.post(path, R"({"reservation":-1})").status, 400u) << path;
     EXPECT_EQ(desk.post(path, R"({"reservation":"1"})").status, 400u) << path;
-    EXPECT_EQ(desk.post(path, R"({"reservation":1})").status, 404u) << path;
+    EXPECT_EQ(desk.post(path, R"({"reservation":1})").status, 400u) << path;
+    EXPECT_EQ(desk.post(path, R"({"reservation":"00000000000004d2-1"})").status, 404u) << path;
   }
-  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":1,"created":1})").status, 400u);
-  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":1,"created":-1})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/sampling/release", R"({"reservation":"00000000000004d2-1","created":1})")
+                .status,
+            400u);
+  EXPECT_EQ(desk.post("/v1/sampling/commit", R"({"reservation":"00000000000004d2-1","created":-1})")
+                .status,
+            400u);
 }
 
 TEST(SamplingReservations, LetWaitersInWhenTheyAreGivenBack) {
@@ -210,7 +319,7 @@ TEST(SamplingReservations, LetWaitersInWhenTheyAreGivenBack) {
   desk.acquire(waiting);
   ASSERT_TRUE(desk.waiting);
   EXPECT_EQ(
-      desk.post("/v1/sampling/commit", R"({"reservation":)" + reservation + R"(,"created":5})")
+      desk.post("/v1/sampling/commit", R"({"reservation":")" + reservation + R"(","created":5})")
           .status,
       200u);
   ASSERT_EQ(desk.later.size(), 1u);
@@ -228,7 +337,7 @@ TEST(SamplingLevels, ShowEnvironmentsAndOneKey) {
   EXPECT_EQ(all.at("reservations").as_int64(), 1);
   EXPECT_EQ(boost::json::serialize(all.at("environments").at(0)),
             R"({"environment":"E","rotation_count":0,"rotation_interval":0,"sampling_count":288,)"
-            R"("limit":6,"parent_limit":null,"grants":1,"granted":6,"refused":14})");
+            R"("limit":6,"parent_limit":null,"burst":null,"grants":1,"granted":6,"refused":14})");
   EXPECT_FALSE(all.as_object().contains("key"));
   const Answer one = desk.get("/v1/sampling?hotkey=5F3s&revision=r1&environment=E&uid=7");
   EXPECT_THAT(one.body, HasSubstr(R"("key":{"granted":0,"wanted":0,"reason":"limited","count":6)"));

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "tests/wire/http/support.h"
+#include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 #include "weir/system/throttle/gate.h"
 #include "weir/system/throttle/validate.h"
 #include "weir/wire/http/routes.h"
@@ -23,13 +25,18 @@ constexpr std::string_view kDefinitions = R"({"buckets":[
   {"name":"Transfers","burstPeriod":1,
    "throttleGroups":[{"opsPerSec":10,"operations":["CryptoTransfer","ScheduleCreate"]}]}]})";
 
+// The id of a desk's claim, as JSON.
+std::string claim_text(std::uint64_t number) {
+  return '"' + hold_text({owned_word(1, number), number}) + '"';
+}
+
 struct ThrottleDesk : Desk {
   using Change = void (*)(system::throttle::ThrottlesSpec&);
 
   explicit ThrottleDesk(Change change = [](auto&) {}) : Desk(three_per_second()) {
     auto definitions = system::throttle::load_definitions(kDefinitions, "t.json", 1);
     EXPECT_TRUE(definitions.ok());
-    system::throttle::ThrottlesSpec spec{.definitions = *definitions, .first_claim = 1};
+    system::throttle::ThrottlesSpec spec{.definitions = *definitions, .owner = 1};
     spec.settings.throttle_by_gas = true;
     spec.settings.front_end_gas_per_second = 1000;
     spec.settings.consensus_gas_per_second = 1000;
@@ -78,7 +85,8 @@ TEST(ThrottleSubmit, ClaimsAtTheFrontEnd) {
   EXPECT_EQ(answer.body,
             R"({"status":"OK","verdict":"allowed","refused_by":null,"shortfall":0,)"
             R"("earliest":"2027-01-15T08:00:00.000000000Z","earliest_ns":1800000000000000000,)"
-            R"("retry_after_ms":0,"multiplier":1,"claim":1})");
+            R"("retry_after_ms":0,"multiplier":1,"claim":)" +
+                claim_text(1) + "}");
   EXPECT_EQ(desk.gas("front_end"), 600);
   EXPECT_EQ(desk.gas("consensus"), 0);
 }
@@ -192,14 +200,20 @@ TEST(ThrottleSubmit, DecidesForConsensusOnlyWhereTheTokenMay) {
   const Answer refused = desk.submit(kAhead);
   EXPECT_EQ(refused.status, 403u);
   EXPECT_THAT(detail(refused), HasSubstr("give it 'consensus: true' under 'auth'"));
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":9})").status, 403u);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 403u);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":2})").status, 404u);
+  EXPECT_EQ(
+      desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"gas":1,"duration":9})")
+          .status,
+      403u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + "}").status, 403u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(2) + "}").status, 404u);
   EXPECT_EQ(desk.get("/v1/throttle/snapshot").body, before);
   EXPECT_EQ(desk.submit(kCall).status, 200u) << "the front end is everybody's";
   desk.host.is_consensus = true;
   EXPECT_EQ(desk.submit(kAhead).status, 200u);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":9})").status, 200u);
+  EXPECT_EQ(
+      desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"gas":1,"duration":9})")
+          .status,
+      200u);
 }
 
 TEST(ThrottleSubmit, NamesWhatIsWrongWithABody) {
@@ -225,14 +239,77 @@ TEST(ThrottleSubmit, NamesWhatIsWrongWithABody) {
   }
 }
 
+// --- many at once
+
+TEST(ThrottleBatch, DecidesInOrderEachAsIfItCameAlone) {
+  ThrottleDesk desk;
+  const Answer answer =
+      desk.post("/v1/throttle/batch", R"({"submissions":[{"operation":"ContractCall","gas":600},)"
+                                      R"({"operation":"ContractCall","gas":600},)"
+                                      R"({"operation":"ContractCall","gas":400,"dry_run":true},)"
+                                      R"({"operation":"CryptoTransfer","count":10},)"
+                                      R"({"operation":"CryptoTransfer"},{"operation":"Juggle"},)"
+                                      R"({"operation":"ContractCall","gas":1,"role":"consensus",)"
+                                      R"("at_ns":1800000000000000000}]})");
+  EXPECT_EQ(answer.status, 200u);
+  const boost::json::value said = parsed(answer.body);
+  const boost::json::array& results = said.at("results").as_array();
+  ASSERT_EQ(results.size(), 7u);
+  const auto status = [&](std::size_t i) {
+    return std::string(results[i].at("status").as_string());
+  };
+  EXPECT_EQ(status(0), "OK");
+  EXPECT_EQ(results[0].at("claim").as_string(), claim_text(1).substr(1, claim_text(1).size() - 2));
+  EXPECT_EQ(status(1), "BUSY");
+  EXPECT_EQ(results[1].at("refused_by").as_string(), "gas");
+  EXPECT_EQ(status(2), "OK");
+  EXPECT_TRUE(results[2].at("claim").is_null()) << "it was only looked at";
+  EXPECT_EQ(status(3), "OK");
+  EXPECT_EQ(results[4].at("refused_by").as_string(), "Transfers");
+  EXPECT_EQ(results[5].at("verdict").as_string(), "never");
+  EXPECT_EQ(status(6), "OK");
+  EXPECT_EQ(desk.gas("consensus"), 1);
+}
+
+TEST(ThrottleBatch, DecidesNothingIfAnyIsWrong) {
+  ThrottleDesk desk;
+  const std::string good = R"({"submissions":[{"operation":"ContractCall","gas":600},)";
+  for (const auto& [rest, says] :
+       {std::pair{R"({"gas":1}]})", "'operation' is missing"},
+        std::pair{R"({"operation":"ContractCall","role":"consensus"}]})", "'at_ns' is missing"},
+        std::pair{
+            R"({"operation":"ContractCall","role":"consensus","at_ns":1800000060000000000}]})",
+            "at most 10s after the server's clock"},
+        std::pair{R"({"operation":"ContractCall","gsa":1}]})", "gsa"},
+        std::pair{"7]}", "a submission"}}) {
+    const Answer answer = desk.post("/v1/throttle/batch", good + rest);
+    EXPECT_EQ(answer.status, 400u) << rest;
+    EXPECT_THAT(detail(answer), HasSubstr(says)) << rest;
+  }
+  EXPECT_THAT(detail(desk.post("/v1/throttle/batch", "{}")), HasSubstr("submissions is missing"));
+  EXPECT_EQ(desk.gas("front_end"), 0);
+}
+
+TEST(ThrottleBatch, HasABound) {
+  ThrottleDesk desk;
+  std::string body = R"({"submissions":[)";
+  for (std::size_t i = 0; i <= desk.api.settings().batch_max; ++i) {
+    body += std::string(i > 0 ? "," : "") + R"({"operation":"CryptoTransfer"})";
+  }
+  EXPECT_EQ(desk.post("/v1/throttle/batch", body + "]}").status, 413u);
+  EXPECT_EQ(desk.used("front_end", 1), 0);
+}
+
 // --- claims
 
 TEST(ThrottleClaims, GiveBackUnusedGasWhenSettled) {
   ThrottleDesk desk;
   desk.submit(kCall);
   const std::int64_t used = desk.used("front_end", 0);
-  EXPECT_EQ(text_at(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":200})"), "state"),
-            "settled");
+  EXPECT_EQ(
+      text_at(desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"gas":200})"),
+              "state"),
+      "settled");
   EXPECT_EQ(desk.gas("front_end"), 200);
   EXPECT_EQ(desk.used("front_end", 0), used) << "the operation was done";
 }
@@ -242,7 +319,9 @@ TEST(ThrottleClaims, ChargeTheDurationOfAContractAtConsensus) {
   constexpr std::string_view kCheap =
       R"({"operation":"ContractCall","gas":1,"role":"consensus","at_ns":1800000000000000000})";
   desk.submit(kCheap);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":1,"duration":500000500})").status,
+  EXPECT_EQ(desk.post("/v1/throttle/settle",
+                      R"({"claim":)" + claim_text(1) + R"(,"gas":1,"duration":500000500})")
+                .status,
             200u);
   const boost::json::value levels = parsed(desk.get("/v1/throttle").body);
   EXPECT_EQ(levels.at("consensus").at("duration").at("used").as_int64(), 500'000'500);
@@ -261,18 +340,23 @@ TEST(ThrottleClaims, ChargeTheDurationOfAContractAtConsensus) {
 TEST(ThrottleClaims, TakeADurationAtConsensusOnly) {
   ThrottleDesk desk;
   desk.submit(kCall);
-  const Answer wrong = desk.post("/v1/throttle/settle", R"({"claim":1,"duration":5})");
+  const Answer wrong =
+      desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"duration":5})");
   EXPECT_EQ(wrong.status, 400u);
   EXPECT_THAT(detail(wrong), HasSubstr("work is counted at consensus; leave it out"));
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"duration":-5})").status, 400u);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1,"duration":5})").status, 400u);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1})").status, 200u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"duration":-5})")
+                .status,
+            400u);
+  EXPECT_EQ(
+      desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + R"(,"duration":5})").status,
+      400u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + "}").status, 200u);
 }
 
 TEST(ThrottleClaims, KeepTheirGasWhenNoFigureIsGiven) {
   ThrottleDesk desk;
   desk.submit(kCall);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1})").status, 200u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + "}").status, 200u);
   EXPECT_EQ(desk.gas("front_end"), 600);
 }
 
@@ -280,7 +364,9 @@ TEST(ThrottleClaims, GiveBackEverythingWhenCancelled) {
   ThrottleDesk desk;
   desk.submit(kCall);
   EXPECT_GT(desk.used("front_end", 0), 0);
-  EXPECT_EQ(text_at(desk.post("/v1/throttle/cancel", R"({"claim":1})"), "state"), "cancelled");
+  EXPECT_EQ(
+      text_at(desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + "}"), "state"),
+      "cancelled");
   EXPECT_EQ(desk.gas("front_end"), 0);
   EXPECT_EQ(desk.used("front_end", 0), 0);
 }
@@ -288,12 +374,17 @@ TEST(ThrottleClaims, GiveBackEverythingWhenCancelled) {
 TEST(ThrottleClaims, EndOnce) {
   ThrottleDesk desk;
   desk.submit(kCall);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 200u);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1})").status, 404u);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":1,"gas":0})").status, 404u);
-  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":99})").status, 404u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + "}").status, 200u);
+  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + "}").status, 404u);
+  EXPECT_EQ(
+      desk.post("/v1/throttle/settle", R"({"claim":)" + claim_text(1) + R"(,"gas":0})").status,
+      404u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":99})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/throttle/settle", R"({"claim":"00000000000004d2-1"})").status, 404u);
   EXPECT_EQ(desk.post("/v1/throttle/settle", "{}").status, 400u);
-  EXPECT_EQ(desk.post("/v1/throttle/cancel", R"({"claim":1,"gas":1})").status, 400u);
+  EXPECT_EQ(
+      desk.post("/v1/throttle/cancel", R"({"claim":)" + claim_text(1) + R"(,"gas":1})").status,
+      400u);
 }
 
 // --- levels, snapshots, definitions

@@ -20,6 +20,7 @@
 #include "weir/system/throttle/gate.h"
 #include "weir/system/throttle/throttles.h"
 #include "weir/wire/http/throttle_routes.h"
+#include "weir/wire/resp/throttle_commands.h"
 
 namespace weir::server {
 namespace {
@@ -47,6 +48,8 @@ constexpr MetricRow kThrottleMetrics[] = {
      "Those refused whatever the levels: no bucket lists the operation, or its schedule "
      "is full."},
     {"weir_throttle_multiplier", "gauge", "of", "Congestion multiplier of fees: generic or gas."},
+    {"weir_throttle_multiplier_changes_total", "counter", "of",
+     "Times that a transaction found it to be another one than before."},
 };
 
 using system::throttle::BucketReading;
@@ -94,6 +97,9 @@ void write_throttles(MetricsText& out, const system::throttle::Reading& reading)
   out.begin("weir_throttle_multiplier");
   out.value("of", "generic", static_cast<std::uint64_t>(reading.generic_multiplier));
   out.value("of", "gas", static_cast<std::uint64_t>(reading.gas_multiplier));
+  out.begin("weir_throttle_multiplier_changes_total");
+  out.value("of", "generic", reading.generic_changes);
+  out.value("of", "gas", reading.gas_changes);
 }
 
 // What is made of `throttles:`.
@@ -105,6 +111,8 @@ struct ThrottlesInForce {
 
 class ThrottleSystem final : public System, private store::sqlite::Parts {
  public:
+  explicit ThrottleSystem(const SystemGround& ground) : log_(ground.log) {}
+
   std::string_view name() const noexcept override { return "throttles"; }
 
   Status check(const config::Config& next) override {
@@ -135,12 +143,27 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
 
   void drop() noexcept override { next_ = {}; }
 
+  void tick(Instant /*now*/) override {
+    const auto throttles = this->throttles();
+    if (throttles == nullptr) return;
+    for (const throttle::TierChange& change : throttles->take_tier_changes()) {
+      if (!log_) continue;
+      log_({change.to > change.from ? LogLevel::kWarning : LogLevel::kInfo,
+            "congestion",
+            {{"of", change.of_gas ? "gas" : "generic"},
+             {"from", fmt::format("{}", change.from)},
+             {"to", fmt::format("{}", change.to)},
+             {"second", fmt::format("{}", change.at.seconds)}}});
+    }
+  }
+
   std::span<const MetricRow> metric_rows() const noexcept override { return kThrottleMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (const auto throttles = this->throttles()) write_throttles(out, throttles->reading(now));
   }
   store::sqlite::Parts* parts() noexcept override { return this; }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
+  const wire::resp::CommandTable* commands() const noexcept override { return &commands_; }
 
  private:
   std::shared_ptr<Throttles> throttles() const {
@@ -179,18 +202,21 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
     return Done{};
   }
 
+  const Log& log_;
   mutable std::mutex lock_;
   ThrottlesInForce in_force_;
   ThrottlesInForce next_;                                    // as checked
   std::map<std::string, std::string, std::less<>> written_;  // snapshot, by the name of the part
   const wire::http::ThrottleRoutes routes_ =
       wire::http::throttle_routes([this] { return throttles(); });
+  const wire::resp::ThrottleCommandTable commands_ =
+      wire::resp::throttle_commands([this] { return throttles(); });
 };
 
 }  // namespace
 
-std::unique_ptr<System> make_throttle_system(const SystemGround& /*ground*/) {
-  return std::make_unique<ThrottleSystem>();
+std::unique_ptr<System> make_throttle_system(const SystemGround& ground) {
+  return std::make_unique<ThrottleSystem>(ground);
 }
 
 }  // namespace weir::server

@@ -3,7 +3,8 @@
 //  1. last_ never goes back, and grants are stamped with it.
 //  2. A key is charged only after room() or check() said so, with no call in between. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
-//  3. A reservation has the stamps under which its units count, so that its end takes them from
+//  3. How a reservation was ended by its owner is remembered before anything changes by it, and
+//     for one window. A reservation has the stamps under which its units count, so that its end takes them from
 //     where they are.
 //  4. The journal has a record before the counters change. What fails in between counts, though
 //     the caller was granted nothing.
@@ -15,10 +16,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/hold_text.h"
 #include "weir/base/in_quotes.h"
 
 namespace weir::system::sampling {
@@ -31,11 +34,29 @@ Status check_want(std::int64_t want) {
       want, kWantMax));
 }
 
-Error ended(std::uint64_t reservation) {
+// From the secret, so that ids are known again wherever it is; and by a one-way function, so that
+// nobody who might find this key has that of the prints.
+WordKey id_key_of(const engine::Secret& secret) noexcept {
+  constexpr std::uint64_t kReservations = 0x7265736572766174;
+  return {keyed_word({secret[0], secret[1]}, kReservations),
+          keyed_word({secret[2], secret[3]}, kReservations)};
+}
+
+Error ended(HoldId reservation) {
   return {ErrorCode::kNotFound,
-          fmt::format("sampling: reservation {} has ended, or is too old, or was never made here; "
+          fmt::format("sampling: reservation {} has left the window, or was never made here; "
                       "ask for a grant again",
-                      reservation)};
+                      hold_text(reservation))};
+}
+
+// Of two limits that must both have room. None closes again by itself, so the later instant is the
+// first at which both have it.
+meter::Check both(meter::Check said, const meter::Check& over) noexcept {
+  if (over.verdict == Verdict::kNever || said.allowed()) return over;
+  if (over.allowed() || said.verdict == Verdict::kNever) return said;
+  said.earliest = later_of(said.earliest, over.earliest);
+  said.shortfall = std::max(said.shortfall, over.shortfall);
+  return said;
 }
 
 }  // namespace
@@ -66,6 +87,7 @@ void Counters::set_secret(const engine::Secret& secret) {
   options_.secret = secret;
   key_seed_ = engine::seed_for(secret, "sampling");
   parent_seed_ = engine::seed_for(secret, "sampling over revisions");
+  id_key_ = id_key_of(secret);
 }
 
 void Counters::set_journal(Journal* journal) { options_.journal = journal; }
@@ -139,6 +161,7 @@ std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
   if (of.parent) {
     left = std::min(left, meter::level(of.parent_shape, seat.parent_log, parent_ring_, now));
   }
+  if (of.spacing) left = std::min(left, meter::level(*of.spacing, seat.log, ring_, now));
   if (left <= 0) return 0;
   return rules_.granting() == Granting::kGate ? kWantMax : left;
 }
@@ -162,6 +185,10 @@ Grant Counters::described(const Seat& seat, Instant now) const noexcept {
     left = std::min(left, *of.parent - grant.parent_count);
     grant.next_free = later_of(
         grant.next_free, meter::next_free(of.parent_shape, seat.parent_log, parent_ring_, now));
+  }
+  if (of.spacing) {
+    grant.next_free =
+        later_of(grant.next_free, meter::next_free(*of.spacing, seat.log, ring_, now));
   }
   grant.remaining = std::max<std::int64_t>(0, left);
   return grant;
@@ -204,6 +231,15 @@ void Counters::tally(std::size_t place, std::int64_t granted, std::int64_t wante
   tally.refused += static_cast<std::uint64_t>(std::max<std::int64_t>(0, wanted - granted));
 }
 
+void Counters::note(const Seat& seat, const Who& who, std::int64_t granted,
+                    std::int64_t wanted) noexcept {
+  if (seat.reason != Reason::kLimited) return;
+  const bool is_used_up = granted > 0 && granted == wanted && room(seat, last_) == 0;
+  if (granted >= wanted && !is_used_up) return;
+  refused_.note(seat.key, who.hotkey, who.revision, who.environment, who.id,
+                std::max<std::int64_t>(0, wanted - granted), last_);
+}
+
 Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Keep keep) {
   if (Status status = check_want(want); !status) return std::move(status).error();
   move_on(now);
@@ -220,11 +256,12 @@ Result<Grant> Counters::grant(const Who& who, std::int64_t want, Instant now, Ke
     }
   }
   Grant grant = described(*seat, last_);
-  grant.reservation = reservation;
+  if (reservation != 0) grant.reservation = id_of(reservation);
   grant.wanted = want;
   grant.granted = granted;
   if (granted > 0) grant.record = record_;
   tally(seat->place, granted, want);
+  note(*seat, who, granted, want);
   return grant;
 }
 
@@ -234,7 +271,9 @@ std::uint64_t Counters::take(const Who& who, std::int64_t cost, std::int64_t wan
   Result<Seat> seat = seat_of(who);
   WEIR_ASSERT(seat.ok());
   tally(seat->place, cost, wanted);
-  return cost > 0 ? charge(*seat, cost, last_, keep) : 0;
+  const std::uint64_t reservation = cost > 0 ? charge(*seat, cost, last_, keep) : 0;
+  note(*seat, who, cost, wanted);
+  return reservation;
 }
 
 void Counters::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept {
@@ -242,6 +281,7 @@ void Counters::refuse(const Who& who, std::int64_t wanted, Instant now) noexcept
   const Environment* const found = rules_.find(who.environment);
   if (found == nullptr) return;
   tally(static_cast<std::size_t>(found - rules_.environments().data()), 0, wanted);
+  if (const Result<Seat> seat = seat_of(who)) note(*seat, who, 0, wanted);
 }
 
 // The runs in the scratch rings, with so many more.
@@ -310,15 +350,9 @@ meter::Check Counters::check(const Who& who, std::int64_t cost, Instant at) cons
   const std::int64_t needed =
       rules_.granting() == Granting::kGate ? std::min<std::int64_t>(cost, 1) : cost;
   if (of.allowed) said = meter::check(of.shape, seat->log, ring_, at, needed);
+  if (of.spacing) said = both(said, meter::check(*of.spacing, seat->log, ring_, at, needed));
   if (of.parent) {
-    const meter::Check over =
-        meter::check(of.parent_shape, seat->parent_log, parent_ring_, at, needed);
-    if (over.verdict == Verdict::kNever || said.allowed()) {
-      said = over;
-    } else if (!over.allowed() && said.verdict != Verdict::kNever) {
-      said.earliest = later_of(said.earliest, over.earliest);
-      said.shortfall = std::max(said.shortfall, over.shortfall);
-    }
+    said = both(said, meter::check(of.parent_shape, seat->parent_log, parent_ring_, at, needed));
   }
   return said;
 }
@@ -332,13 +366,14 @@ Reading Counters::reading() const {
                   .reservations = reservations_.size()};
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     const Environment& of = rules_.environments()[i];
-    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent, tallies_[i].grants,
+    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent,
+                                    of.burst, tallies_[i].grants,
                                     tallies_[i].granted, tallies_[i].refused});
   }
   return reading;
 }
 
-Result<GivenBack> Counters::commit(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::commit(HoldId reservation, std::optional<std::int64_t> created,
                                    Instant now) {
   if (created && *created < 0) {
     return bad_argument(fmt::format(
@@ -348,31 +383,53 @@ Result<GivenBack> Counters::commit(std::uint64_t reservation, std::optional<std:
   return end(reservation, created, now);
 }
 
-Result<GivenBack> Counters::release(std::uint64_t reservation, Instant now) {
+Result<GivenBack> Counters::release(HoldId reservation, Instant now) {
   return end(reservation, 0, now);
 }
 
-Result<GivenBack> Counters::end(std::uint64_t reservation, std::optional<std::int64_t> created,
+Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> created,
                                 Instant now) {
   last_ = later_of(now, last_);
   reservations_.drop_old(rules_.window(), last_);
-  const Record* const found = reservations_.find(reservation);
+  reservations_.forget_old(last_);
+  if (reservation != id_of(reservation.number)) return ended(reservation);
+  if (const Reservations::End* const end = reservations_.end_of(reservation.number)) {
+    // What the first end is told with was queued before record_, or with it.
+    return GivenBack{end->given_back, record_,
+                     created.value_or(end->created + end->given_back) != end->created,
+                     end->created};
+  }
+  const Record* const found = reservations_.find(reservation.number);
   if (found == nullptr) return ended(reservation);
   if (created && *created > found->units) {
     return bad_argument(fmt::format(
         "sampling: created is {}, but reservation {} is of {}; write at most that, and ask for "
         "another grant for the rest",
-        *created, reservation, found->units));
+        *created, hold_text(reservation), found->units));
   }
   if (options_.journal != nullptr) {
     if (Status status = options_.journal->ready(); !status) return std::move(status).error();
   }
+  const std::int64_t exist = created.value_or(found->units);
   try {
-    const std::int64_t back = finish(*found, created.value_or(found->units));
-    return GivenBack{back, record_};
+    remember(reservation.number, found->units, exist);
+    const std::int64_t back = finish(*found, exist);
+    return GivenBack{back, record_, false, exist};
   } catch (const std::bad_alloc&) {
+    reservations_.take_back(reservation.number);
     return no_memory();
   }
+}
+
+// Of a grant of `units`, at most kWantMax, so that both parts fit in 32 bits. A file that was
+// changed by hand may say otherwise: that end is not remembered.
+void Counters::remember(std::uint64_t number, std::int64_t units, std::int64_t created) {
+  static_assert(kWantMax < std::numeric_limits<std::int32_t>::max());
+  if (units > kWantMax || created < 0 || created > units) return;
+  reservations_.remember(number,
+                         {static_cast<std::int32_t>(created),
+                          static_cast<std::int32_t>(units - created)},
+                         last_ + rules_.window());
 }
 
 Ticket Counters::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {
@@ -443,6 +500,10 @@ Status Counters::restore(const Record& record, Instant now) {
     if (made.reservation != 0 && made.units > 0) {
       reservations_.add(made);
     } else {
+      if (const Record* const grant = reservations_.find(made.reservation)) {
+        last_ = later_of(now, last_);
+        remember(made.reservation, grant->units, grant->units + made.units);
+      }
       reservations_.erase(made.reservation);
     }
   } catch (const std::bad_alloc&) {
@@ -455,6 +516,8 @@ void Counters::sweep(Instant now) {
   last_ = later_of(now, last_);
   logs_.sweep(rules_.window(), last_, kSweptAtOnce);
   reservations_.drop_old(rules_.window(), last_);
+  reservations_.forget_old(last_);
+  refused_.forget(last_ - rules_.window());
 }
 
 }  // namespace weir::system::sampling

@@ -29,11 +29,14 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/decision.h"
+#include "weir/base/keyed_word.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/engine/print.h"
 #include "weir/system/sampling/journal.h"
 #include "weir/system/sampling/logs.h"
+#include "weir/system/sampling/refused.h"
 #include "weir/system/sampling/reservations.h"
 #include "weir/system/sampling/rules.h"
 
@@ -65,15 +68,18 @@ struct Grant {
   std::optional<std::int64_t> remaining{};  // of the limit and the parent's, whichever has less
   std::int64_t parent_count = 0;            // over all revisions, where that is limited
   std::optional<std::int64_t> parent_limit{};
-  Instant next_free{};            // the first instant at which one more could be granted
-  std::uint64_t reservation = 0;  // to commit or release; 0: nothing was granted
-  Ticket record = 0;              // that must be written before the grant is told; 0: none
+  Instant next_free{};   // the first instant at which one more could be granted
+  HoldId reservation{};  // to commit or release; none: nothing was granted
+  Ticket record = 0;     // that must be written before the grant is told; 0: none
 };
 
 // What the end of a reservation gave back.
 struct GivenBack {
   std::int64_t units = 0;
   Ticket record = 0;  // as that of a Grant
+  // It had been ended before, with another number of tasks, and nothing has changed: `created`.
+  bool was_other = false;
+  std::int64_t created = 0;
 
   friend bool operator==(const GivenBack& given, std::int64_t expected) {
     return given.units == expected;
@@ -85,6 +91,7 @@ struct EnvironmentReading {
   Rotation rotation{};
   std::optional<std::int64_t> limit{};
   std::optional<std::int64_t> parent_limit{};
+  std::optional<std::int64_t> burst{};
   std::uint64_t grants = 0;   // that gave something, since the process began
   std::uint64_t granted = 0;  // tasks
   std::uint64_t refused = 0;  // tasks that were wanted and not granted
@@ -127,11 +134,11 @@ class Counters {
   meter::Check check(const Who& who, std::int64_t cost, Instant at) const;
 
   // The work began: `created` of the granted tasks exist, all of them if nothing is said, and
-  // the others are given back. Says how many were. An error if the reservation has ended.
-  Result<GivenBack> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
-                           Instant now);
-  // It did not: everything is given back.
-  Result<GivenBack> release(std::uint64_t reservation, Instant now);
+  // the others are given back. Says how many were. Said again it answers the same again, and
+  // changes nothing; an error if the reservation has left the window, or is too old.
+  Result<GivenBack> commit(HoldId reservation, std::optional<std::int64_t> created, Instant now);
+  // It did not: everything is given back, as if none was created.
+  Result<GivenBack> release(HoldId reservation, Instant now);
 
   // --- For the gate, which cannot be told of an error:
   // Takes all of `cost`, which check() has just let pass, for a miner that wanted so many.
@@ -164,6 +171,8 @@ class Counters {
   void sweep(Instant now);
 
   Reading reading() const;
+  // Of the last window: who was refused most, and who has used up what it may have.
+  std::vector<RefusedMiner> refused() const { return refused_.most(); }
 
   const Rules& rules() const noexcept { return rules_; }
 
@@ -193,11 +202,16 @@ class Counters {
   Status ready(const Seat& seat) const;
   void add(Seat& seat, std::int64_t units, Instant now) const noexcept;
   std::uint64_t charge(Seat& seat, std::int64_t units, Instant now, Keep keep);
+  // Who was refused something, or has nothing left, is noted by name.
+  void note(const Seat& seat, const Who& who, std::int64_t granted, std::int64_t wanted) noexcept;
   void tally(std::size_t place, std::int64_t granted, std::int64_t wanted) noexcept;
   void move_on(Instant now) noexcept;
 
-  Result<GivenBack> end(std::uint64_t reservation, std::optional<std::int64_t> created,
-                        Instant now);
+  HoldId id_of(std::uint64_t number) const noexcept {
+    return {keyed_word(id_key_, number), number};
+  }
+  Result<GivenBack> end(HoldId reservation, std::optional<std::int64_t> created, Instant now);
+  void remember(std::uint64_t number, std::int64_t units, std::int64_t created);
   std::int64_t finish(Record record, std::int64_t created);
   void write(const Record& record);
   // Whether there was room for the key.
@@ -216,10 +230,12 @@ class Counters {
   Options options_;
   engine::Print key_seed_{};
   engine::Print parent_seed_{};
+  WordKey id_key_{};  // of reservations
   Logs logs_;
   std::int64_t largest_limit_ = 1;
   Instant last_{};  // time never goes back
   Reservations reservations_;
+  Refused refused_;
   std::vector<Tally> tallies_;  // in the order of the environments
   mutable std::array<meter::LogRun, meter::kRunsMax> ring_{};
   mutable std::array<meter::LogRun, meter::kRunsMax> parent_ring_{};

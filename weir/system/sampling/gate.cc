@@ -111,7 +111,11 @@ std::int64_t SamplingGate::capacity(const Request& request) const {
   if (!asker.is_readable) return 0;
   const Result<Grant> said = sampling_->locked().peek(asker.who, 0, Instant{});
   if (!said) return 0;
-  return std::min(said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax));
+  const Environment* const of = sampling_->locked().rules().find(asker.who.environment);
+  const std::int64_t burst =
+      of != nullptr && said->reason == Reason::kLimited ? of->burst.value_or(kWantMax) : kWantMax;
+  return std::min(
+      {burst, said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax)});
 }
 
 }  // namespace weir::system::sampling

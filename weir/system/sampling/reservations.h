@@ -3,6 +3,10 @@
 // A reservation ends by its owner's word, or when its units leave the window, after which
 // there is nothing to give back. So many are kept; beyond that the oldest becomes final.
 //
+// How a reservation was ended is remembered until a window has passed since, so that who says it
+// again, because the answer was lost, is answered the same again. So many are remembered; beyond
+// that the first that ended is forgotten.
+//
 // Numbers count up from the time in microseconds and from the last one that is known, so
 // that none is given out twice, by a later process or after the clock was set back. So they
 // are in order, and found by it; those that have ended stay in the line until an eighth of it
@@ -16,6 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "weir/base/time.h"
 #include "weir/system/sampling/journal.h"
@@ -69,8 +76,45 @@ class Reservations {
     }
   }
 
+  // --- those that were ended by their owner
+
+  // Both of a grant, which has at most 32 bits of tasks.
+  struct End {
+    std::int32_t created = 0;
+    std::int32_t given_back = 0;
+  };
+
+  // Remembers how it was ended, until `until`. Instants do not decrease.
+  void remember(std::uint64_t number, End end, Instant until) {
+    if (!ends_.emplace(number, end).second) return;
+    try {
+      ended_.push_back({number, until});
+    } catch (...) {
+      ends_.erase(number);
+      throw;
+    }
+    if (ended_.size() > kept_max_) forget_first();
+  }
+  void take_back(std::uint64_t number) noexcept {
+    if (ended_.empty() || ended_.back().number != number) return;
+    ended_.pop_back();
+    ends_.erase(number);
+  }
+  // nullptr: it has not ended, or that is forgotten, or there was none.
+  const End* end_of(std::uint64_t number) const noexcept {
+    const auto found = ends_.find(number);
+    return found == ends_.end() ? nullptr : &found->second;
+  }
+  void forget_old(Instant now) noexcept {
+    while (!ended_.empty() && ended_.front().until <= now) forget_first();
+  }
+
   std::size_t size() const noexcept { return kept_; }
-  std::size_t bytes() const noexcept { return line_.size() * sizeof(Record); }
+  std::size_t ended() const noexcept { return ended_.size(); }
+  std::size_t bytes() const noexcept {
+    return line_.size() * sizeof(Record) + ended_.size() * sizeof(Ended) +
+           ends_.bucket_count() * sizeof(std::pair<std::uint64_t, End>);
+  }
 
  private:
   static constexpr std::int64_t kEnded = 0;  // units; a grant has at least one
@@ -97,10 +141,21 @@ class Reservations {
     }
   }
 
+  struct Ended {
+    std::uint64_t number;
+    Instant until;
+  };
+  void forget_first() noexcept {
+    ends_.erase(ended_.front().number);
+    ended_.pop_front();
+  }
+
   const std::size_t kept_max_;
   std::uint64_t last_ = 0;
   std::size_t kept_ = 0;
   std::deque<Record> line_;  // by number; also those that have ended
+  std::deque<Ended> ended_;  // in the order in which they did
+  boost::unordered_flat_map<std::uint64_t, End> ends_;  // of those in ended_
 };
 
 }  // namespace weir::system::sampling

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weir/base/in_quotes.h"
+#include "weir/base/integer.h"
 
 namespace weir::system::sampling {
 namespace {
@@ -50,6 +51,34 @@ Result<Rotation> rotation_of(const EnvironmentSpec& spec, Mode mode) {
   return Rotation{*count, *interval, *sampling};
 }
 
+// An allowance of at most `burst` is not spaced by it.
+Status space(Environment& environment, std::int64_t burst, const RulesSpec& rules) {
+  if (burst < 1 || burst > kAllowanceMax) {
+    return bad_argument(
+        fmt::format("burst is {}, but it must be between 1 and {}; write how many tasks a key may "
+                    "be granted at once",
+                    burst, kAllowanceMax));
+  }
+  if (!environment.allowed) {
+    return bad_argument(
+        "burst is there, but without an allowance nothing is spaced; leave it out, or write the "
+        "counts of the rotation");
+  }
+  if (rules.granting == Granting::kGate) {
+    return bad_argument(
+        "burst is there, but a gate grants all that is wanted while it is open; leave it out, or "
+        "write 'grants: capped'");
+  }
+  if (burst >= *environment.allowed) return Done{};
+  environment.burst = burst;
+  // window <= 2^61 ns and burst < allowed, so the quotient is below the window.
+  environment.spacing = environment.shape;
+  environment.spacing->limit = burst;
+  environment.spacing->window_ns = static_cast<std::int64_t>(
+      ceil_div(Wide{environment.shape.window_ns} * burst, *environment.allowed));
+  return Done{};
+}
+
 Result<Environment> environment_of(const EnvironmentSpec& spec, const RulesSpec& rules) {
   Environment made{.name = spec.name, .weight_micro = spec.weight_micro};
   if (Status status = check_name("the name", spec.name); !status) return std::move(status).error();
@@ -71,6 +100,9 @@ Result<Environment> environment_of(const EnvironmentSpec& spec, const RulesSpec&
   if (!shape) return shape.error();
   made.shape = *shape;
   made.parent_shape = *shape;
+  if (spec.burst) {
+    if (Status status = space(made, *spec.burst, rules); !status) return std::move(status).error();
+  }
   if (!spec.parent) return made;
   made.parent = spec.parent->limit ? spec.parent->limit : made.allowed;
   if (made.parent && (*made.parent < 1 || *made.parent > kAllowanceMax)) {

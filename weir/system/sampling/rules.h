@@ -54,6 +54,9 @@ struct EnvironmentSpec {
   std::optional<std::int64_t> sampling_count_micro{};
   std::int64_t weight_micro = kMicro;  // share of the slots in a pass
   std::optional<ParentSpec> parent{};
+  // Most tasks at once: the allowance is spaced, so that any window * burst / allowance holds at
+  // most so many. None: all of it may be taken at once.
+  std::optional<std::int64_t> burst{};
 };
 
 struct Exemptions {
@@ -81,6 +84,8 @@ struct Environment {
   std::optional<std::int64_t> allowed{};  // none: unlimited
   std::optional<std::int64_t> parent{};   // none: nothing is counted over revisions; limits
                                           // also where the environment itself is unlimited
+  std::optional<std::int64_t> burst{};    // below the allowance; none: it is not spaced
+  std::optional<meter::LogShape> spacing{};  // of the same runs as shape; where there is a burst
   meter::LogShape shape{};                // exact and of no consequence if unlimited
   meter::LogShape parent_shape{};
 };

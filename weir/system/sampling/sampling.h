@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "weir/base/guarded.h"
 #include "weir/base/result.h"
@@ -45,12 +46,11 @@ class Sampling : public Guarded<Counters> {
     const std::scoped_lock lock(*this);
     return locked().peek(who, want, now);
   }
-  Result<GivenBack> commit(std::uint64_t reservation, std::optional<std::int64_t> created,
-                           Instant now) {
+  Result<GivenBack> commit(HoldId reservation, std::optional<std::int64_t> created, Instant now) {
     const std::scoped_lock lock(*this);
     return locked().commit(reservation, created, now);
   }
-  Result<GivenBack> release(std::uint64_t reservation, Instant now) {
+  Result<GivenBack> release(HoldId reservation, Instant now) {
     const std::scoped_lock lock(*this);
     return locked().release(reservation, now);
   }
@@ -74,6 +74,10 @@ class Sampling : public Guarded<Counters> {
   void sweep(Instant now) {
     const std::scoped_lock lock(*this);
     locked().sweep(now);
+  }
+  std::vector<RefusedMiner> refused() const {
+    const std::scoped_lock lock(*this);
+    return locked().refused();
   }
   Reading reading() const {
     const std::scoped_lock lock(*this);

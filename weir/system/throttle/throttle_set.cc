@@ -405,6 +405,22 @@ std::int64_t ThrottleSet::capacity_for(const Transaction& transaction) const {
       [](const ScalarBucket& gas) { return gas.capacity(); });
 }
 
+std::optional<std::vector<Requirement>> ThrottleSet::taken_by(
+    const Transaction& transaction) const {
+  std::vector<Requirement> taken;
+  if (options_.role == SetRole::kAlwaysAllow) return taken;
+  const Claim claim = claim_for(transaction);
+  if (claim.touches_nothing || !claim.claims_operations) return taken;
+  if (claim.objection != Objection::kNone || claim.schedule_is_full) return std::nullopt;
+  for (const Requirement& requirement : claim.requirements) {
+    const Answered<std::int32_t> logical = logical_of(claim, requirement);
+    if (!logical.ok()) return std::nullopt;
+    // A requirement cut to 32 bits may have become 0: then the bucket binds nothing.
+    if (*logical > 0) taken.push_back({requirement.bucket, *logical});
+  }
+  return taken;
+}
+
 // --- giving back
 
 Anomaly ThrottleSet::undo(OperationId operation, std::int32_t count) {

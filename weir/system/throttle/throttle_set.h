@@ -113,6 +113,9 @@ class ThrottleSet {
   std::int64_t room_for(const Transaction& transaction, Moment at) const;
   std::int64_t capacity_for(const Transaction& transaction) const;
 
+  // What one such transaction takes, and of which buckets. None: it is refused whatever the levels.
+  std::optional<std::vector<Requirement>> taken_by(const Transaction& transaction) const;
+
   // --- giving back
   Anomaly undo(OperationId operation, std::int32_t count);
   // Of buckets that have been made anew since nothing is given back.

@@ -7,7 +7,7 @@
 //  3. kept_ has claims of transactions that were allowed and have not ended. settle() and cancel()
 //     take a claim out, so each ends once; an error leaves it.
 //  4. Numbers of claims rise, so the first in kept_ is the oldest: it goes when there are
-//     kClaimsKeptMax of them.
+//     kClaimsKeptMax of them. A claim is known by the word beside its number alone.
 //  5. What is read from outside (definitions, snapshots, settings) is judged before anything
 //     changes. An error has changed nothing.
 
@@ -19,6 +19,8 @@
 #include <random>
 #include <utility>
 
+#include "weir/base/hold_text.h"
+#include "weir/base/keyed_word.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/throttle/validate.h"
 
@@ -43,9 +45,12 @@ Transaction named(const ThrottleSet& set, const Submission& submission) {
   return transaction;
 }
 
-// Claims of different processes have different numbers: a late word about a claim of an earlier
-// process ends no other one. Below 2^53, for clients that read numbers as doubles.
-std::uint64_t fresh_claim() { return (std::uint64_t{std::random_device{}() >> 12} << 32) + 1; }
+// Claims of different processes have different words: a late word about a claim of an earlier
+// process ends no other one.
+std::uint64_t fresh_claims_owner() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
 
 SetReading read(const ThrottleSet& set, Moment at) {
   SetReading reading;
@@ -77,6 +82,27 @@ SetReading read(const ThrottleSet& set, Moment at) {
 }
 
 }  // namespace
+
+Verdict verdict_of(const Submitted& said) noexcept {
+  if (said.admission.allowed) return Verdict::kAllowed;
+  return said.admission.never ? Verdict::kNever : Verdict::kDenied;
+}
+
+Instant earliest_of(const Submitted& said, Instant at) noexcept {
+  if (said.admission.allowed) return at;
+  return said.admission.never ? kForever : said.admission.fits_at;
+}
+
+std::string_view refused_by(const Submitted& said) noexcept {
+  switch (said.admission.refuser) {
+    case Refuser::kUnlisted:
+      return "unlisted";
+    case Refuser::kMalformed:
+      return "malformed";
+    default:
+      return said.bucket;
+  }
+}
 
 Status check(const ThrottlesSpec& spec) {
   const auto negative = [](std::string_view what, std::int64_t found) {
@@ -115,7 +141,7 @@ Throttles::Throttles(ThrottlesSpec spec)
       nodes_(spec.nodes),
       ahead_(spec.ahead),
       congestion_(std::move(spec.tiers), spec.congestion_period_s),
-      last_claim_(spec.first_claim.value_or(fresh_claim()) - 1) {}
+      owner_(spec.owner ? *spec.owner : fresh_claims_owner()) {}
 
 Result<std::shared_ptr<Throttles>> Throttles::create(ThrottlesSpec spec) {
   if (Status status = check(spec); !status) return std::move(status).error();
@@ -169,7 +195,7 @@ Result<Submitted> Throttles::submit(SetRole role, const Submission& submission, 
   Claims claims;
   Answered<Admission> said = set.decide(transaction, at, &claims);
   if (said.ok() && role == SetRole::kConsensus) {
-    congestion_.refresh(locked().consensus, at);
+    refresh_congestion(at);
     if (said->allowed && set.lacks_duration(transaction, at)) {
       said = set.refuse_without_duration(claims, at);
     }
@@ -179,6 +205,26 @@ Result<Submitted> Throttles::submit(SetRole role, const Submission& submission, 
     result->claim = keep(role, std::move(claims), at);
   }
   return result;
+}
+
+// Requires the lock.
+void Throttles::refresh_congestion(Moment at) {
+  const std::int64_t generic = congestion_.generic().multiplier();
+  const std::int64_t gas = congestion_.gas().multiplier();
+  congestion_.refresh(locked().consensus, at);
+  const auto note = [&](bool of_gas, std::int64_t from, std::int64_t to, std::uint64_t& count) {
+    if (from == to) return;
+    count += 1;
+    if (tier_changes_.size() == kTierChangesKept) tier_changes_.erase(tier_changes_.begin());
+    tier_changes_.push_back({of_gas, from, to, at});
+  };
+  note(false, generic, congestion_.generic().multiplier(), generic_changes_);
+  note(true, gas, congestion_.gas().multiplier(), gas_changes_);
+}
+
+std::vector<TierChange> Throttles::take_tier_changes() {
+  const std::scoped_lock lock(*this);
+  return std::exchange(tier_changes_, {});
 }
 
 Result<Submitted> Throttles::peek(SetRole role, const Submission& submission, Instant now) const {
@@ -208,16 +254,21 @@ Status Throttles::check_instant(Instant at, Instant now) const {
   return check_ahead("the instant", moment_of(at), now);
 }
 
-std::optional<SetRole> Throttles::role_of(std::uint64_t claim) const {
+Throttles::KeptClaims::const_iterator Throttles::find_claim(HoldId claim) const {
+  const bool is_ours = claim == HoldId{owned_word(owner_, claim.number), claim.number};
+  return is_ours ? kept_.find(claim.number) : kept_.end();
+}
+
+std::optional<SetRole> Throttles::role_of(HoldId claim) const {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   return found == kept_.end() ? std::nullopt : std::optional(found->second.role);
 }
 
-std::uint64_t Throttles::keep(SetRole role, Claims claims, Moment at) {
+HoldId Throttles::keep(SetRole role, Claims claims, Moment at) {
   if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
   kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
-  return last_claim_;
+  return {owned_word(owner_, last_claim_), last_claim_};
 }
 
 void Throttles::forget_claims(SetRole role) {
@@ -225,9 +276,9 @@ void Throttles::forget_claims(SetRole role) {
   locked().of(role).forget_claims();
 }
 
-Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
+Result<ClaimEnd> Throttles::settle(HoldId claim, const Used& used) {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   const Kept& kept = found->second;
   ThrottleSet& set = locked().of(kept.role);
@@ -235,7 +286,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
     return bad_argument(fmt::format(
         "claim {}: duration is {}, but the claim is the front end's, and work is counted at "
         "consensus; leave it out",
-        claim, *used.duration));
+        hold_text(claim), *used.duration));
   }
   // Exempt payers have claimed nothing, and have used nothing.
   if (used.duration && !kept.claims.empty()) {
@@ -244,7 +295,7 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
       return bad_argument(
           fmt::format("claim {}: its instant is too far from the last one; give consensus "
                       "instants in their order",
-                      claim));
+                      hold_text(claim)));
     }
   }
   const bool any = set.refund_gas(kept.claims, used.gas);
@@ -252,9 +303,9 @@ Result<ClaimEnd> Throttles::settle(std::uint64_t claim, const Used& used) {
   return any ? ClaimEnd::kRoom : ClaimEnd::kSame;
 }
 
-ClaimEnd Throttles::cancel(std::uint64_t claim) {
+ClaimEnd Throttles::cancel(HoldId claim) {
   const std::scoped_lock lock(*this);
-  const auto found = kept_.find(claim);
+  const auto found = find_claim(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   locked().of(found->second.role).refund(found->second.claims);
   kept_.erase(found);
@@ -308,8 +359,13 @@ void Throttles::change(const ThrottlesSpec& before, const ThrottlesSpec& after) 
 Reading Throttles::reading(Instant now) const {
   const std::scoped_lock lock(*this);
   const Moment at = moment_of(now);
-  return {nodes_, read(locked().front_end, at), read(locked().consensus, at),
-          congestion_.generic().multiplier(), congestion_.gas().multiplier()};
+  return {nodes_,
+          read(locked().front_end, at),
+          read(locked().consensus, at),
+          congestion_.generic().multiplier(),
+          congestion_.gas().multiplier(),
+          generic_changes_,
+          gas_changes_};
 }
 
 std::string Throttles::snapshot(SetRole role) const {

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/base/decision.h"
 #include "weir/base/guarded.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -47,7 +48,7 @@ struct ThrottlesSpec {
   std::int64_t congestion_period_s = 60;
   // How far ahead of the clock an instant from outside may be; none: any is taken, for replays.
   std::optional<Duration> ahead = std::chrono::seconds{10};
-  std::optional<std::uint64_t> first_claim{};  // number of the first claim; none: a fresh one
+  std::optional<std::uint64_t> owner{};  // key of the ids of claims; none: a fresh one
 };
 
 // Whether throttles can be made of it, or change to it. An error if a limit is negative or there
@@ -65,8 +66,25 @@ struct Submitted {
   std::string_view status{};    // the network's own word
   std::string bucket{};         // that refused: a name, or `gas`, `bytes`, `duration`, `schedule`
   std::int64_t multiplier = 1;  // of the fee, before entity scaling; consensus only
-  std::uint64_t claim = 0;      // for settle() and cancel(); 0: refused
+  HoldId claim{};               // for settle() and cancel(); none: refused
 };
+
+// In the words of an ordinary decision. When it fits, of what was decided at `at`; kForever:
+// unknown, or never.
+Verdict verdict_of(const Submitted& said) noexcept;
+Instant earliest_of(const Submitted& said, Instant at) noexcept;
+// A bucket's name, `gas`, `bytes`, `duration`, `schedule`, `unlisted`, `malformed`; empty: it was
+// let through.
+std::string_view refused_by(const Submitted& said) noexcept;
+
+// A fee's multiplier is another one than before.
+struct TierChange {
+  bool of_gas = false;  // otherwise the generic one
+  std::int64_t from = 1;
+  std::int64_t to = 1;
+  Moment at{};  // of consensus
+};
+constexpr std::size_t kTierChangesKept = 8;  // beyond it the oldest is only counted
 
 struct BucketReading {
   std::string name;
@@ -95,6 +113,8 @@ struct Reading {
   SetReading consensus{};
   std::int64_t generic_multiplier = 1;
   std::int64_t gas_multiplier = 1;
+  std::uint64_t generic_changes = 0;  // of the multipliers, since these throttles were made
+  std::uint64_t gas_changes = 0;
 };
 
 // What a transaction really took.
@@ -141,14 +161,14 @@ class Throttles : public Guarded<ThrottleSets> {
   Status check_instant(Instant at, Instant now) const;
 
   // Whose the claim is; none: settle() would not know it.
-  std::optional<SetRole> role_of(std::uint64_t claim) const;
+  std::optional<SetRole> role_of(HoldId claim) const;
 
   // The work is done: gas that was claimed and not used is given back, and its duration is
   // charged, at the transaction's instant or when some was charged last, whichever is later.
   // Fails, and the claim goes on, if a duration is said of a transaction at the front end.
-  Result<ClaimEnd> settle(std::uint64_t claim, const Used& used);
+  Result<ClaimEnd> settle(HoldId claim, const Used& used);
   // It was not done: everything is given back.
-  ClaimEnd cancel(std::uint64_t claim);
+  ClaimEnd cancel(HoldId claim);
 
   // Read strictly and judged for this network; on an error the old ones stay in force.
   Status set_definitions(std::string_view text, std::string_view file);
@@ -159,6 +179,8 @@ class Throttles : public Guarded<ThrottleSets> {
   void change(const ThrottlesSpec& before, const ThrottlesSpec& after);
 
   Reading reading(Instant now) const;
+  // What has changed since this was asked before, the oldest first.
+  std::vector<TierChange> take_tier_changes();
 
   std::string snapshot(SetRole role) const;
   std::string positional_snapshot() const;  // of consensus, which alone is saved
@@ -178,21 +200,29 @@ class Throttles : public Guarded<ThrottleSets> {
   Result<Submitted> submitted(SetRole role, const Answered<Admission>& said) const;
   Result<RestoreReport> restore(SetRole role, const Snapshot& snapshot);
   Status check_ahead(std::string_view what, Moment latest, Instant now) const;
-  std::uint64_t keep(SetRole role, Claims claims, Moment at);
+  HoldId keep(SetRole role, Claims claims, Moment at);
   void forget_claims(SetRole role);
+  void refresh_congestion(Moment at);
 
   struct Kept {
     SetRole role;
     Claims claims;
     Moment at;
   };
+  using KeptClaims = std::map<std::uint64_t, Kept>;  // by number
+  // The end: it has ended, is too old, or was never made here.
+  KeptClaims::const_iterator find_claim(HoldId claim) const;
 
   // With the sets, under one lock:
   std::int32_t nodes_;
   std::optional<Duration> ahead_;
   Congestion congestion_;
-  std::map<std::uint64_t, Kept> kept_;
-  std::uint64_t last_claim_;
+  std::vector<TierChange> tier_changes_;  // not taken yet
+  std::uint64_t generic_changes_ = 0;
+  std::uint64_t gas_changes_ = 0;
+  KeptClaims kept_;
+  std::uint64_t owner_;
+  std::uint64_t last_claim_ = 0;
 };
 
 }  // namespace weir::system::throttle

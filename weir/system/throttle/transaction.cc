@@ -122,8 +122,10 @@ Claim claim_of(const Query& query, const NetworkSettings& settings,
   if (takes_gas(query.operation)) {
     claim.gas_use = settings.throttle_by_gas ? GasUse::kClaim : GasUse::kNone;
     claim.gas = query.gas;
-    claim.claims_operations = false;
-    return claim;
+    if (!settings.local_calls_by_buckets) {
+      claim.claims_operations = false;
+      return claim;
+    }
   }
   claim.requirements = listing.of(query.operation, Family::kNormal);
   if (claim.requirements.empty()) claim.objection = Objection::kUnlisted;

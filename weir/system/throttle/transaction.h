@@ -30,7 +30,7 @@ enum class SetRole : std::uint8_t {
   kAlwaysAllow,  // nothing is ever refused or counted
 };
 
-// Properties of the network, with their published defaults.
+// Properties of the network, with their published defaults but for the last one.
 struct NetworkSettings {
   std::int64_t exempt_payer_max = 100;  // accounts from 1 to this one are never throttled
   bool throttle_by_gas = false;
@@ -51,6 +51,9 @@ struct NetworkSettings {
   bool high_volume = true;
   bool balance_by_weight = true;
   std::int32_t balance_weight_max = 1'000;
+  // Whether ContractCallLocal fills the buckets that list it, as the network's design says. Its
+  // code counts that query by gas alone.
+  bool local_calls_by_buckets = true;
 
   friend bool operator==(const NetworkSettings&, const NetworkSettings&) = default;
 };

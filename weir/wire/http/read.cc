@@ -44,15 +44,7 @@ bool read_costs(Reader& in, const Scales& scales, Costs& costs) {
 }
 
 bool read_hold_id(Reader& in, HoldId& hold) {
-  std::string_view text;
-  if (!in.text("hold", text)) return false;
-  const std::optional<HoldId> read = read_hold(text);
-  if (!read) {
-    return in.wrong("hold", fmt::format("'{}'", text.substr(0, 64)), "the id of a hold",
-                    "the 'hold' of a decision, such as \"00000000000004d2-17\"");
-  }
-  hold = *read;
-  return true;
+  return read_id(in, "hold", "a hold", "a decision", hold);
 }
 
 // The first two are all that a peek knows.
@@ -218,6 +210,19 @@ Result<Settlement> read_settlement(std::string_view body, Texts& texts, Scales s
     into = missing_hold();
   }
   return into;
+}
+
+bool read_id(Reader& in, std::string_view name, std::string_view of, std::string_view from,
+             HoldId& into) {
+  std::string_view text;
+  if (!in.text(name, text)) return false;
+  const std::optional<HoldId> read = read_hold(text);
+  if (!read) {
+    return in.wrong(name, fmt::format("'{}'", text.substr(0, 64)), fmt::format("the id of {}", of),
+                    fmt::format("the '{}' of {}, such as \"00000000000004d2-17\"", name, from));
+  }
+  into = *read;
+  return true;
 }
 
 Result<HoldId> read_cancellation(std::string_view body, Texts& texts) {

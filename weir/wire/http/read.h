@@ -84,6 +84,11 @@ struct Batch {
 Result<Batch> read_batch(std::string_view body, std::size_t asks_max, Texts& texts,
                          Scales scales = {});
 
+// An id as hold_text() writes it: of a hold, or of what is given out likewise. `of` says of what,
+// and `from` where the member is found, for the error.
+bool read_id(Reader& in, std::string_view name, std::string_view of, std::string_view from,
+             HoldId& into);
+
 struct Settlement {
   HoldId hold{};
   Costs costs{};

@@ -3,8 +3,11 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
+#include <vector>
 
+#include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
@@ -30,10 +33,17 @@ std::shared_ptr<Sampling> sampling_of(Exchange& exchange) {
   return found;
 }
 
-void answer_end(Exchange& exchange, const Result<sampling::GivenBack>& back,
+void answer_end(Exchange& exchange, HoldId reservation, const Result<sampling::GivenBack>& back,
                 std::string_view state) {
   if (!back) {
     exchange.fail(back.error());
+    return;
+  }
+  if (back->was_other) {
+    exchange.fail(Problem::kConflict,
+                  fmt::format("reservation '{}': it has been ended with {} tasks created already, "
+                              "so it cannot end otherwise; ask for a grant if there is more to do",
+                              hold_text(reservation), back->created));
     return;
   }
   exchange.wait_for(back->record);
@@ -99,6 +109,67 @@ void grant_tasks(Exchange& exchange) {
   append_retry_after(exchange.answer.headers, decision, exchange.now);
 }
 
+// From 0 up to, and without, `below`. A word modulo `below`, at most 1,024 environments: uneven by
+// less than one in 2^53.
+std::uint64_t any_below(std::uint64_t below) {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return engine() % below;
+}
+
+void run_scheduling_pass(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  Texts texts;
+  const Result<PassBody> asked = read_pass(exchange.call.body, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  if (!exchange.reaches(engine::kHotkeyIdentity, asked->miner.hotkey)) return;
+  const Result<std::vector<sampling::Planned>> said =
+      run_pass(*counters, asked->miner, {.slots = asked->slots, .work = asked->work}, any_below,
+               exchange.now);
+  if (!said) {
+    exchange.fail(said.error());
+    return;
+  }
+  for (const sampling::Planned& each : *said) exchange.wait_for(each.grant.record);
+  exchange.answer.content_type = kJsonType;
+  append_pass(exchange.answer.body, *said, exchange.now);
+}
+
+void show_refused(Exchange& exchange) {
+  const std::shared_ptr<Sampling> counters = sampling_of(exchange);
+  if (counters == nullptr) return;
+  std::int64_t most = 20;
+  if (exchange.query.has("most")) {
+    const Result<std::string_view> text = exchange.query.one("most");
+    const Result<std::int64_t> count =
+        text ? engine::parse_count("query: most", *text, 1,
+                                   static_cast<std::int64_t>(sampling::kRefusedKept))
+             : Result<std::int64_t>(text.error());
+    if (!count) {
+      exchange.fail(count.error());
+      return;
+    }
+    most = *count;
+  }
+  std::string& body = exchange.answer.body;
+  body += R"({"refused":[)";
+  for (const sampling::RefusedMiner& miner : counters->refused()) {
+    if (most == 0) break;
+    // An environment that is not configured any more is left out.
+    const Result<sampling::Grant> said = counters->peek(
+        {miner.hotkey, miner.revision, miner.environment, miner.id}, 0, exchange.now);
+    if (!said) continue;
+    if (body.back() != '[') body += ',';
+    append_refused(body, miner, *said);
+    most -= 1;
+  }
+  body += "]}";
+  exchange.answer.content_type = kJsonType;
+}
+
 void commit_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
   if (counters == nullptr) return;
@@ -108,10 +179,8 @@ void commit_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange,
-             counters->commit(static_cast<std::uint64_t>(asked->reservation), asked->created,
-                              exchange.now),
-             "committed");
+  answer_end(exchange, asked->reservation,
+             counters->commit(asked->reservation, asked->created, exchange.now), "committed");
 }
 
 void release_tasks(Exchange& exchange) {
@@ -123,8 +192,7 @@ void release_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  answer_end(exchange,
-             counters->release(static_cast<std::uint64_t>(asked->reservation), exchange.now),
+  answer_end(exchange, asked->reservation, counters->release(asked->reservation, exchange.now),
              "released");
 }
 
@@ -157,11 +225,19 @@ constexpr std::array<QueryParameter, 4> kSamplingQuery = {{
     {"uid", false, false, "Of one key: the miner's id, which may be exempt."},
 }};
 
+constexpr std::array<QueryParameter, 1> kRefusedQuery = {{
+    {"most", false, false, "How many at most, up to 256. Default: 20."},
+}};
+
 constexpr std::array kSamplingRows = {
     checks_when_bound(
         Route{"POST", "/v1/sampling/grant", Role::kDecide, grant_tasks, "sampling_grant",
               "Grant up to so many tasks of an environment to a miner, and reserve them.",
               "GrantAsk", "Grant"}),
+    checks_when_bound(
+        Route{"POST", "/v1/sampling/pass", Role::kDecide, run_scheduling_pass, "sampling_pass",
+              "Grant one miner tasks of many environments, by its slots and their shares.",
+              "PassAsk", "Pass"}),
     answers_when_bound(
         Route{"POST", "/v1/sampling/commit", Role::kDecide, commit_tasks, "sampling_commit",
               "End a reservation: so many of its tasks exist, the others are given back.", "Commit",
@@ -173,6 +249,9 @@ constexpr std::array kSamplingRows = {
         with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
                     "Show the allowances of all environments, and what one key has left.", "",
                     "Sampling", kSamplingQuery})),
+    with_names({"GET", "/v1/sampling/refused", Role::kObserve, show_refused, "sampling_refused",
+                "Show who was refused most, and who has used up an allowance.", "", "RefusedMiners",
+                kRefusedQuery}),
 };
 
 }  // namespace

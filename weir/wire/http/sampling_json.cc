@@ -26,7 +26,7 @@ constexpr Member<GrantBody> kGrantMembers[] = {
 };
 
 bool read_number(Reader& in, TaskReservationBody& into) {
-  return read_natural(in, "reservation", into.reservation);
+  return read_id(in, "reservation", "a reservation", "a grant", into.reservation);
 }
 
 constexpr Member<TaskReservationBody> kCommitMembers[] = {
@@ -37,8 +37,46 @@ constexpr Member<TaskReservationBody> kCommitMembers[] = {
      }},
 };
 
+constexpr Member<sampling::Work> kPassWorkMembers[] = {
+    {"environment",
+     [](Reader& in, sampling::Work& into) {
+       return in.text({"work", "environment"}, into.environment);
+     }},
+    {"active",
+     [](Reader& in, sampling::Work& into) {
+       return read_between(in, {"work", "active"}, 0, sampling::kTasksMax, into.active);
+     }},
+    {"missing",
+     [](Reader& in, sampling::Work& into) {
+       return read_between(in, {"work", "missing"}, 0, sampling::kTasksMax, into.missing);
+     }},
+};
+
+bool read_pass_work(Reader& in, PassBody& into) {
+  return in.list("work", [&] {
+    if (into.work.size() == sampling::kEnvironmentsMax) {
+      return in.wrong("work", fmt::format("a list of more than {}", sampling::kEnvironmentsMax),
+                      "one of at most as many environments as there may be", "each of them once");
+    }
+    return in.object<sampling::Work>("an element of work", kPassWorkMembers,
+                                     into.work.emplace_back());
+  });
+}
+
+constexpr Member<PassBody> kPassMembers[] = {
+    {"hotkey", [](Reader& in, PassBody& into) { return in.text("hotkey", into.miner.hotkey); }},
+    {"revision",
+     [](Reader& in, PassBody& into) { return in.text("revision", into.miner.revision); }},
+    {"uid", [](Reader& in, PassBody& into) { return in.integer("uid", into.miner.id.emplace()); }},
+    {"slots",
+     [](Reader& in, PassBody& into) {
+       return read_between(in, "slots", 1, kPassSlotsMax, into.slots);
+     }},
+    {"work", read_pass_work},
+};
+
 Result<TaskReservationBody> named(Result<TaskReservationBody> read) {
-  if (read && read->reservation == 0) {
+  if (read && !read->reservation) {
     return bad_argument(
         "body: reservation is missing; write the one that the grant was answered with");
   }
@@ -58,6 +96,8 @@ void append_environment(std::string& out, const sampling::EnvironmentReading& en
   append_optional(out, environment.limit);
   out += R"(,"parent_limit":)";
   append_optional(out, environment.parent_limit);
+  out += R"(,"burst":)";
+  append_optional(out, environment.burst);
   out += R"(,"grants":)";
   append_unsigned(out, environment.grants);
   out += R"(,"granted":)";
@@ -114,11 +154,62 @@ void append_grant(std::string& out, const sampling::Grant& grant, Instant now) {
                       ? 0
                       : saturate(ceil_div(Wide{grant.next_free.ns} - Wide{now.ns}, 1'000'000)));
   out += R"(,"reservation":)";
-  if (grant.reservation == 0) {
-    out += "null";
-  } else {
-    append_unsigned(out, grant.reservation);
+  append_id(out, grant.reservation);
+  out += '}';
+}
+
+Result<PassBody> read_pass(std::string_view body, Texts& texts) {
+  Result<PassBody> read = read_object<PassBody>(body, kPassMembers, texts);
+  if (read && read->slots == 0) {
+    return bad_argument(
+        "body: slots is missing; write how many tasks the miner may have at once, such as "
+        "\"slots\":6");
   }
+  return read;
+}
+
+void append_pass(std::string& out, std::span<const sampling::Planned> planned, Instant now) {
+  std::int64_t granted = 0;
+  for (const sampling::Planned& each : planned) granted += each.grant.granted;
+  out += R"({"granted":)";
+  append_int(out, granted);
+  out += R"(,"environments":)";
+  append_list(out, planned, [&](const sampling::Planned& each) {
+    out += R"({"environment":)";
+    append_quoted(out, each.environment);
+    out += R"(,"grant":)";
+    append_grant(out, each.grant, now);
+    out += '}';
+  });
+  out += '}';
+}
+
+void append_refused(std::string& out, const sampling::RefusedMiner& miner,
+                    const sampling::Grant& said) {
+  out += R"({"hotkey":)";
+  append_quoted(out, miner.hotkey);
+  out += R"(,"revision":)";
+  append_quoted(out, miner.revision);
+  out += R"(,"environment":)";
+  append_quoted(out, miner.environment);
+  out += R"(,"uid":)";
+  append_optional(out, miner.id);
+  out += R"(,"refusals":)";
+  append_unsigned(out, miner.refusals);
+  out += R"(,"beyond":)";
+  append_unsigned(out, miner.beyond);
+  out += R"(,"tasks":)";
+  append_unsigned(out, miner.tasks);
+  out += R"(,"last":)";
+  append_instant(out, miner.last);
+  out += R"(,"count":)";
+  append_int(out, said.count);
+  out += R"(,"limit":)";
+  append_optional(out, said.limit);
+  out += R"(,"remaining":)";
+  append_optional(out, said.remaining);
+  out += R"(,"next_free":)";
+  append_instant(out, said.next_free);
   out += '}';
 }
 

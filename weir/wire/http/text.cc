@@ -1,5 +1,7 @@
 #include "weir/wire/http/text.h"
 
+#include "weir/base/hold_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,6 +76,16 @@ void append_optional(std::string& out, std::optional<std::int64_t> value) {
   } else {
     out += "null";
   }
+}
+
+void append_id(std::string& out, HoldId id) {
+  if (!id) {
+    out += "null";
+    return;
+  }
+  out += '"';
+  append_hold(out, id);
+  out += '"';
 }
 
 void append_quoted(std::string& out, std::string_view text) {

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/base/utf8.h"
 
@@ -30,6 +31,9 @@ void append_int(std::string& out, std::int64_t value);
 void append_unsigned(std::string& out, std::uint64_t value);
 // null: there is none.
 void append_optional(std::string& out, std::optional<std::int64_t> value);
+
+// In quotes; null: there is none.
+void append_id(std::string& out, HoldId id);
 
 // In quotes, escaped.
 void append_quoted(std::string& out, std::string_view text);

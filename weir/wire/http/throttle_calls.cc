@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/hold_text.h"
 #include "weir/wire/http/exchange.h"
 #include "weir/wire/http/headers.h"
+#include "weir/wire/http/text.h"
 #include "weir/wire/http/throttle_json.h"
 #include "weir/wire/http/throttle_routes.h"
 #include "weir/wire/http/throttle_schemas.h"
@@ -48,18 +50,18 @@ bool speaks_for_consensus(Exchange& exchange) {
 }
 
 // Of a claim that is not known here, anybody may hear so.
-bool may_end_claim(Exchange& exchange, const Throttles& throttles, std::int64_t claim) {
-  return throttles.role_of(static_cast<std::uint64_t>(claim)) != throttle::SetRole::kConsensus ||
+bool may_end_claim(Exchange& exchange, const Throttles& throttles, HoldId claim) {
+  return throttles.role_of(claim) != throttle::SetRole::kConsensus ||
          speaks_for_consensus(exchange);
 }
 
-void answer_claim(Exchange& exchange, std::int64_t claim, throttle::ClaimEnd end,
+void answer_claim(Exchange& exchange, HoldId claim, throttle::ClaimEnd end,
                   std::string_view state) {
   if (end == throttle::ClaimEnd::kUnknown) {
     exchange.fail(Problem::kNotFound,
                   fmt::format("claim {}: it has ended, or is too old, or was never made here; "
                               "submit again if there is more to do",
-                              claim));
+                              hold_text(claim)));
     return;
   }
   if (end == throttle::ClaimEnd::kRoom) exchange.try_waiters();
@@ -106,6 +108,12 @@ Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
   return choice;
 }
 
+// Whether the client may submit for this payer. False: the problem is written.
+bool reaches_payer(Exchange& exchange, const SubmissionBody& asked) {
+  const auto& payer = asked.submission.transaction.payer;
+  return exchange.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : "");
+}
+
 void submit_transaction(Exchange& exchange) {
   const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
   if (throttles == nullptr) return;
@@ -116,8 +124,7 @@ void submit_transaction(Exchange& exchange) {
     return;
   }
   if (asked->role == throttle::SetRole::kConsensus && !speaks_for_consensus(exchange)) return;
-  const auto& payer = asked->submission.transaction.payer;
-  if (!exchange.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : "")) return;
+  if (!reaches_payer(exchange, *asked)) return;
   const Instant at = asked->at_ns ? Instant{*asked->at_ns} : exchange.now;
   if (asked->at_ns) {
     if (const Status status = throttles->check_instant(at, exchange.now); !status) {
@@ -139,6 +146,50 @@ void submit_transaction(Exchange& exchange) {
   append_retry_after(exchange.answer.headers, decision, at);
 }
 
+// All are looked at before the first is decided, and decided in their order, at one instant.
+void submit_transactions(Exchange& exchange) {
+  const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
+  if (throttles == nullptr) return;
+  Texts texts;
+  const std::size_t most = exchange.api.settings().batch_max;
+  const Result<SubmissionBatch> asked = read_submissions(exchange.call.body, most, texts);
+  if (!asked) {
+    exchange.fail(asked.error());
+    return;
+  }
+  if (asked->is_too_long) {
+    exchange.fail(
+        Problem::kTooLarge,
+        fmt::format("body: submissions has more than {} elements; send several batches", most));
+    return;
+  }
+  bool is_allowed = false;
+  for (const SubmissionBody& each : asked->submissions) {
+    if (!reaches_payer(exchange, each)) return;
+    if (each.role != throttle::SetRole::kConsensus) continue;
+    if (!is_allowed && !speaks_for_consensus(exchange)) return;
+    is_allowed = true;
+    const Status status = throttles->check_instant(Instant{*each.at_ns}, exchange.now);
+    if (!status) {
+      exchange.fail(status.error());
+      return;
+    }
+  }
+  std::string& body = exchange.answer.body;
+  body += R"({"results":)";
+  append_list(body, asked->submissions, [&](const SubmissionBody& each) {
+    const Instant at = each.at_ns ? Instant{*each.at_ns} : exchange.now;
+    const Result<throttle::Submitted> said = decide(*throttles, each, at);
+    if (said) {
+      append_submitted(body, *said, at);
+    } else {
+      append_problem(body, problem_of(said.error().code), said.error().message);
+    }
+  });
+  body += '}';
+  exchange.answer.content_type = kJsonType;
+}
+
 void settle_claim(Exchange& exchange) {
   const std::shared_ptr<Throttles> throttles = throttles_of(exchange);
   if (throttles == nullptr) return;
@@ -151,8 +202,8 @@ void settle_claim(Exchange& exchange) {
   if (!may_end_claim(exchange, *throttles, asked->claim)) return;
   // Without a figure, all that was claimed counts as used.
   const std::int64_t gas = asked->gas.value_or(std::numeric_limits<std::int64_t>::max());
-  const Result<throttle::ClaimEnd> end = throttles->settle(
-      static_cast<std::uint64_t>(asked->claim), {.gas = gas, .duration = asked->duration});
+  const Result<throttle::ClaimEnd> end =
+      throttles->settle(asked->claim, {.gas = gas, .duration = asked->duration});
   if (!end) {
     exchange.fail(end.error());
     return;
@@ -170,8 +221,7 @@ void cancel_claim(Exchange& exchange) {
     return;
   }
   if (!may_end_claim(exchange, *throttles, asked->claim)) return;
-  answer_claim(exchange, asked->claim, throttles->cancel(static_cast<std::uint64_t>(asked->claim)),
-               "cancelled");
+  answer_claim(exchange, asked->claim, throttles->cancel(asked->claim), "cancelled");
 }
 
 void show_throttles(Exchange& exchange) {
@@ -245,6 +295,10 @@ constexpr std::array kThrottleRows = {
                             "throttle_submit",
                             "Decide one transaction as the network does, and claim what it takes.",
                             "Submission", "Submitted"}),
+    checks_when_bound(Route{"POST", "/v1/throttle/batch", Role::kDecide, submit_transactions,
+                            "throttle_batch",
+                            "Decide many transactions in their order, each as if it came alone.",
+                            "SubmissionBatch", "SubmittedBatch"}),
     answers_when_bound(Route{"POST", "/v1/throttle/settle", Role::kDecide, settle_claim,
                              "throttle_settle",
                              "End a claim with the gas that was used; the rest is given back.",

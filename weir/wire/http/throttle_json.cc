@@ -111,9 +111,52 @@ constexpr Member<SubmissionBody> kSubmissionMembers[] = {
     {"dry_run", [](Reader& in, SubmissionBody& into) { return in.flag("dry_run", into.dry_run); }},
 };
 
+struct SubmissionsBody {
+  SubmissionBatch batch{};
+  std::size_t most = 0;
+  bool has_list = false;
+};
+
+constexpr Member<SubmissionsBody> kSubmissionsMembers[] = {
+    {"submissions",
+     [](Reader& in, SubmissionsBody& into) {
+       into.has_list = true;
+       return in.list("submissions", [&] {
+         if (into.batch.submissions.size() == into.most) {
+           into.batch.is_too_long = true;
+           return false;
+         }
+         return in.object<SubmissionBody>("a submission", kSubmissionMembers,
+                                          into.batch.submissions.emplace_back());
+       });
+     }},
+};
+
+Status check_submission(const SubmissionBody& body) {
+  if (body.submission.operation.empty()) {
+    return bad_argument(
+        "body: the member 'operation' is missing or empty; write \"operation\":\"ContractCall\"");
+  }
+  const bool is_consensus = body.role == throttle::SetRole::kConsensus;
+  if (is_consensus && !body.at_ns) {
+    return bad_argument(
+        "body: the member 'at_ns' is missing; write the consensus instant in nanoseconds since "
+        "1970, such as \"at_ns\":1800000000000000000");
+  }
+  if (!is_consensus && body.at_ns) {
+    return bad_argument(
+        "body: the member 'at_ns' is given, but the front end goes by the server's clock; leave it "
+        "out, or write \"role\":\"consensus\"");
+  }
+  return Done{};
+}
+
 // The first is all that a cancellation has.
 constexpr Member<ClaimBody> kClaimMembers[] = {
-    {"claim", [](Reader& in, ClaimBody& into) { return read_natural(in, "claim", into.claim); }},
+    {"claim",
+     [](Reader& in, ClaimBody& into) {
+       return read_id(in, "claim", "a claim", "a submission", into.claim);
+     }},
     {"gas",
      [](Reader& in, ClaimBody& into) { return read_natural(in, "gas", into.gas.emplace()); }},
     {"duration",
@@ -128,10 +171,10 @@ Result<ClaimBody> read_claim(std::string_view body, std::span<const Member<Claim
   ClaimBody into;
   Reader in(body, texts);
   if (!in.object("the body", members, into) || !in.end()) return in.error();
-  if (into.claim == 0) {
+  if (!into.claim) {
     return bad_argument(
-        "body: the member 'claim' is missing or 0; write the 'claim' of a transaction that was "
-        "let through, such as \"claim\":17");
+        "body: the member 'claim' is missing; write the 'claim' of a transaction that was let "
+        "through, such as \"claim\":\"00000000000004d2-17\"");
   }
   return into;
 }
@@ -139,17 +182,6 @@ Result<ClaimBody> read_claim(std::string_view body, std::span<const Member<Claim
 // --- writing
 
 void append_flag(std::string& out, bool value) { out += value ? "true" : "false"; }
-
-std::string_view refused_by(const throttle::Submitted& said) {
-  switch (said.admission.refuser) {
-    case throttle::Refuser::kUnlisted:
-      return "unlisted";
-    case throttle::Refuser::kMalformed:
-      return "malformed";
-    default:
-      return said.bucket;
-  }
-}
 
 void append_texts(std::string& out, const std::vector<std::string>& texts) {
   out += '[';
@@ -223,22 +255,25 @@ Result<SubmissionBody> read_submission(std::string_view body, Texts& texts) {
   if (!in.object<SubmissionBody>("the body", kSubmissionMembers, into) || !in.end()) {
     return in.error();
   }
-  if (into.submission.operation.empty()) {
-    return bad_argument(
-        "body: the member 'operation' is missing or empty; write \"operation\":\"ContractCall\"");
-  }
-  const bool is_consensus = into.role == throttle::SetRole::kConsensus;
-  if (is_consensus && !into.at_ns) {
-    return bad_argument(
-        "body: the member 'at_ns' is missing; write the consensus instant in nanoseconds since "
-        "1970, such as \"at_ns\":1800000000000000000");
-  }
-  if (!is_consensus && into.at_ns) {
-    return bad_argument(
-        "body: the member 'at_ns' is given, but the front end goes by the server's clock; leave it "
-        "out, or write \"role\":\"consensus\"");
-  }
+  if (Status status = check_submission(into); !status) return std::move(status).error();
   return into;
+}
+
+Result<SubmissionBatch> read_submissions(std::string_view body, std::size_t most, Texts& texts) {
+  if (Status status = check_body(body); !status) return std::move(status).error();
+  SubmissionsBody into{.most = most};
+  Reader in(body, texts);
+  const bool is_read =
+      in.object<SubmissionsBody>("the body", kSubmissionsMembers, into) && in.end();
+  if (into.batch.is_too_long) return std::move(into.batch);
+  if (!is_read) return in.error();
+  if (!into.has_list) {
+    return bad_argument("body: submissions is missing; write a list, \"submissions\":[{…},{…}]");
+  }
+  for (const SubmissionBody& each : into.batch.submissions) {
+    if (Status status = check_submission(each); !status) return std::move(status).error();
+  }
+  return std::move(into.batch);
 }
 
 Result<ClaimBody> read_claim_settlement(std::string_view body, Texts& texts) {
@@ -247,16 +282,6 @@ Result<ClaimBody> read_claim_settlement(std::string_view body, Texts& texts) {
 
 Result<ClaimBody> read_claim_cancellation(std::string_view body, Texts& texts) {
   return read_claim(body, std::span(kClaimMembers).first(1), texts);
-}
-
-Verdict verdict_of(const throttle::Submitted& said) noexcept {
-  if (said.admission.allowed) return Verdict::kAllowed;
-  return said.admission.never ? Verdict::kNever : Verdict::kDenied;
-}
-
-Instant earliest_of(const throttle::Submitted& said, Instant at) noexcept {
-  if (said.admission.allowed) return at;
-  return said.admission.never ? kForever : said.admission.fits_at;
 }
 
 void append_submitted(std::string& out, const throttle::Submitted& said, Instant at) {
@@ -288,11 +313,7 @@ void append_submitted(std::string& out, const throttle::Submitted& said, Instant
   out += R"(,"multiplier":)";
   append_int(out, said.multiplier);
   out += R"(,"claim":)";
-  if (said.claim == 0) {
-    out += "null";
-  } else {
-    append_unsigned(out, said.claim);
-  }
+  append_id(out, said.claim);
   out += '}';
 }
 

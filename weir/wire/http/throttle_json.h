@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/base/decision.h"
 #include "weir/base/result.h"
@@ -26,8 +27,15 @@ struct SubmissionBody {
 };
 Result<SubmissionBody> read_submission(std::string_view body, Texts& texts);
 
+// The body of POST /v1/throttle/batch.
+struct SubmissionBatch {
+  std::vector<SubmissionBody> submissions{};
+  bool is_too_long = false;  // more than `most`; the rest was not read
+};
+Result<SubmissionBatch> read_submissions(std::string_view body, std::size_t most, Texts& texts);
+
 struct ClaimBody {
-  std::int64_t claim = 0;
+  HoldId claim{};
   std::optional<std::int64_t> gas{};
   std::optional<std::int64_t> duration{};
 };
@@ -36,10 +44,6 @@ Result<ClaimBody> read_claim_cancellation(std::string_view body, Texts& texts);
 
 // `front_end` or `consensus`; nothing for another word.
 std::optional<system::throttle::SetRole> throttle_role_of(std::string_view word) noexcept;
-
-Verdict verdict_of(const system::throttle::Submitted& said) noexcept;
-// When the transaction fits that was decided at `at`; kForever: unknown, or never.
-Instant earliest_of(const system::throttle::Submitted& said, Instant at) noexcept;
 
 void append_submitted(std::string& out, const system::throttle::Submitted& said, Instant at);
 void append_reading(std::string& out, const system::throttle::Reading& reading);

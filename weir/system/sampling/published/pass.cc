@@ -217,6 +217,7 @@ Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, co
                           .weight_micro = rules.find(work.environment)->weight_micro,
                           .is_open = now_open->granted > 0});
     planned.push_back({work.environment, now_open->count - now_open->granted, {}});
+    if (work.missing > 0 && now_open->granted == 0) counters.refuse(who, 1, now);
   }
   const std::vector<std::int64_t> tasks =
       plan_pass(round.slots, candidates, rules.formula().arithmetic, random);
@@ -227,7 +228,7 @@ Result<std::vector<Planned>> run_pass(Sampling& sampling, const Miner& miner, co
     if (!grant) {
       for (const Planned& made : planned) {
         // What the pass was given before it failed; an error here is the same one again.
-        if (made.grant.reservation != 0) (void)counters.release(made.grant.reservation, now).ok();
+        if (made.grant.reservation) (void)counters.release(made.grant.reservation, now).ok();
       }
       return std::move(grant).error();
     }
