@@ -299,15 +299,18 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
   ShareOf of{0, worker, active, result.epoch, parameters_.remainder};
   const auto place = std::lower_bound(active.begin(), active.end(), worker) - active.begin();
   const auto count = static_cast<std::int64_t>(active.size());
+  const RemainderTurns turns(count, result.epoch);
   std::uint32_t at = 0;
   for (const Cluster& cluster : clusters()) {
     const std::uint32_t i = at++;
     of.units = epoch_units(cluster, block);
     if (of.units == 0) continue;
+    of.cluster = i;
     // Most clusters split equally: the worker's place is looked up once for all of them.
-    const Share share = cluster.split == nullptr
-                            ? Share{equal_share(of.units, place, count, of.epoch, of.remainder)}
-                            : share_of(cluster, of);
+    const Share share =
+        cluster.split == nullptr
+            ? Share{equal_share(of.units, place, count, turns.first(i), of.remainder)}
+            : share_of(cluster, of);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({i, share.fault});
     } else if (share.units > 0) {

@@ -20,6 +20,10 @@ std::int64_t part(std::int64_t units, std::int64_t basis_points) noexcept {
   return static_cast<std::int64_t>(Wide{units} * basis_points / kBasisPoints);
 }
 
+std::int64_t turn_of(const ShareOf& of, std::int64_t count) noexcept {
+  return RemainderTurns(count, of.epoch).first(of.cluster);
+}
+
 }  // namespace
 
 Share equal_share(const ShareOf& of) noexcept {
@@ -28,7 +32,7 @@ Share equal_share(const ShareOf& of) noexcept {
   if (of.remainder == Remainder::kDrop) return {of.units / count};
   const std::int64_t place = place_of(of.active, of.worker);
   if (place < 0) return {};
-  return {equal_share(of.units, place, count, of.epoch, of.remainder)};
+  return {equal_share(of.units, place, count, turn_of(of, count), of.remainder)};
 }
 
 void Subset::support(std::span<const WorkerId> workers) {
@@ -62,7 +66,7 @@ Share Subset::share(const ShareOf& of) const noexcept {
     count += 1;
   }
   if (place < 0) return {};
-  return {equal_share(of.units, place, count, of.epoch, of.remainder)};
+  return {equal_share(of.units, place, count, turn_of(of, count), of.remainder)};
 }
 
 Share Subset::published_share(std::int64_t units, WorkerId worker) const noexcept {
@@ -114,7 +118,7 @@ Share Shares::share(const ShareOf& of) const noexcept {
   if (place < 0 || of.remainder == Remainder::kDrop) return {mine};
   // What the floors lost of the whole that is shared out: less than a unit for each row.
   const std::int64_t lost = part(of.units, kBasisPoints - unallocated_bp()) - given;
-  return {mine + equal_share(lost, place, count, of.epoch, of.remainder)};
+  return {mine + equal_share(lost, place, count, turn_of(of, count), of.remainder)};
 }
 
 }  // namespace weir::system::compute
