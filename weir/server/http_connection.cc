@@ -163,6 +163,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .content_type = request.content_type,
                               .role = desk_.tokens.role_of(request.token),
                               .token = request.token,
+                              .if_none_match = request.if_none_match,
                               .fields = std::span(request.fields).first(request.field_count),
                               .visit = {.host = request.host,
                                         .origin = request.origin,

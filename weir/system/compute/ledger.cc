@@ -144,8 +144,11 @@ void Ledger::set_split(const Operation& operation) {
     cluster.split = nullptr;
     return;
   }
-  if (cluster.split == nullptr) cluster.split = std::make_unique<Split>();
-  Split& split = *cluster.split;
+  // Whoever reads the former one goes on with it.
+  const auto next_split = cluster.split == nullptr ? std::make_shared<Split>()
+                                                   : std::make_shared<Split>(*cluster.split);
+  cluster.split = next_split;
+  Split& split = *next_split;
   switch (operation.op) {
     case Op::kSupport:
       if (!std::holds_alternative<Subset>(split)) split = Subset{};
@@ -266,14 +269,13 @@ std::vector<WorkerId> Ledger::active_workers(Block block) const {
   return active;
 }
 
-Share Ledger::share_of(const Cluster& cluster, const ShareOf& of) const {
-  if (cluster.split == nullptr) return equal_share(of);
-  if (const auto* subset = std::get_if<Subset>(cluster.split.get())) {
-    return parameters_.published_faults ? subset->published_share(of.units, of.worker)
-                                        : subset->share(of);
+Share share(const Split* split, const ShareOf& of, bool published_faults) {
+  if (split == nullptr) return equal_share(of);
+  if (const auto* subset = std::get_if<Subset>(split)) {
+    return published_faults ? subset->published_share(of.units, of.worker) : subset->share(of);
   }
-  if (const auto* shares = std::get_if<Shares>(cluster.split.get())) return shares->share(of);
-  const auto& custom = std::get<CustomStrategy>(*cluster.split);
+  if (const auto* shares = std::get_if<Shares>(split)) return shares->share(of);
+  const auto& custom = std::get<CustomStrategy>(*split);
   if (custom.strategy == nullptr) return {0, Fault::kNoSuchStrategy};
   try {
     const Result<std::int64_t> units = custom.strategy->share(of);
@@ -310,7 +312,7 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
     const Share share =
         cluster.split == nullptr
             ? Share{equal_share(of.units, place, count, turns.first(i), of.remainder)}
-            : share_of(cluster, of);
+            : compute::share(cluster.split.get(), of, parameters_.published_faults);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({i, share.fault});
     } else if (share.units > 0) {

@@ -144,6 +144,10 @@ class Shares {
 
   // What the floors leave over is rotated over the workers that are active.
   Share share(const ShareOf& of) const noexcept;
+  // What one worker has for its points alone, rounded down.
+  std::int64_t floor_of(std::int64_t units, WorkerId worker) const noexcept;
+  // What those floors lose of the whole that is shared out: less than a unit for each row.
+  std::int64_t left_over(std::int64_t units) const noexcept;
   std::int64_t unallocated_bp() const noexcept;
   const std::vector<std::pair<WorkerId, std::int64_t>>& rows() const noexcept { return rows_; }
 

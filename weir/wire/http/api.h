@@ -59,6 +59,7 @@ struct Call {
   std::string_view content_type{};
   Role role = Role::kNobody;
   std::string_view token{};  // that was presented, for Host::name_of()
+  std::string_view if_none_match{};
   std::span<const Field> fields{};
   Visit visit{};  // where it comes from
 };

@@ -312,7 +312,21 @@ void show_allocations(Exchange& exchange) {
     return;
   }
   std::int64_t epoch = -1;
+  std::int64_t after_epoch = -1;
   if (!exchange.read_query("epoch", epoch)) return;
+  if (!exchange.read_query("after_epoch", after_epoch)) return;
+  if (epoch < 0) {
+    AllocationDesk::Said said = exchange.in_force<ComputePart>().desk->ask(
+        *worker, exchange.call.if_none_match, after_epoch, exchange.now);
+    if (!said.tag.empty()) exchange.answer.headers = fmt::format("ETag: {}\r\n", said.tag);
+    if (said.is_known) {
+      exchange.answer.status = 304;
+      return;
+    }
+    exchange.answer.content_type = kJsonType;
+    exchange.answer.body = std::move(said.body);
+    return;
+  }
   const auto show = [&](const compute::Ledger& of, compute::Block block, Duration epoch_time) {
     const compute::Allocations found = of.allocations(of.worker_id(*worker).value_or(0), block);
     AllocationsDocument document{
@@ -324,11 +338,6 @@ void show_allocations(Exchange& exchange) {
     exchange.answer.content_type = kJsonType;
     append_allocations(exchange.answer.body, document);
   };
-  if (epoch < 0) {
-    ledger->read(exchange.now,
-                 [&](const LedgerView& view) { show(view.ledger, view.block, view.epoch_time); });
-    return;
-  }
   const auto past = ledger->ledger_of_epoch(epoch, exchange.now);
   if (!past) {
     exchange.fail(past.error());
@@ -363,8 +372,9 @@ constexpr std::array<QueryParameter, 1> kClustersQuery = {{
     {"after", false, false, "Leave out so many; 'next' of an answer tells."},
 }};
 
-constexpr std::array<QueryParameter, 2> kAllocationsQuery = {{
+constexpr std::array<QueryParameter, 3> kAllocationsQuery = {{
     {"worker", true, false, "The name of the worker."},
+    {"after_epoch", false, false, "The epoch whose allocations the worker has: 304 until another."},
     {"epoch", false, false, "As they were at the first block of this epoch. Default: now."},
 }};
 

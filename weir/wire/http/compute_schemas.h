@@ -25,6 +25,7 @@ inline constexpr std::array kComputeRefusals = {
     ledger_refusal("WorkerLeft"),
     ledger_refusal("ParameterSet"),
     ledger_refusal("BlockPushed"),
+    Refusal{"Allocations", 304, "Nothing has changed.", ""},
     Refusal{"Wallet", 404, "The wallet is not known.", "LedgerFault"},
     Refusal{"Admission", 429, "Rate limited.", "Admission"},
     Refusal{"Admission", 403, "The portal has no units at this worker.", "Admission"},
@@ -32,6 +33,8 @@ inline constexpr std::array kComputeRefusals = {
 };
 
 inline constexpr std::array kComputeHeaders = {
+    AnswerHeader{"Allocations", AnswerHeader::On::kEvery, "ETag",
+                 "Of allocations of now: send it as If-None-Match, and get 304 until they change."},
     AnswerHeader{"Admission", AnswerHeader::On::kRefusal, "Retry-After",
                  "Seconds until the same query may pass, rounded up.", "integer"},
 };
