@@ -30,6 +30,8 @@ constexpr MetricRow kComputeMetrics[] = {
     {"weir_compute_queries_total", "counter", "outcome",
      "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
     {"weir_compute_expired_total", "counter", "", "Queries that were not ended in time."},
+    {"weir_compute_displaced_total", "counter", "",
+     "Queries that gave their place in the queue to another cluster."},
     {"weir_compute_running", "gauge", "", "Queries that run."},
     {"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
     {"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
@@ -66,6 +68,8 @@ void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Insta
   }
   out.begin("weir_compute_expired_total");
   out.value(totals.expired);
+  out.begin("weir_compute_displaced_total");
+  out.value(totals.displaced);
   out.begin("weir_compute_running");
   out.value(static_cast<std::uint64_t>(totals.running));
   out.begin("weir_compute_queued");

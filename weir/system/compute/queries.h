@@ -32,6 +32,7 @@ struct Query {
   Place cluster = kNowhere;
   std::uint32_t generation = 0;  // of the cluster's bucket
   Place next = kNowhere;         // in the worker's queue, or of those free
+  Place before = kNowhere;       // in the worker's queue
   Place older = kNowhere;        // in the line of those that expire
   Place newer = kNowhere;
   bool is_queued = false;

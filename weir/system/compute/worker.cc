@@ -7,7 +7,9 @@
 //  3. A query that waits stands in one lane: its cluster's, or with Queueing::kFirstIn in that of
 //     place 0. A lane is in turns_ if its first query may start as soon as a slot is free.
 //  4. No slot is free while a lane is in turns_: each end starts the next.
-//  5. A portal leads to a cluster with a bucket. A cluster without one is kept until its last
+//  5. A query is refused for want of a place only if no cluster has more than one place more than
+//     its own: what is displaced is the newest of the longest lane, with its token given back.
+//  6. A portal leads to a cluster with a bucket. A cluster without one is kept until its last
 //     query has ended, then its place is free.
 
 #include "weir/system/compute/worker.h"
@@ -70,9 +72,36 @@ Worker::Room Worker::room(Place at) const noexcept {
   // Those who wait and may start come first: there are none as long as a slot is free.
   const bool may_run = is_fair ? cluster->running < settings_.cluster_running : queued_ == 0;
   if (running_ < settings_.running && may_run) return Room::kRuns;
-  if (queued_ >= settings_.queue) return Room::kWorkerFull;
+  const bool is_full = queued_ >= settings_.queue;
+  if (is_full && displaceable(at) == kNowhere) return Room::kWorkerFull;
   if (is_fair && cluster->queued >= settings_.cluster_queue) return Room::kClusterFull;
   return Room::kQueues;
+}
+
+Place Worker::displaceable(Place at) const noexcept {
+  if (settings_.queueing != Queueing::kFair || at == kNowhere) return kNowhere;
+  const Place longest = lanes_.longest();
+  if (longest == kNowhere || clusters_[longest].queued <= clusters_[at].queued + 1) return kNowhere;
+  return longest;
+}
+
+// The newest: it has waited least.
+void Worker::displace(Place cluster, Instant now) {
+  const Place query = clusters_[cluster].last;
+  totals_.displaced += 1;
+  displaced_.push_back(queries_[query].id);
+  if (displaced_.size() > kDisplacedKept) displaced_.pop_front();
+  give_back(queries_[query], kMicro, now);
+  take_out(query);
+  forget(query);
+}
+
+void Worker::count_queued(Place at, std::int64_t change) {
+  Cluster& cluster = clusters_[at];
+  const std::uint32_t before = cluster.queued;
+  queued_ += change;
+  cluster.queued = static_cast<std::uint32_t>(before + change);
+  if (settings_.queueing == Queueing::kFair) lanes_.change(at, before, cluster.queued);
 }
 
 bool Worker::check_room(Place at, Admission& said) const {
@@ -145,6 +174,8 @@ Admission Worker::admit_until(std::string_view portal, std::int64_t cost_micro, 
   totals_.outcomes[static_cast<std::size_t>(said.outcome)] += 1;
   if (said.outcome != QueryOutcome::kAccepted) return said;
   clusters_[at].bucket.tokens -= kMicro;
+  // A place is free, or is taken from the longest lane; that may be of a cluster without units.
+  if (said.is_queued && queued_ >= settings_.queue) displace(displaceable(at), now);
   const Place query = queries_.add(print, cost_micro, at, clusters_[at].generation);
   said.query = queries_[query].id;
   if (said.is_queued) {
@@ -198,23 +229,20 @@ void Worker::enqueue(Place query) {
   Query& waiting = queries_[query];
   Cluster& lane = clusters_[lane_of(waiting.cluster)];
   waiting.is_queued = true;
+  waiting.before = lane.last;
   (lane.last == kNowhere ? lane.first : queries_[lane.last].next) = query;
   lane.last = query;
-  queued_ += 1;
-  clusters_[waiting.cluster].queued += 1;
+  count_queued(waiting.cluster, 1);
   update_turn(lane_of(waiting.cluster));
 }
 
 void Worker::take_out(Place query) {
   Query& taken = queries_[query];
   Cluster& lane = clusters_[lane_of(taken.cluster)];
-  Place before = kNowhere;
-  for (Place at = lane.first; at != query; at = queries_[at].next) before = at;
-  (before == kNowhere ? lane.first : queries_[before].next) = taken.next;
-  if (lane.last == query) lane.last = before;
-  taken.next = kNowhere;
-  queued_ -= 1;
-  clusters_[taken.cluster].queued -= 1;
+  (taken.before == kNowhere ? lane.first : queries_[taken.before].next) = taken.next;
+  (taken.next == kNowhere ? lane.last : queries_[taken.next].before) = taken.before;
+  taken.next = taken.before = kNowhere;
+  count_queued(taken.cluster, -1);
   update_turn(lane_of(taken.cluster));
 }
 
@@ -474,7 +502,11 @@ void Worker::restore(std::vector<KeptBucket> buckets) {
 
 Worker::QueryState Worker::state(QueryId query) const noexcept {
   const Place found = queries_.find(query);
-  if (found == kNowhere) return QueryState::kGone;
+  if (found == kNowhere) {
+    const bool is_displaced =
+        std::find(displaced_.begin(), displaced_.end(), query) != displaced_.end();
+    return is_displaced ? QueryState::kDisplaced : QueryState::kGone;
+  }
   return queries_[found].is_queued ? QueryState::kQueued : QueryState::kRunning;
 }
 

@@ -12,7 +12,9 @@
 //   Ending end = worker.finish(said.query, {}, later);   // end.started may run now
 //
 // With fair queueing one cluster has at most its part of the slots and of the queue, so
-// that no single client can overload the worker, and those that wait take turns.
+// that no single client can overload the worker, and those that wait take turns. Where the queue is
+// full, a cluster with less of it than another takes the last place of the one with most: so room
+// is shared max-min, however many clusters there are.
 //
 // Thread safety: none; callers share it as a Guarded<Worker>.
 
@@ -21,6 +23,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +33,7 @@
 #include "weir/engine/print.h"
 #include "weir/meter/ticker.h"
 #include "weir/system/compute/admission.h"
+#include "weir/system/compute/lanes.h"
 #include "weir/system/compute/queries.h"
 #include "weir/system/compute/turns.h"
 
@@ -58,11 +62,14 @@ struct ClusterReading {
 struct WorkerTotals {
   std::uint64_t outcomes[4] = {};  // by QueryOutcome
   std::uint64_t expired = 0;       // queries that were not ended in time
+  std::uint64_t displaced = 0;     // that gave their place in the queue to another cluster
   std::int64_t running = 0;
   std::int64_t queued = 0;
   std::size_t clusters = 0;  // with a bucket
   std::int64_t epoch = 0;
 };
+
+constexpr std::size_t kDisplacedKept = 1'000;
 
 class Worker {
  public:
@@ -99,7 +106,9 @@ class Worker {
   // Ends the queries whose time is over; nothing goes back.
   void expire(Instant now);
 
-  enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
+  // Displaced: it waited, and its place went to another cluster; its token is back. So is told of
+  // the last kDisplacedKept.
+  enum class QueryState : std::uint8_t { kGone, kQueued, kRunning, kDisplaced };
   QueryState state(QueryId query) const noexcept;
   // Which queue a portal's queries wait in: portals of one cluster share its number, and a
   // portal without units has one of its own.
@@ -172,6 +181,10 @@ class Worker {
   Admission look(engine::Print portal, Place& at, Instant now);
   bool check_rate(Place at, Instant now, Admission& said);
   bool check_room(Place at, Admission& said) const;
+  // A cluster whose last query may give its place to one of `at`; kNowhere: none.
+  Place displaceable(Place at) const noexcept;
+  void displace(Place cluster, Instant now);
+  void count_queued(Place cluster, std::int64_t change);
 
   bool apply_row(const ClusterAllocation& row, Duration epoch_time, Instant now, Place& at);
   void begin_bucket(Cluster& cluster, Instant now);
@@ -204,6 +217,8 @@ class Worker {
   std::int64_t running_ = 0;
   std::int64_t queued_ = 0;
   Turns turns_;  // of lanes that have a query which may start
+  Lanes lanes_;  // with fair queueing
+  std::deque<QueryId> displaced_;
   ByPrint<KeptBucket> kept_;
   WorkerTotals totals_;
 };

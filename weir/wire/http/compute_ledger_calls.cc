@@ -437,7 +437,7 @@ constexpr std::array kComputeRows = {
           "End a query, running or queued, and give its token back.", "QueryCancellation",
           "Ending"},
     with_names({"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
-                "Tell whether a query is queued, running or gone.", "", "QueryState", kQueryQuery}),
+                "Tell whether a query is queued, running, displaced or gone.", "", "QueryState", kQueryQuery}),
     with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
                 "Show a worker's counts and allocations, or the bucket of a portal's cluster.", "",
                 "WorkerState", kWorkerQuery}),

@@ -129,6 +129,7 @@ void show_query(Exchange& exchange) {
     const compute::Worker::QueryState found = worker->locked().state(query);
     if (found == compute::Worker::QueryState::kQueued) state = "queued";
     if (found == compute::Worker::QueryState::kRunning) state = "running";
+    if (found == compute::Worker::QueryState::kDisplaced) state = "displaced";
   }
   exchange.answer_state(state);
 }

@@ -186,12 +186,12 @@ void append_worker(std::string& out, const compute::WorkerTotals& totals,
       std::back_inserter(out),
       R"(,"age_ms":{},"stale":{},"clusters":{},"running":{},"queued":{},)"
       R"("accepted":{},"rate_limited":{},"no_allocation":{},"overloaded":{},)"
-      R"("expired":{},"fetches":{},"failures":{},"trouble":)",
+      R"("expired":{},"displaced":{},"fetches":{},"failures":{},"trouble":)",
       feed.epoch ? std::max<std::int64_t>(0, (now - feed.fetched).count() / 1'000'000) : 0,
       feed.is_stale, totals.clusters, totals.running, totals.queued,
       outcome(compute::QueryOutcome::kAccepted), outcome(compute::QueryOutcome::kRateLimited),
       outcome(compute::QueryOutcome::kNoAllocation), outcome(compute::QueryOutcome::kOverloaded),
-      totals.expired, feed.fetches, feed.failures);
+      totals.expired, totals.displaced, feed.fetches, feed.failures);
   append_quoted(out, feed.trouble);
   out += R"(,"warning":)";
   append_quoted(out, feed.warning);
