@@ -389,6 +389,7 @@ TEST(Operation, IsReadBackFromItsText) {
       {.op = Op::kShares, .wallet = "a", .workers = {1, 2}, .basis_points = {1, 9'999}},
       {.op = Op::kSetMinLock, .amount = kAmountMax},
       join_of("w"),
+      {.op = Op::kUnlock, .wallet = "acme", .event = "0x5f3a-2", .block = 0},
   };
   for (const Operation& operation : operations) {
     EXPECT_EQ(*parse_operation("row 1", operation_text(operation)), operation);

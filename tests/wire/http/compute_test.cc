@@ -190,6 +190,21 @@ TEST(ComputeRoutes, SayWhyABlockCannotBePushed) {
   EXPECT_THAT(detail(desk.push(5)), HasSubstr("write 'blocks: pushed'"));
 }
 
+TEST(ComputeRoutes, AnswerAnEventThatIsRepeatedAsBefore) {
+  ComputeDesk desk;
+  const std::string_view lock =
+      R"({"wallet":"acme","tokens":"10000","duration":18000,"event":"0x5f-1","block":130})";
+  const Answer first = desk.post("/v1/compute/locks", lock);
+  EXPECT_EQ(text_at(first, "start"), "200");
+  desk.push(1'000);
+  EXPECT_EQ(desk.post("/v1/compute/locks", lock).body, first.body);
+  EXPECT_EQ(text_at(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme","event":"0x5f-1"})"),
+                    "fault"),
+            "EVENT_TAKEN");
+  EXPECT_EQ(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme","event":""})").status, 400u);
+  EXPECT_THAT(desk.get("/v1/compute/history").body, HasSubstr(R"("event":"0x5f-1","block":130)"));
+}
+
 TEST(ComputeRoutes, ShowWhoHasNothingHereThoughItHasUnits) {
   ComputeDesk desk;
   EXPECT_THAT(desk.get("/v1/compute/worker").body, HasSubstr(R"("broken":[])"));

@@ -53,6 +53,9 @@ Fault check_bounds(const Operation& operation, std::string& detail) {
   for (const std::string& portal : operation.portals) {
     if (Fault fault = check_name("portal", portal, detail); fault != Fault::kNone) return fault;
   }
+  if (Fault fault = check_name("event", operation.event, detail); fault != Fault::kNone) {
+    return fault;
+  }
   const std::size_t most =
       std::max({operation.portals.size(), operation.workers.size(), operation.basis_points.size()});
   if (most > kNamesPerOperationMax) {

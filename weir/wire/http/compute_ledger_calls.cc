@@ -54,17 +54,21 @@ void apply(Exchange& exchange, LedgerService& ledger, const compute::Operation& 
 }
 
 // Reads a body of these members, lets `complete` make the operation of it, and applies that.
+// Every one may name an event, and its block.
 template <std::size_t kCount, typename Complete>
 void change(Exchange& exchange, const std::array<std::string_view, kCount>& members,
             Complete complete) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
   if (ledger == nullptr) return;
   Texts texts;
-  Result<LedgerBody> body = read_ledger_body(exchange.call.body, members, texts);
+  std::array<std::string_view, kCount + 2> all{"event", "block"};
+  std::copy(members.begin(), members.end(), all.begin() + 2);
+  Result<LedgerBody> body = read_ledger_body(exchange.call.body, all, texts);
   if (!body) {
     exchange.fail(body.error());
     return;
   }
+  body->operation.block = body->block;
   if (const Status status = complete(*body); !status) {
     exchange.fail(status.error());
     return;
@@ -437,7 +441,8 @@ constexpr std::array kComputeRows = {
           "End a query, running or queued, and give its token back.", "QueryCancellation",
           "Ending"},
     with_names({"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
-                "Tell whether a query is queued, running, displaced or gone.", "", "QueryState", kQueryQuery}),
+                "Tell whether a query is queued, running, displaced or gone.", "", "QueryState",
+                kQueryQuery}),
     with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
                 "Show a worker's counts and allocations, or the bucket of a portal's cluster.", "",
                 "WorkerState", kWorkerQuery}),
