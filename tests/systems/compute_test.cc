@@ -149,6 +149,7 @@ TEST_F(ComputeProgram, SplitsUnitsOverTheWorkersAndLosesNone) {
       "/v1/compute/clusters/split",
       R"({"wallet":"shares","strategy":"shares","workers":[1,7],"basis_points":[9000,1001]})");
   EXPECT_EQ(json(over).at("fault"), "OVER_100_PERCENT");
+  EXPECT_THAT(over.body, HasSubstr("come to 10001 basis points"));
   EXPECT_EQ(
       weir.post(
               "/v1/compute/clusters/split",
@@ -199,6 +200,13 @@ TEST_F(ComputeProgram, ServesPortalsOfAWalletWithTokensOutOfOnePool) {
   EXPECT_EQ(limited.status, 429);
   EXPECT_EQ(outcome(limited), "bucket_empty");
   EXPECT_EQ(limited.field("Retry-After"), "1");
+  const js::value used = json(weir.get("/v1/compute/worker?portal=p2"));
+  EXPECT_EQ(used.at("used_micro").as_int64(), 3'000'000);
+  EXPECT_EQ(used.at("rate_limited").as_int64(), 1);
+  const std::string metrics = weir.get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("weir_compute_cluster_used{cluster=\"acme\"} 3.000000\n"));
+  EXPECT_THAT(metrics, HasSubstr("weir_compute_cluster_refused{cluster=\"acme\","
+                                 "outcome=\"rate_limited\"} 1\n"));
 }
 
 // "The Worker calculates the rate limit for this cluster as (CU per epoch) / (epoch length)." "A

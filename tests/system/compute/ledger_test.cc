@@ -325,6 +325,16 @@ TEST_F(AllocationsTest, LeaveNothingOverForWorkersThatAreGone) {
   }
 }
 
+TEST_F(AllocationsTest, SayWhatSharesCameToThatAreTooMany) {
+  const Applied refused = ledger.apply(
+      100,
+      {.op = Op::kShares, .wallet = "acme", .workers = {1, 2}, .basis_points = {9'000, 1'001}});
+  EXPECT_EQ(refused.fault, Fault::kOver100Percent);
+  EXPECT_EQ(refused.detail,
+            "shares of 2 workers come to 10001 basis points, but they may come to 10000, with none "
+            "below 0; write less");
+}
+
 TEST_F(AllocationsTest, FollowSharesInBasisPoints) {
   const Operation shares{
       .op = Op::kShares, .wallet = "acme", .workers = {1, 2}, .basis_points = {3'333, 3'333}};

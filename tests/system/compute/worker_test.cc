@@ -216,6 +216,44 @@ TEST_F(CrowdedWorker, LetsAThirdClusterInThatTwoWouldShutOut) {
   EXPECT_NE(std::find(started.begin(), started.begin() + 3, third.query), started.begin() + 3);
 }
 
+TEST_F(CrowdedWorker, CountsWhatAClusterUsedInThisEpoch) {
+  const auto use = [&](const char* portal) { return worker->cluster_of(portal, at)->use; };
+  const QueryId first = ask("p0").query;
+  const QueryId second = ask("p0").query;
+  EXPECT_EQ(use("p0").used_micro, 2 * kMicro);
+  worker->finish(first, 250'000, at);
+  EXPECT_EQ(use("p0").used_micro, 1'250'000);
+  EXPECT_EQ(use("p0").accepted, 2u);
+  EXPECT_TRUE(worker->take_token("p0", at));
+  EXPECT_EQ(use("p0").accepted, 3u);
+  ask("px");
+  EXPECT_EQ(use("p0").refused(), 0u) << "who has no cluster counts for none";
+  while (ask("p1").outcome == kAccepted) {
+  }
+  EXPECT_EQ(use("p1").overloaded, 1u);
+  AllocationSet next = allocations_of({600, 600, 600});
+  worker->apply(next, at);
+  EXPECT_EQ(use("p0").accepted, 3u) << "it is the same epoch";
+  next.epoch = 2;
+  worker->apply(next, at);
+  EXPECT_EQ(use("p0").used_micro, 0);
+  EXPECT_EQ(use("p1").overloaded, 0u);
+  worker->cancel(second, at);
+  EXPECT_EQ(use("p0").used_micro, 0) << "that was used in the epoch before";
+}
+
+TEST_F(CrowdedWorker, NamesThoseThatUsedMost) {
+  EXPECT_TRUE(worker->busiest(2, at).empty());
+  worker->finish(ask("p2").query, {}, at);
+  worker->finish(ask("p1").query, {}, at);
+  worker->finish(ask("p1").query, {}, at);
+  worker->finish(ask("p0").query, {}, at);
+  const std::vector<ClusterReading> rows = worker->busiest(2, at);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].cluster, "c1");
+  EXPECT_EQ(rows[1].cluster, "c0") << "of two alike by name";
+}
+
 TEST_F(CrowdedWorker, DisplacesNobodyWhereQueuesAreAsPublished) {
   use({.running = 4,
        .queue = 4,

@@ -89,6 +89,7 @@ Place Worker::displaceable(Place at) const noexcept {
 void Worker::displace(Place cluster, Instant now) {
   const Place query = clusters_[cluster].last;
   totals_.displaced += 1;
+  clusters_[cluster].use.displaced += 1;
   displaced_.push_back(queries_[query].id);
   if (displaced_.size() > kDisplacedKept) displaced_.pop_front();
   give_back(queries_[query], kMicro, now);
@@ -171,12 +172,13 @@ Admission Worker::admit_until(std::string_view portal, std::int64_t cost_micro, 
   const engine::Print print = print_of(portal);
   Place at = kNowhere;
   Admission said = look(print, at, now);
-  totals_.outcomes[static_cast<std::size_t>(said.outcome)] += 1;
+  count(at, said.outcome);
   if (said.outcome != QueryOutcome::kAccepted) return said;
   clusters_[at].bucket.tokens -= kMicro;
   // A place is free, or is taken from the longest lane; that may be of a cluster without units.
   if (said.is_queued && queued_ >= settings_.queue) displace(displaceable(at), now);
   const Place query = queries_.add(print, cost_micro, at, clusters_[at].generation);
+  queries_[query].round = round_;
   said.query = queries_[query].id;
   if (said.is_queued) {
     enqueue(query);
@@ -192,17 +194,38 @@ bool Worker::take_token(std::string_view portal, Instant now) {
   Admission said;
   if (!check_rate(at, now, said)) return false;
   clusters_[at].bucket.tokens -= kMicro;
-  totals_.outcomes[static_cast<std::size_t>(QueryOutcome::kAccepted)] += 1;
+  count(at, QueryOutcome::kAccepted);
   return true;
 }
 
 void Worker::count_refusal(std::string_view portal, Instant now) {
-  const Admission said = peek(portal, now);
+  Place at = kNowhere;
+  const Admission said = look(print_of(portal), at, now);
   // One that would have to queue has no slot: where there is no place in the queue for it,
   // that is overloaded.
   const QueryOutcome outcome =
       said.outcome == QueryOutcome::kAccepted ? QueryOutcome::kOverloaded : said.outcome;
+  count(at, outcome);
+}
+
+void Worker::count(Place at, QueryOutcome outcome) {
   totals_.outcomes[static_cast<std::size_t>(outcome)] += 1;
+  if (at == kNowhere) return;
+  ClusterUse& use = clusters_[at].use;
+  switch (outcome) {
+    case QueryOutcome::kAccepted:
+      use.accepted += 1;
+      use.used_micro += kMicro;
+      return;
+    case QueryOutcome::kRateLimited:
+      use.rate_limited += 1;
+      return;
+    case QueryOutcome::kOverloaded:
+      use.overloaded += 1;
+      return;
+    case QueryOutcome::kNoAllocation:
+      return;
+  }
 }
 
 std::uint64_t Worker::queue_of(std::string_view portal) const noexcept {
@@ -283,6 +306,8 @@ void Worker::give_back(const Query& query, std::int64_t back_micro, Instant now)
   if (to == kNowhere || !clusters_[to].has_bucket) return;
   Cluster& cluster = clusters_[to];
   cluster.bucket = meter::give_back(shape_of(cluster), cluster.bucket, now, back_micro);
+  // Where it was taken in another epoch it was used in that one.
+  if (to == query.cluster && query.round == round_) cluster.use.used_micro -= back_micro;
 }
 
 void Worker::forget(Place query) {
@@ -415,7 +440,12 @@ void Worker::drop_bucket(Place at) {
 std::vector<std::string> Worker::apply(const AllocationSet& set, Instant now) {
   std::vector<std::string> broken;
   expire(now);
-  for (Cluster& cluster : clusters_) cluster.is_listed = false;
+  const bool is_next = set.epoch != epoch_;
+  if (is_next) round_ += 1;
+  for (Cluster& cluster : clusters_) {
+    cluster.is_listed = false;
+    if (is_next) cluster.use = {};
+  }
   portals_.clear();
   portals_.reserve(set.clusters.size());
   // In one step, and no further than it has to be.
@@ -450,26 +480,43 @@ void Worker::clear(Cause cause) {
 std::optional<ClusterReading> Worker::cluster_of(std::string_view portal, Instant now) const {
   const Place at = find(print_of(portal));
   if (at == kNowhere) return std::nullopt;
-  const Cluster& cluster = clusters_[at];
-  return ClusterReading{cluster.name,
-                        cluster.units,
-                        cluster.interval_ns,
-                        cluster.burst_micro,
-                        meter::level(shape_of(cluster), cluster.bucket, now),
-                        meter::next_tick(shape_of(cluster), cluster.bucket, now),
-                        cluster.running,
-                        cluster.queued};
+  return reading(clusters_[at], now);
+}
+
+ClusterReading Worker::reading(const Cluster& cluster, Instant now) const {
+  return {cluster.name,
+          cluster.units,
+          cluster.interval_ns,
+          cluster.burst_micro,
+          meter::level(shape_of(cluster), cluster.bucket, now),
+          meter::next_tick(shape_of(cluster), cluster.bucket, now),
+          cluster.running,
+          cluster.queued,
+          cluster.use};
 }
 
 std::vector<ClusterReading> Worker::clusters(Instant now) const {
   std::vector<ClusterReading> rows;
   for (const Cluster& cluster : clusters_) {
     if (!cluster.has_bucket) continue;
-    rows.push_back({cluster.name, cluster.units, cluster.interval_ns, cluster.burst_micro,
-                    meter::level(shape_of(cluster), cluster.bucket, now),
-                    meter::next_tick(shape_of(cluster), cluster.bucket, now), cluster.running,
-                    cluster.queued});
+    rows.push_back(reading(cluster, now));
   }
+  return rows;
+}
+
+std::vector<ClusterReading> Worker::busiest(std::size_t most, Instant now) const {
+  std::vector<const Cluster*> found;
+  for (const Cluster& cluster : clusters_) {
+    if (!cluster.has_bucket) continue;
+    if (cluster.use.used_micro > 0 || cluster.use.refused() > 0) found.push_back(&cluster);
+  }
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), end, found.end(), [](const Cluster* a, const Cluster* b) {
+    if (a->use.used_micro != b->use.used_micro) return a->use.used_micro > b->use.used_micro;
+    return a->name < b->name;
+  });
+  std::vector<ClusterReading> rows;
+  for (auto each = found.begin(); each != end; ++each) rows.push_back(reading(**each, now));
   return rows;
 }
 

@@ -48,6 +48,17 @@ struct KeptBucket {
   friend bool operator==(const KeptBucket&, const KeptBucket&) = default;
 };
 
+// What a cluster has done in the epoch that is in force here.
+struct ClusterUse {
+  std::int64_t used_micro = 0;  // tokens taken, less what came back of them
+  std::uint64_t accepted = 0;
+  std::uint64_t rate_limited = 0;
+  std::uint64_t overloaded = 0;
+  std::uint64_t displaced = 0;
+
+  std::uint64_t refused() const noexcept { return rate_limited + overloaded + displaced; }
+};
+
 struct ClusterReading {
   std::string_view cluster;
   std::int64_t units = 0;
@@ -57,6 +68,7 @@ struct ClusterReading {
   Instant next_tick{};
   std::uint32_t running = 0;
   std::uint32_t queued = 0;
+  ClusterUse use{};
 };
 
 struct WorkerTotals {
@@ -118,6 +130,9 @@ class Worker {
 
   std::optional<ClusterReading> cluster_of(std::string_view portal, Instant now) const;
   std::vector<ClusterReading> clusters(Instant now) const;
+  // Those that used most in this epoch, the most first, and by name where that is equal; none that
+  // did nothing.
+  std::vector<ClusterReading> busiest(std::size_t most, Instant now) const;
   WorkerTotals totals() const noexcept;
   const WorkerSettings& settings() const noexcept { return settings_; }
 
@@ -164,6 +179,7 @@ class Worker {
     Place first = kNowhere;  // of its queue
     Place last = kNowhere;
     std::uint32_t generation = 0;  // of the bucket
+    ClusterUse use{};
     bool has_bucket = false;
     bool is_listed = false;  // in the allocations being applied
   };
@@ -193,6 +209,8 @@ class Worker {
 
   Admission admit_until(std::string_view portal, std::int64_t cost_micro, Instant now,
                         Instant expires);
+  ClusterReading reading(const Cluster& cluster, Instant now) const;
+  void count(Place at, QueryOutcome outcome);
   void start(Place query);
   void enqueue(Place query);
   void take_out(Place query);  // of the queue
@@ -208,6 +226,7 @@ class Worker {
   const engine::Secret secret_;
   Cause without_ = Cause::kNotYetAllocated;  // why a portal that is not found has nothing
   std::int64_t epoch_ = 0;
+  std::uint32_t round_ = 0;  // goes on with each epoch, so that use of another is told apart
   ByPrint<Place> portals_;
   std::vector<Cluster> clusters_;
   boost::unordered_flat_set<Place, NameHash, NameEqual> names_{0, NameHash{this}, NameEqual{this}};

@@ -72,7 +72,8 @@ Result<AllocationsDocument> read_allocations(std::string_view text);
 void append_admission(std::string& out, const system::compute::Admission& said);
 unsigned status_of(system::compute::QueryOutcome outcome) noexcept;
 void append_ending(std::string& out, std::string_view state, const system::compute::Ending& ending);
-void append_cluster(std::string& out, const system::compute::ClusterReading& row);
+void append_cluster(std::string& out, const system::compute::ClusterReading& row,
+                    std::int64_t epoch);
 void append_worker(std::string& out, const system::compute::WorkerTotals& totals,
                    const system::compute::FeedStatus& feed, Instant now);
 

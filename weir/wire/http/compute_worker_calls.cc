@@ -157,7 +157,7 @@ void show_worker(Exchange& exchange) {
     return;
   }
   exchange.answer.content_type = kJsonType;
-  append_cluster(out, *cluster);
+  append_cluster(out, *cluster, worker->locked().totals().epoch);
 }
 
 }  // namespace weir::wire::http

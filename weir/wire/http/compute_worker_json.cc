@@ -164,15 +164,18 @@ void append_ending(std::string& out, std::string_view state, const compute::Endi
   out += '}';
 }
 
-void append_cluster(std::string& out, const compute::ClusterReading& row) {
+void append_cluster(std::string& out, const compute::ClusterReading& row, std::int64_t epoch) {
   out += R"({"cluster":)";
   append_quoted(out, row.cluster);
   fmt::format_to(std::back_inserter(out),
                  R"(,"units":{},"interval_ns":{},"burst_micro":{},"tokens_micro":{},"next_token":)",
                  row.units, row.interval_ns, row.burst_micro, row.tokens_micro);
   append_instant(out, row.next_tick);
-  fmt::format_to(std::back_inserter(out), R"(,"running":{},"queued":{}}})", row.running,
-                 row.queued);
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"running":{},"queued":{},"epoch":{},"used_micro":{},"accepted":{},)"
+                 R"("rate_limited":{},"overloaded":{},"displaced":{}}})",
+                 row.running, row.queued, epoch, row.use.used_micro, row.use.accepted,
+                 row.use.rate_limited, row.use.overloaded, row.use.displaced);
 }
 
 void append_worker(std::string& out, const compute::WorkerTotals& totals,
