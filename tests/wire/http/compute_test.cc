@@ -378,9 +378,10 @@ TEST(ComputeRoutes, AdmitQueriesUntilTheBucketIsEmpty) {
 
   const std::string id = text_at(accepted, "query");
   EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "running");
-  const Answer done = desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}");
+  const std::string end = R"({"query":")" + id + R"("})";
+  const Answer done = desk.post("/v1/compute/queries/complete", end);
   EXPECT_EQ(text_at(done, "tokens_micro"), "700000");
-  EXPECT_EQ(desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}").status, 404u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/complete", end).status, 404u);
   EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "gone");
 }
 
@@ -399,9 +400,32 @@ TEST(ComputeRoutes, GiveTheTokenOfACancelledQueryBack) {
   desk.allocate();
   desk.pass(1s);
   const std::string id = text_at(desk.query(), "query");
-  EXPECT_EQ(
-      text_at(desk.post("/v1/compute/queries/cancel", R"({"query":)" + id + "}"), "tokens_micro"),
-      "1000000");
+  EXPECT_EQ(text_at(desk.post("/v1/compute/queries/cancel", R"({"query":")" + id + R"("})"),
+                    "tokens_micro"),
+            "1000000");
+}
+
+TEST(ComputeRoutes, KnowNoQueryByAnIdThatSomebodyWorkedOut) {
+  ComputeDesk desk;
+  desk.allocate();
+  desk.pass(2s);
+  const std::string id = text_at(desk.query(), "query");
+  const std::string other = text_at(desk.query(), "query");
+  const auto number = [](const std::string& text) { return text.substr(17); };
+  ASSERT_NE(id.substr(0, 16), other.substr(0, 16));
+  // The word of one with the number of the other.
+  const std::string forged = id.substr(0, 17) + number(other);
+  const std::string body = R"({"query":")" + forged + R"("})";
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + forged), "state"), "gone");
+  EXPECT_EQ(desk.post("/v1/compute/queries/complete", body).status, 404u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", body).status, 404u);
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + other), "state"), "running");
+  for (const std::string& text : {number(id), id + "s", std::string("x"), std::string("0")}) {
+    EXPECT_EQ(desk.get("/v1/compute/queries?query=" + text).status, text == id + "s" ? 200u : 400u)
+        << text;
+  }
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", R"({"query":48})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", "{}").status, 400u);
 }
 
 TEST(ComputeRoutes, RefuseQueriesThatAreNotAsTheyShouldBe) {

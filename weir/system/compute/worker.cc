@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/keyed_word.h"
 
 namespace weir::system::compute {
 namespace {
@@ -41,6 +42,7 @@ std::int64_t any_serial() { return static_cast<std::int64_t>(engine::random_secr
 Worker::Worker(const WorkerSettings& settings)
     : settings_(with_parts(settings)),
       secret_(engine::random_secret()),
+      owner_(engine::random_secret()[0]),
       queries_(settings_.running + settings_.queue, any_serial()) {
   WEIR_ASSERT(validate(settings_).ok());
   // The lane of all clusters where they do not take turns; unused where they do.
@@ -545,6 +547,17 @@ void Worker::restore(std::vector<KeptBucket> buckets) {
     const engine::Print print = print_of(bucket.cluster);
     kept_.insert_or_assign(print, std::move(bucket));
   }
+}
+
+HoldId Worker::id_of(QueryId query) const noexcept {
+  const auto number = static_cast<std::uint64_t>(query);
+  return {owned_word(owner_, number), number};
+}
+
+QueryId Worker::query_of(HoldId id) const noexcept {
+  const bool is_ours = id.number <= static_cast<std::uint64_t>(kTermMax) && !id.is_shared &&
+                       id.owner == owned_word(owner_, id.number);
+  return is_ours ? static_cast<QueryId>(id.number) : 0;
 }
 
 Worker::QueryState Worker::state(QueryId query) const noexcept {

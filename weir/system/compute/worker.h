@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/print.h"
 #include "weir/meter/ticker.h"
@@ -128,6 +129,12 @@ class Worker {
   // Whether a slot is free for a query of this portal.
   bool could_start(std::string_view portal) const noexcept;
 
+  // The id that a query is known by outside: a keyed word and its number, so that whoever has seen
+  // ids cannot name another one.
+  HoldId id_of(QueryId query) const noexcept;
+  // 0: no query of this worker has the id.
+  QueryId query_of(HoldId id) const noexcept;
+
   std::optional<ClusterReading> cluster_of(std::string_view portal, Instant now) const;
   std::vector<ClusterReading> clusters(Instant now) const;
   // Those that used most in this epoch, the most first, and by name where that is equal; none that
@@ -224,6 +231,7 @@ class Worker {
 
   const WorkerSettings settings_;
   const engine::Secret secret_;
+  const std::uint64_t owner_;                // of the ids of queries; never shown
   Cause without_ = Cause::kNotYetAllocated;  // why a portal that is not found has nothing
   std::int64_t epoch_ = 0;
   std::uint32_t round_ = 0;  // goes on with each epoch, so that use of another is told apart

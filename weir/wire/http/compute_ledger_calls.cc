@@ -388,7 +388,7 @@ constexpr std::array<QueryParameter, 2> kHistoryQuery = {{
 }};
 
 constexpr std::array<QueryParameter, 1> kQueryQuery = {{
-    {"query", true, false, "The number of a query that was accepted."},
+    {"query", true, false, "The id of a query that was accepted."},
 }};
 
 constexpr std::array<QueryParameter, 1> kWorkerQuery = {{
