@@ -117,13 +117,17 @@ Failure run_compute_exit_queue(const json::object& recorded) {
   return run_steps(recorded, [&](const json::object& step) -> Failure {
     const json::object& expected = step.at("x").as_object();
     const std::string op = text_of(step, "op");
-    if (op == "rate_now") return std::nullopt;  // seen at the next request
+    const auto rate = static_cast<Amount>(number_of(step, "rate"));
+    if (op == "rate_now") {
+      queue.change_rate(rate);
+      return std::nullopt;
+    }
     const std::int64_t at = number_of(step, "t");
     if (op == "request") {
-      ends.push_back(queue.request(at, static_cast<Amount>(number_of(step, "amount")),
-                                   static_cast<Amount>(number_of(step, "rate"))));
+      ends.push_back(queue.request(at, static_cast<Amount>(number_of(step, "amount")), rate));
       return compare("end", ends.back(), static_cast<Amount>(number_of(expected, "end")));
     }
+    queue.change_rate(rate);
     const Amount end = ends.at(static_cast<std::size_t>(number_of(step, "ticket")));
     const std::optional<std::int64_t> wait = queue.wait_seconds(at, end);
     if ((wait == 0) != expected.at("ready").as_bool()) return "ready or not, unlike expected";

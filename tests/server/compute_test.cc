@@ -321,6 +321,61 @@ TEST_F(TwoProcesses, KeepTheWorkerServedWhileTheLedgerIsAway) {
   EXPECT_EQ(query(), 200);
 }
 
+TEST_F(TwoProcesses, SendAllocationsOnceAndThenOnlyThatNothingHasChanged) {
+  const auto ledger = serve_file(dir / "ledger.yaml", ledger_config("127.0.0.1:0"));
+  const std::string ledger_at = address_of(*ledger);
+  const auto tell = [&](const std::string& target, const std::string& body) {
+    EXPECT_EQ(HttpClient(ledger_at).ask(post(target, body)).status, 200) << target;
+  };
+  tell("/v1/compute/workers", R"({"worker":"w"})");
+  tell("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-1"]})");
+  tell("/v1/compute/locks", lock_body(1'000'000));
+  tell("/v1/compute/blocks", R"({"block":2})");
+  HttpClient client(ledger_at);
+  const HttpAnswer first = client.ask(get("/v1/compute/allocations?worker=w"));
+  EXPECT_EQ(first.status, 200);
+  const std::string tag = first.field("ETag");
+  const std::string known = "If-None-Match: " + tag + "\r\n";
+  for (const std::string& request : {get("/v1/compute/allocations?worker=w", known),
+                                     get("/v1/compute/allocations?worker=w&after_epoch=2")}) {
+    const HttpAnswer again = client.ask(request);
+    EXPECT_EQ(again.status, 304);
+    EXPECT_EQ(again.field("Content-Length"), "(missing)");
+  }
+  // The connection goes on: what follows a 304 is the next answer.
+  EXPECT_EQ(client.ask(get("/v1/compute/allocations?worker=w")).body, first.body);
+
+  const auto worker = [&](const std::string& mode) {
+    return serve_file(dir / (mode + ".yaml"),
+                      "listen: { resp: none, http: 127.0.0.1:0 }\ncompute: { worker: { name: w, "
+                      "ledger: 'http://" +
+                          ledger_at + "', poll: 20ms, max_age: 1h, mode: " + mode +
+                          " } }\nlimits: []\n");
+  };
+  const auto by_epoch = worker("epoch");
+  const auto at_once = worker("immediate");
+  const auto shows = [&](const Process& process, const std::string& text) {
+    const std::string at = address_of(process);
+    return eventually([&] {
+      return HttpClient(at).ask(get("/v1/compute/worker")).body.find(text) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(shows(*by_epoch, R"("epoch":2,)") && shows(*at_once, R"("epoch":2,)"));
+  // Another portal is seen at once by the one, and by the other with the next epoch.
+  tell("/v1/compute/portals", R"({"wallet":"acme","portals":["portal-2"]})");
+  const auto knows = [&](const Process& process) {
+    return HttpClient(address_of(process)).ask(get("/v1/compute/worker?portal=portal-2")).status ==
+           200;
+  };
+  EXPECT_TRUE(eventually([&] { return knows(*at_once); }));
+  EXPECT_FALSE(knows(*by_epoch));
+  EXPECT_TRUE(shows(*at_once, R"("fetches":2,)")) << "everything between was a 304";
+  EXPECT_TRUE(shows(*by_epoch, R"("fetches":1,)"));
+  tell("/v1/compute/blocks", R"({"block":4})");
+  EXPECT_TRUE(shows(*by_epoch, R"("epoch":3,)") && shows(*at_once, R"("epoch":3,)"));
+  EXPECT_TRUE(eventually([&] { return knows(*by_epoch); }));
+}
+
 TEST_F(TwoProcesses, RefuseEverybodyOnceAllocationsAreTooOld) {
   auto ledger = serve_file(dir / "ledger.yaml", ledger_config("127.0.0.1:0"));
   const std::string ledger_at = address_of(*ledger);

@@ -226,7 +226,8 @@ constexpr Key<ComputeWorkerSettings> kWorkerKeys[] = {
     {"order", admission_choice_at<&WorkerSettings::order, kOrders>, "rate_first",
      "What is checked first: `rate_first`, or `queue_first`. Default `rate_first`."},
     {"queueing", admission_choice_at<&WorkerSettings::queueing, kQueueings>, "fair",
-     "`fair`: clusters take turns and have their parts; `first_in`: one queue, as published. "
+     "`fair`: clusters take turns, have their parts and share a full queue evenly; `first_in`: one "
+     "queue, as published. "
      "Default `fair`."},
     {"refund", admission_choice_at<&WorkerSettings::refund, kRefunds>, "reservation",
      "Unused parts go to the bucket of the `reservation`, or to that of the `portal` by then, as "

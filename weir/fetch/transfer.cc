@@ -148,12 +148,13 @@ Transfer::~Transfer() = default;
 Transferred Transfer::run(const TransferRequest& request) {
   const auto is_control = [](char each) { return each >= 0 && each < ' '; };
   if (std::any_of(request.bearer.begin(), request.bearer.end(), is_control)) {
-    return {0, "the access token has control characters", {}, {}};  // a header cannot carry them
+    return {.body = "the access token has control characters"};  // a header cannot carry them
   }
   List headers;
   append(headers, "Accept: application/json");
   append(headers, "Expect:");  // no round trip before the body
   if (!request.bearer.empty()) append(headers, "Authorization: Bearer " + request.bearer);
+  if (!request.if_none_match.empty()) append(headers, "If-None-Match: " + request.if_none_match);
   if (!request.type.empty()) append(headers, "Content-Type: " + request.type);
   Arriving arriving{{}, impl_->options.bytes_max};
   impl_->error[0] = '\0';
@@ -170,6 +171,9 @@ Transferred Transfer::run(const TransferRequest& request) {
   result.status = static_cast<int>(status);
   result.body = std::move(arriving.body);
   curl_header* header = nullptr;
+  if (curl_easy_header(easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
+    result.tag = header->value;
+  }
   if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
     result.retry_after = header->value;
     curl_off_t seconds = 0;

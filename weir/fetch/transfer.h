@@ -36,8 +36,9 @@ struct TransferOptions {
 struct TransferRequest {
   std::string method = "GET";
   std::string url;
-  std::string bearer{};  // credentials; empty: none
-  std::string type{};    // of the body
+  std::string bearer{};         // credentials; empty: none
+  std::string if_none_match{};  // the tag of what is there already; empty: none
+  std::string type{};           // of the body
   std::string body{};
 };
 
@@ -45,6 +46,7 @@ struct Transferred {
   int status = 0;                      // 0: no answer
   std::string body{};                  // or why there is none
   std::string retry_after{};           // the header, as it came
+  std::string tag{};                   // the header ETag, as it came
   std::optional<Duration> retry_in{};  // how long that is, where it is a date
 };
 

@@ -165,6 +165,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
                               .role = standing.role,
                               .reach = standing.reach.get(),
                               .token = request.token,
+                              .if_none_match = request.if_none_match,
                               .fields = std::span(request.fields).first(request.field_count),
                               .visit = {.host = request.host,
                                         .origin = request.origin,

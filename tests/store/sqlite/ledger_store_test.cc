@@ -192,6 +192,84 @@ TEST(LedgerStore, IsReproducedWhileOthersGoOn) {
   EXPECT_EQ(store->ledger_at(100)->workers().size(), 1'150u);
 }
 
+Operation with_event(Operation operation, std::string event, std::optional<Block> block = {}) {
+  operation.event = std::move(event);
+  operation.block = block;
+  return operation;
+}
+
+Operation join_of(const std::string& worker) { return {.op = Op::kJoin, .name = worker}; }
+
+TEST(LedgerEvents, AreMadeOnceAlsoInALaterEpochAndAfterARestart) {
+  TemporaryDirectory dir;
+  const Operation lock = with_event(lock_of("acme", 10'000), "0xabc-1", 150);
+  const Operation add = with_event(add_of("acme", 5'000), "0xabc-2", 250);
+  Receipt locked;
+  Receipt added;
+  {
+    const auto store = opened(dir.path());
+    locked = store->apply(lock, "follower", kStart)->receipt;
+    EXPECT_EQ(locked.start, 200) << "the block of the event counts";
+    added = store->apply(add, "follower", kStart)->receipt;
+  }
+  const auto store = opened(dir.path());
+  ASSERT_EQ(*store->push_block(350, kStart), Fault::kNone);
+  for (const auto& [operation, receipt] : {std::pair(lock, locked), std::pair(add, added)}) {
+    const Applied again = *store->apply(operation, "somebody else", kStart);
+    ASSERT_TRUE(again.ok()) << again.detail;
+    EXPECT_EQ(again.receipt.amount, receipt.amount);
+    EXPECT_EQ(again.receipt.start, receipt.start);
+    EXPECT_EQ(again.receipt.end, receipt.end);
+    EXPECT_EQ(again.receipt.total_units, receipt.total_units);
+  }
+  store->read(kStart, [](const LedgerView& view) {
+    EXPECT_EQ(view.ledger.find("acme")->lock.amount, 15'000 * kToken);
+    EXPECT_EQ(view.version, 2);
+    EXPECT_EQ(view.block, 350) << "a repetition moves nothing";
+  });
+}
+
+TEST(LedgerEvents, AreRefusedUnderTheNameOfAnother) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(with_event(lock_of("acme", 10'000), "e1"), "f", kStart)->ok());
+  for (const Operation& other :
+       {with_event(lock_of("acme", 10'001), "e1"), with_event(lock_of("other", 10'000), "e1"),
+        with_event(lock_of("acme", 10'000), "e1", 7)}) {
+    const Applied refused = *store->apply(other, "f", kStart);
+    EXPECT_EQ(refused.fault, Fault::kEventTaken);
+    EXPECT_THAT(refused.detail, testing::HasSubstr("number 1 of the history"));
+  }
+  EXPECT_EQ(store->history({})->size(), 1u);
+  EXPECT_EQ(store->apply(with_event(join_of("w"), std::string(129, 'e')), "f", kStart)->fault,
+            Fault::kNameTooLong);
+  EXPECT_EQ(store->apply(with_event(join_of("w"), "\xff"), "f", kStart)->fault,
+            Fault::kNameNotUtf8);
+}
+
+TEST(LedgerEvents, ThatWereRefusedChangeNothingAndMayComeAgain) {
+  const auto store = opened(std::nullopt);
+  const Operation add = with_event(add_of("acme", 5'000), "e2", 50);
+  EXPECT_EQ(store->apply(add, "f", kStart)->fault, Fault::kNoLock);
+  store->read(kStart, [](const LedgerView& view) { EXPECT_EQ(view.block, 0); });
+  ASSERT_TRUE(store->apply(with_event(lock_of("acme", 10'000), "e1", 20), "f", kStart)->ok());
+  EXPECT_EQ(store->apply(add, "f", kStart)->fault, Fault::kNotStarted);
+  EXPECT_EQ(store->apply(with_event(join_of("w"), "e3", 19), "f", kStart)->fault,
+            Fault::kBlockWentBack);
+  EXPECT_TRUE(store->apply(with_event(join_of("w"), "e3", 20), "f", kStart)->ok())
+      << "several may be in one block";
+}
+
+TEST(LedgerEvents, HaveNoBlockWhereBlocksFollowTime) {
+  LedgerSettings settings = pushed_settings();
+  settings.blocks = BlockSource::kTime;
+  const auto store = opened(std::nullopt, settings);
+  EXPECT_EQ(store->apply(with_event(join_of("w"), "e", 5), "f", kStart)->fault,
+            Fault::kBlocksFollowTime);
+  EXPECT_TRUE(store->apply(with_event(join_of("w"), "e"), "f", kStart)->ok());
+  EXPECT_TRUE(store->apply(with_event(join_of("w"), "e"), "f", kStart)->ok());
+  EXPECT_EQ(store->history({})->size(), 1u);
+}
+
 struct Halves final : Strategy {
   Result<std::int64_t> share(const ShareOf& of) const override { return of.units / 2; }
 };

@@ -190,6 +190,19 @@ TEST_F(FeedTest, KeepsTheLastGoodOnesUntilTheyAreTooOld) {
   EXPECT_TRUE(feed->status().trouble.empty());
 }
 
+TEST_F(FeedTest, GoesOnWithWhatBecameTooOldWhenTheLedgerHasNothingNew) {
+  const auto feed = feed_of({.max_age = 1h});
+  AllocationSet set = allocations_of({60, 1}, Duration{kTermMax});
+  feed->heard(set, kStart, "", {{"other", Fault::kStrategyFailed}});
+  const std::vector<LeftOut> broken = feed->status().broken;
+  feed->look(kStart + 1h + 1ns);
+  ASSERT_EQ(cause(kStart + 1h + 1ns), Cause::kStale);
+  feed->heard_nothing_new(kStart + 2h);
+  EXPECT_FALSE(feed->status().is_stale);
+  EXPECT_EQ(units(), 60);
+  EXPECT_EQ(feed->status().broken, broken);
+}
+
 TEST_F(FeedTest, KeepsThemForEverWhereThePolicySaysSo) {
   const auto feed = feed_of({.outage = FeedOutage::kKeep, .max_age = 1h});
   feed->heard(epoch(7, 60), kStart);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include "tests/system/compute/support.h"
 
@@ -203,11 +205,61 @@ TEST_F(AllocationsTest, LoseNothingOfAnEqualSplit) {
   for (const Block block : {100, 200, 300, 400}) {
     EXPECT_EQ(at(1, block) + at(2, block) + at(3, block), 10'000) << block;
   }
-  // 10,000 is 3,333 each and one left over, which goes one further each epoch.
+  // 10,000 is 3,333 each and one left over, which goes to another in each epoch.
   EXPECT_EQ(at(1, 200), 3'334);
   EXPECT_EQ(at(2, 200), 3'333);
   EXPECT_EQ(at(1, 300), 3'333);
   EXPECT_EQ(at(2, 300), 3'334);
+}
+
+// Of every worker in one epoch: what clusters `from` to before `to` come to, each with `units`.
+std::vector<std::int64_t> sums_of(std::uint32_t from, std::uint32_t to, std::int64_t units,
+                                  std::int64_t workers, std::int64_t epoch) {
+  std::vector<WorkerId> active;
+  for (WorkerId id = 1; id <= workers; ++id) active.push_back(id);
+  std::vector<std::int64_t> sums(active.size());
+  for (std::uint32_t cluster = from; cluster < to; ++cluster) {
+    std::int64_t given = 0;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const Share share =
+          equal_share({units, active[i], active, epoch, Remainder::kRotate, cluster});
+      given += share.units;
+      sums[i] += share.units;
+    }
+    EXPECT_EQ(given, units) << cluster;
+  }
+  return sums;
+}
+
+TEST(Remainders, OfManyClustersLieEvenlyOverTheWorkers) {
+  // 100 clusters of 10,000 units over 1,400 workers: 714.3 on average, with 200 units left over
+  // each.
+  for (const std::uint32_t from : {0u, 1u, 9'900u}) {
+    for (const std::int64_t epoch : {0, 1, 2, 1'399, 1'400}) {
+      const std::vector<std::int64_t> sums = sums_of(from, from + 100, 10'000, 1'400, epoch);
+      EXPECT_GE(*std::min_element(sums.begin(), sums.end()), 711);
+      EXPECT_LE(*std::max_element(sums.begin(), sums.end()), 717);
+    }
+  }
+}
+
+TEST(Remainders, ComeToOtherWorkersInTheNextEpoch) {
+  const std::vector<std::int64_t> first = sums_of(7, 8, 10'000, 1'400, 1);
+  const std::vector<std::int64_t> second = sums_of(7, 8, 10'000, 1'400, 2);
+  int again = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) again += first[i] == 8 && second[i] == 8;
+  EXPECT_EQ(again, 0);
+}
+
+TEST(Remainders, AreFairToEachWorkerAfterAsManyEpochsAsThereAreWorkers) {
+  for (const std::int64_t workers : {1, 2, 3, 4, 6, 7, 12, 30, 101}) {
+    std::vector<std::int64_t> in_all(static_cast<std::size_t>(workers));
+    for (std::int64_t epoch = 5; epoch < 5 + workers; ++epoch) {
+      const std::vector<std::int64_t> sums = sums_of(3, 4, 10'007, workers, epoch);
+      for (std::size_t i = 0; i < sums.size(); ++i) in_all[i] += sums[i];
+    }
+    for (const std::int64_t sum : in_all) EXPECT_EQ(sum, 10'007) << workers;
+  }
 }
 
 TEST_F(AllocationsTest, AreNothingForAWorkerThatIsNotActive) {
@@ -271,6 +323,16 @@ TEST_F(AllocationsTest, LeaveNothingOverForWorkersThatAreGone) {
   for (const Block block : {200, 300, 400, 500}) {
     EXPECT_EQ(at(1, block) + at(2, block), 3'333 + 3'333 + 1) << block;
   }
+}
+
+TEST_F(AllocationsTest, SayWhatSharesCameToThatAreTooMany) {
+  const Applied refused = ledger.apply(
+      100,
+      {.op = Op::kShares, .wallet = "acme", .workers = {1, 2}, .basis_points = {9'000, 1'001}});
+  EXPECT_EQ(refused.fault, Fault::kOver100Percent);
+  EXPECT_EQ(refused.detail,
+            "shares of 2 workers come to 10001 basis points, but they may come to 10000, with none "
+            "below 0; write less");
 }
 
 TEST_F(AllocationsTest, FollowSharesInBasisPoints) {
@@ -337,6 +399,7 @@ TEST(Operation, IsReadBackFromItsText) {
       {.op = Op::kShares, .wallet = "a", .workers = {1, 2}, .basis_points = {1, 9'999}},
       {.op = Op::kSetMinLock, .amount = kAmountMax},
       join_of("w"),
+      {.op = Op::kUnlock, .wallet = "acme", .event = "0x5f3a-2", .block = 0},
   };
   for (const Operation& operation : operations) {
     EXPECT_EQ(*parse_operation("row 1", operation_text(operation)), operation);

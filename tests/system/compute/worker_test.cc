@@ -174,6 +174,125 @@ TEST_F(WorkerTest, LetsClustersTakeTurns) {
   EXPECT_EQ(order, (std::vector<std::string>{"p1", "p0", "p1", "p0"}));
 }
 
+// Three clusters with many tokens.
+struct CrowdedWorker : ::testing::Test {
+  CrowdedWorker() { use({.running = 4, .queue = 4, .burst = {.least = 50, .most = 50}}); }
+  void use(const WorkerSettings& settings) {
+    worker.emplace(settings);
+    worker->apply(allocations_of({600, 600, 600}), kStart);
+  }
+  Admission ask(const char* portal) { return worker->admit(portal, kMicro, at); }
+  std::uint32_t queued(const char* portal) { return worker->cluster_of(portal, at)->queued; }
+  std::int64_t tokens(const char* portal) { return worker->cluster_of(portal, at)->tokens_micro; }
+
+  std::optional<Worker> worker;
+  Instant at = kStart + 60s;
+};
+
+TEST_F(CrowdedWorker, LetsAThirdClusterInThatTwoWouldShutOut) {
+  std::vector<QueryId> running;
+  QueryId newest = 0;
+  for (const char* portal : {"p0", "p0", "p1", "p1"}) running.push_back(ask(portal).query);
+  for (const char* portal : {"p0", "p0", "p1", "p1"}) newest = ask(portal).query;
+  EXPECT_EQ(ask("p0").cause, Cause::kWorkerFull);
+  EXPECT_EQ(worker->peek("p2", at).outcome, kAccepted);
+  EXPECT_EQ(queued("p1"), 2u) << "a dry run takes nobody's place";
+  const std::int64_t before = tokens("p1");
+  const Admission third = ask("p2");
+  EXPECT_EQ(third.outcome, kAccepted);
+  EXPECT_TRUE(third.is_queued);
+  EXPECT_EQ(queued("p0") + queued("p1"), 3u);
+  EXPECT_EQ(worker->state(newest), Worker::QueryState::kDisplaced);
+  EXPECT_EQ(tokens("p1"), before + kMicro) << "its token is back";
+  EXPECT_EQ(worker->totals().displaced, 1u);
+  EXPECT_FALSE(worker->cancel(newest, at).known);
+  // The shares are 2, 1 and 1: nobody has more than one place more than another, so it ends here.
+  EXPECT_EQ(ask("p2").cause, Cause::kWorkerFull);
+  EXPECT_EQ(ask("p1").cause, Cause::kWorkerFull);
+  EXPECT_EQ(ask("p0").cause, Cause::kWorkerFull);
+  // And it runs when its turn comes, long before the others have had theirs.
+  std::vector<QueryId> started;
+  for (const QueryId query : running) started.push_back(worker->finish(query, {}, at).started);
+  EXPECT_NE(std::find(started.begin(), started.begin() + 3, third.query), started.begin() + 3);
+}
+
+TEST_F(CrowdedWorker, CountsWhatAClusterUsedInThisEpoch) {
+  const auto use = [&](const char* portal) { return worker->cluster_of(portal, at)->use; };
+  const QueryId first = ask("p0").query;
+  const QueryId second = ask("p0").query;
+  EXPECT_EQ(use("p0").used_micro, 2 * kMicro);
+  worker->finish(first, 250'000, at);
+  EXPECT_EQ(use("p0").used_micro, 1'250'000);
+  EXPECT_EQ(use("p0").accepted, 2u);
+  EXPECT_TRUE(worker->take_token("p0", at));
+  EXPECT_EQ(use("p0").accepted, 3u);
+  ask("px");
+  EXPECT_EQ(use("p0").refused(), 0u) << "who has no cluster counts for none";
+  while (ask("p1").outcome == kAccepted) {
+  }
+  EXPECT_EQ(use("p1").overloaded, 1u);
+  AllocationSet next = allocations_of({600, 600, 600});
+  worker->apply(next, at);
+  EXPECT_EQ(use("p0").accepted, 3u) << "it is the same epoch";
+  next.epoch = 2;
+  worker->apply(next, at);
+  EXPECT_EQ(use("p0").used_micro, 0);
+  EXPECT_EQ(use("p1").overloaded, 0u);
+  worker->cancel(second, at);
+  EXPECT_EQ(use("p0").used_micro, 0) << "that was used in the epoch before";
+}
+
+TEST_F(CrowdedWorker, NamesThoseThatUsedMost) {
+  EXPECT_TRUE(worker->busiest(2, at).empty());
+  worker->finish(ask("p2").query, {}, at);
+  worker->finish(ask("p1").query, {}, at);
+  worker->finish(ask("p1").query, {}, at);
+  worker->finish(ask("p0").query, {}, at);
+  const std::vector<ClusterReading> rows = worker->busiest(2, at);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].cluster, "c1");
+  EXPECT_EQ(rows[1].cluster, "c0") << "of two alike by name";
+}
+
+TEST_F(CrowdedWorker, DisplacesNobodyWhereQueuesAreAsPublished) {
+  use({.running = 4,
+       .queue = 4,
+       .burst = {.least = 50, .most = 50},
+       .queueing = Queueing::kFirstIn});
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(ask("p0").outcome, kAccepted);
+  EXPECT_EQ(ask("p2").cause, Cause::kWorkerFull);
+  EXPECT_EQ(worker->totals().displaced, 0u);
+}
+
+TEST_F(CrowdedWorker, DisplacesAQueryOfAClusterThatIsGone) {
+  use({.running = 1, .queue = 2, .cluster_queue = 2, .burst = {.least = 50, .most = 50}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask("p0").outcome, kAccepted);
+  worker->apply(allocations_of({0, 600, 600}), at);
+  EXPECT_EQ(ask("p1").outcome, kAccepted);
+  EXPECT_EQ(ask("p2").cause, Cause::kWorkerFull);
+  EXPECT_EQ(worker->totals().queued, 2);
+}
+
+TEST_F(CrowdedWorker, RemembersOnlyTheLastThatWereDisplaced) {
+  use({.running = 1, .queue = 2, .cluster_queue = 2, .burst = {.least = 50, .most = 50}});
+  ASSERT_EQ(ask("p0").outcome, kAccepted);
+  QueryId first = 0;
+  QueryId last = 0;
+  for (std::size_t i = 0; i <= kDisplacedKept; ++i) {
+    std::vector<QueryId> waiting;
+    waiting.push_back(ask("p0").query);
+    last = ask("p0").query;
+    if (i == 0) first = last;
+    waiting.push_back(ask("p1").query);
+    ASSERT_EQ(worker->state(last), Worker::QueryState::kDisplaced) << i;
+    if (i == kDisplacedKept - 1) {
+      ASSERT_EQ(worker->state(first), Worker::QueryState::kDisplaced);
+    }
+    for (const QueryId query : waiting) worker->cancel(query, at);
+  }
+  EXPECT_EQ(worker->state(first), Worker::QueryState::kGone);
+}
+
 TEST_F(WorkerTest, TakesACancelledQueryOutOfTheQueue) {
   use({.running = 1, .queue = 4, .cluster_running = 1, .cluster_queue = 4});
   ASSERT_EQ(ask("p0", kStart + 3s), kAccepted);
@@ -389,13 +508,20 @@ TEST(WorkerProperty, KeepsItsBoundsAndCountsAtEveryStep) {
         default: {
           const std::string portal = "p" + std::to_string(below(4));
           const Admission said = worker.admit(portal, below(kMicro + 1), now);
+          if (said.cause == Cause::kWorkerFull && settings.queueing == Queueing::kFair &&
+              worker.cluster_of(portal, now)) {
+            const std::uint32_t own = worker.cluster_of(portal, now)->queued;
+            for (const ClusterReading& row : worker.clusters(now)) ASSERT_LE(row.queued, own + 1);
+          }
           if (said.outcome != kAccepted) break;
           ASSERT_TRUE(seen.insert(said.query).second) << "an id was given out twice";
           open.push_back(said.query);
         }
       }
-      std::erase_if(
-          open, [&](QueryId query) { return worker.state(query) == Worker::QueryState::kGone; });
+      std::erase_if(open, [&](QueryId query) {
+        return worker.state(query) == Worker::QueryState::kGone ||
+               worker.state(query) == Worker::QueryState::kDisplaced;
+      });
       std::int64_t running = 0, queued = 0;
       for (const QueryId query : open) {
         (worker.state(query) == Worker::QueryState::kRunning ? running : queued) += 1;

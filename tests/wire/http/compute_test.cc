@@ -24,6 +24,7 @@ struct ComputeDesk : Desk {
     auto ledger = store::sqlite::LedgerStore::open(std::nullopt, settings, kTestStart);
     EXPECT_TRUE(ledger.ok());
     host.compute_in_force.ledger = std::move(*ledger);
+    host.compute_in_force.desk = std::make_shared<AllocationDesk>(host.compute_in_force.ledger);
     host.compute_in_force.worker =
         std::make_shared<compute::SharedWorker>(std::in_place, compute::WorkerSettings{});
   }
@@ -189,12 +190,131 @@ TEST(ComputeRoutes, SayWhyABlockCannotBePushed) {
   EXPECT_THAT(detail(desk.push(5)), HasSubstr("write 'blocks: pushed'"));
 }
 
+TEST(ComputeRoutes, AnswerAnEventThatIsRepeatedAsBefore) {
+  ComputeDesk desk;
+  const std::string_view lock =
+      R"({"wallet":"acme","tokens":"10000","duration":18000,"event":"0x5f-1","block":130})";
+  const Answer first = desk.post("/v1/compute/locks", lock);
+  EXPECT_EQ(text_at(first, "start"), "200");
+  desk.push(1'000);
+  EXPECT_EQ(desk.post("/v1/compute/locks", lock).body, first.body);
+  EXPECT_EQ(text_at(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme","event":"0x5f-1"})"),
+                    "fault"),
+            "EVENT_TAKEN");
+  EXPECT_EQ(desk.post("/v1/compute/locks/unlock", R"({"wallet":"acme","event":""})").status, 400u);
+  EXPECT_THAT(desk.get("/v1/compute/history").body, HasSubstr(R"("event":"0x5f-1","block":130)"));
+}
+
 TEST(ComputeRoutes, ShowWhoHasNothingHereThoughItHasUnits) {
   ComputeDesk desk;
   EXPECT_THAT(desk.get("/v1/compute/worker").body, HasSubstr(R"("broken":[])"));
   desk.host.compute_in_force.feed.broken = {{"acme", compute::Fault::kStrategyFailed}};
   EXPECT_THAT(desk.get("/v1/compute/worker").body,
               HasSubstr(R"("broken":[{"cluster":"acme","fault":"STRATEGY_FAILED"}])"));
+}
+
+std::string tag_of(const Answer& answer) {
+  constexpr std::string_view kName = "ETag: ";
+  EXPECT_THAT(answer.headers, ::testing::StartsWith(kName));
+  EXPECT_THAT(answer.headers, ::testing::EndsWith("\r\n"));
+  return answer.headers.substr(kName.size(), answer.headers.size() - kName.size() - 2);
+}
+
+struct FollowedLedger : ComputeDesk {
+  FollowedLedger() {
+    post("/v1/compute/workers", R"({"worker":"w1"})");
+    post("/v1/compute/workers", R"({"worker":"w2"})");
+    post("/v1/compute/portals", R"({"wallet":"acme","portals":["p\"1","p2"]})");
+    lock();
+    push(150);
+  }
+  Answer of(std::string_view worker, std::string_view rest = "") {
+    return get("/v1/compute/allocations?worker=" + std::string(worker) + std::string(rest));
+  }
+  // What is not there to be read: nothing, but for the tag.
+  void expect_unchanged(const Answer& answer) {
+    EXPECT_EQ(answer.status, 304u);
+    EXPECT_EQ(answer.body, "");
+    EXPECT_EQ(answer.content_type, "");
+  }
+};
+
+TEST(ComputeAllocations, AreNotSentAgainToWhoHasThem) {
+  FollowedLedger desk;
+  const Answer first = desk.of("w1");
+  EXPECT_EQ(first.status, 200u);
+  EXPECT_EQ(first.body,
+            R"({"worker":"w1","block":150,"epoch":2,"epoch_time_ns":1200000000000,"clusters":)"
+            R"([{"cluster":"acme","units":5000,"portals":["p\"1","p2"]}],"fault":"","broken":[]})");
+  desk.if_none_match = tag_of(first);
+  const Answer again = desk.of("w1");
+  desk.expect_unchanged(again);
+  EXPECT_EQ(tag_of(again), desk.if_none_match);
+  desk.push(199);
+  desk.expect_unchanged(desk.of("w1"));
+  desk.if_none_match = "\"other\", W/" + desk.if_none_match;
+  desk.expect_unchanged(desk.of("w1"));
+  desk.push(200);
+  const Answer next = desk.of("w1");
+  EXPECT_EQ(text_at(next, "epoch"), "3");
+  EXPECT_EQ(desk.if_none_match.find(tag_of(next)), std::string::npos);
+}
+
+TEST(ComputeAllocations, AreSentAgainWhenTheyChangeInsideAnEpoch) {
+  FollowedLedger desk;
+  desk.if_none_match = tag_of(desk.of("w1"));
+  desk.post("/v1/compute/portals", R"({"wallet":"acme","portals":["p3"]})");
+  EXPECT_THAT(desk.of("w1").body, HasSubstr(R"("portals":["p\"1","p2","p3"])"));
+  desk.if_none_match = tag_of(desk.of("w1"));
+  desk.expect_unchanged(desk.of("w1"));
+  // Changes that are not in it: a wallet without units, a worker of the next epoch.
+  desk.post("/v1/compute/portals", R"({"wallet":"other","portals":["q1"]})");
+  desk.post("/v1/compute/workers", R"({"worker":"w3"})");
+  desk.expect_unchanged(desk.of("w1"));
+  desk.post("/v1/compute/clusters/split",
+            R"({"wallet":"acme","strategy":"shares","workers":[1],"basis_points":[2500]})");
+  EXPECT_EQ(desk.of("w1").status, 200u);
+  EXPECT_THAT(desk.of("w1").body, HasSubstr(R"("units":2500)"));
+  EXPECT_THAT(desk.of("w2").body, HasSubstr(R"("clusters":[])"));
+}
+
+TEST(ComputeAllocations, EndInsideAnEpochThoughNobodyChangesTheLedger) {
+  FollowedLedger desk;
+  desk.post("/v1/compute/locks", R"({"wallet":"brief","tokens":"10000","duration":130})");
+  desk.push(200);
+  EXPECT_THAT(desk.of("w2").body, HasSubstr("brief"));
+  desk.push(329);  // the lock ends at 330, in the next epoch
+  desk.if_none_match = tag_of(desk.of("w1"));
+  desk.expect_unchanged(desk.of("w1"));
+  desk.push(330);
+  const Answer ended = desk.of("w1");
+  EXPECT_EQ(ended.status, 200u);
+  EXPECT_THAT(ended.body, ::testing::Not(HasSubstr("brief")));
+}
+
+TEST(ComputeAllocations, OfTheSameEpochAreOnlyTheEpochToWhoNamesIt) {
+  FollowedLedger desk;
+  desk.expect_unchanged(desk.of("w1", "&after_epoch=2"));
+  desk.post("/v1/compute/portals", R"({"wallet":"acme","portals":["p3"]})");
+  desk.expect_unchanged(desk.of("w1", "&after_epoch=2"));
+  EXPECT_EQ(desk.host.compute_in_force.desk->snapshots().taken(), 0u) << "nothing was worked out";
+  EXPECT_EQ(desk.of("w1", "&after_epoch=1").status, 200u);
+  EXPECT_EQ(desk.of("w1", "&after_epoch=3").status, 200u) << "that was another ledger";
+  EXPECT_EQ(desk.get("/v1/compute/allocations?worker=w1&after_epoch=x").status, 400u);
+}
+
+TEST(ComputeAllocations, AreWorkedOutOnceForAllWorkers) {
+  FollowedLedger desk;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(desk.of("w1").status, 200u);
+    EXPECT_EQ(desk.of("w2").status, 200u);
+    EXPECT_EQ(text_at(desk.of("nobody"), "fault"), "NOT_ACTIVE");
+  }
+  EXPECT_EQ(desk.host.compute_in_force.desk->snapshots().taken(), 1u);
+  desk.push(200);
+  desk.of("w1");
+  desk.of("w2");
+  EXPECT_EQ(desk.host.compute_in_force.desk->snapshots().taken(), 2u);
 }
 
 TEST(ComputeRoutes, ShowWhatAWorkerHas) {
@@ -258,9 +378,10 @@ TEST(ComputeRoutes, AdmitQueriesUntilTheBucketIsEmpty) {
 
   const std::string id = text_at(accepted, "query");
   EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "running");
-  const Answer done = desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}");
+  const std::string end = R"({"query":")" + id + R"("})";
+  const Answer done = desk.post("/v1/compute/queries/complete", end);
   EXPECT_EQ(text_at(done, "tokens_micro"), "700000");
-  EXPECT_EQ(desk.post("/v1/compute/queries/complete", R"({"query":)" + id + "}").status, 404u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/complete", end).status, 404u);
   EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + id), "state"), "gone");
 }
 
@@ -279,9 +400,32 @@ TEST(ComputeRoutes, GiveTheTokenOfACancelledQueryBack) {
   desk.allocate();
   desk.pass(1s);
   const std::string id = text_at(desk.query(), "query");
-  EXPECT_EQ(
-      text_at(desk.post("/v1/compute/queries/cancel", R"({"query":)" + id + "}"), "tokens_micro"),
-      "1000000");
+  EXPECT_EQ(text_at(desk.post("/v1/compute/queries/cancel", R"({"query":")" + id + R"("})"),
+                    "tokens_micro"),
+            "1000000");
+}
+
+TEST(ComputeRoutes, KnowNoQueryByAnIdThatSomebodyWorkedOut) {
+  ComputeDesk desk;
+  desk.allocate();
+  desk.pass(2s);
+  const std::string id = text_at(desk.query(), "query");
+  const std::string other = text_at(desk.query(), "query");
+  const auto number = [](const std::string& text) { return text.substr(17); };
+  ASSERT_NE(id.substr(0, 16), other.substr(0, 16));
+  // The word of one with the number of the other.
+  const std::string forged = id.substr(0, 17) + number(other);
+  const std::string body = R"({"query":")" + forged + R"("})";
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + forged), "state"), "gone");
+  EXPECT_EQ(desk.post("/v1/compute/queries/complete", body).status, 404u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", body).status, 404u);
+  EXPECT_EQ(text_at(desk.get("/v1/compute/queries?query=" + other), "state"), "running");
+  for (const std::string& text : {number(id), id + "s", std::string("x"), std::string("0")}) {
+    EXPECT_EQ(desk.get("/v1/compute/queries?query=" + text).status, text == id + "s" ? 200u : 400u)
+        << text;
+  }
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", R"({"query":48})").status, 400u);
+  EXPECT_EQ(desk.post("/v1/compute/queries/cancel", "{}").status, 400u);
 }
 
 TEST(ComputeRoutes, RefuseQueriesThatAreNotAsTheyShouldBe) {

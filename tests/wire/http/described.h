@@ -125,7 +125,9 @@ class Described {
   std::string trouble_of_content(const boost::json::value& response, const Answer& answer,
                                  bool is_head) const {
     const std::string_view type = answer.content_type.substr(0, answer.content_type.find(';'));
-    const auto* const content = response.at("content").as_object().if_contains(type);
+    const boost::json::object& contents = response.at("content").as_object();
+    if (contents.empty() && type.empty() && answer.body.empty()) return {};
+    const auto* const content = contents.if_contains(type);
     if (content == nullptr) return fmt::format("content of type {} is described nowhere", type);
     if (is_head || answer.is_stream) return {};
     if (!type.ends_with("json"))

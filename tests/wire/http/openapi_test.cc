@@ -48,6 +48,7 @@ struct WholeDesk : Desk {
     host.sampling_in_force =
         system::sampling::Sampling::create(std::move(*rules), {.secret = {1, 2, 3, 4}});
     host.compute_in_force.ledger = *store::sqlite::LedgerStore::open(std::nullopt, {}, kTestStart);
+    host.compute_in_force.desk = std::make_shared<AllocationDesk>(host.compute_in_force.ledger);
     host.compute_in_force.worker = std::make_shared<system::compute::SharedWorker>(
         std::in_place, system::compute::WorkerSettings{});
     namespace contract = system::contract;

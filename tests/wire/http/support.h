@@ -115,6 +115,7 @@ class Desk {
                     .body = body,
                     .content_type = content_type,
                     .role = role,
+                    .if_none_match = if_none_match,
                     .fields = fields,
                     .visit = visit};
     const bool answered = api.handle(call, clock.now(), answer, [this](Answer late) {
@@ -148,6 +149,7 @@ class Desk {
   const Described described{api};
   Role role = Role::kAdmin;
   std::string_view content_type = "application/json";
+  std::string if_none_match{};
   std::vector<Field> fields{};
   Visit visit{};
   bool waiting = false;         // whether the last call waits

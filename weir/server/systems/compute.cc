@@ -10,7 +10,9 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "weir/server/systems.h"
 #include "weir/server/systems/ledger_and_worker.h"
@@ -22,6 +24,9 @@ namespace {
 
 namespace compute = system::compute;
 
+// Clusters with metrics of their own. Names come from the ledger, never from who asks.
+constexpr std::size_t kClustersShownMax = 10;
+
 constexpr MetricRow kComputeMetrics[] = {
     {"weir_compute_block", "gauge", "", "Block of the compute ledger."},
     {"weir_compute_epoch", "gauge", "", "Epoch of the compute ledger."},
@@ -30,9 +35,17 @@ constexpr MetricRow kComputeMetrics[] = {
     {"weir_compute_queries_total", "counter", "outcome",
      "Queries at the worker: accepted, rate_limited, no_allocation or overloaded."},
     {"weir_compute_expired_total", "counter", "", "Queries that were not ended in time."},
+    {"weir_compute_displaced_total", "counter", "",
+     "Queries that gave their place in the queue to another cluster."},
     {"weir_compute_running", "gauge", "", "Queries that run."},
     {"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
     {"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
+    {"weir_compute_cluster_units", "gauge", "cluster",
+     "Units of a cluster in this epoch; of the ten that used most of theirs."},
+    {"weir_compute_cluster_used", "gauge", "cluster",
+     "What it used in this epoch, in units; of the same ten."},
+    {"weir_compute_cluster_refused", "gauge", "cluster, outcome",
+     "Its queries of this epoch that were rate_limited, overloaded or displaced; of the same ten."},
     {"weir_compute_fetches_total", "counter", "result",
      "Times allocations were fetched: done, or failed with the last good ones kept."},
     {"weir_compute_allocations_age_seconds", "gauge", "",
@@ -55,9 +68,13 @@ void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Insta
   }
   if (parts.worker == nullptr) return;
   system::compute::WorkerTotals totals;
+  std::vector<std::pair<std::string, system::compute::ClusterReading>> busiest;
   {
     const std::scoped_lock lock(*parts.worker);
     totals = parts.worker->locked().totals();
+    for (const auto& row : parts.worker->locked().busiest(kClustersShownMax, now)) {
+      busiest.emplace_back(row.cluster, row);  // its name is the worker's own
+    }
   }
   out.begin("weir_compute_queries_total");
   for (std::size_t i = 0; i < std::size(totals.outcomes); ++i) {
@@ -66,12 +83,28 @@ void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Insta
   }
   out.begin("weir_compute_expired_total");
   out.value(totals.expired);
+  out.begin("weir_compute_displaced_total");
+  out.value(totals.displaced);
   out.begin("weir_compute_running");
   out.value(static_cast<std::uint64_t>(totals.running));
   out.begin("weir_compute_queued");
   out.value(static_cast<std::uint64_t>(totals.queued));
   out.begin("weir_compute_clusters");
   out.value(totals.clusters);
+  out.begin("weir_compute_cluster_units");
+  for (const auto& [cluster, row] : busiest) {
+    out.value("cluster", cluster, static_cast<std::uint64_t>(row.units));
+  }
+  out.begin("weir_compute_cluster_used");
+  for (const auto& [cluster, row] : busiest) {
+    out.micro_value("cluster", cluster, row.use.used_micro);
+  }
+  out.begin("weir_compute_cluster_refused");
+  for (const auto& [cluster, row] : busiest) {
+    out.value("cluster", cluster, "outcome", "rate_limited", row.use.rate_limited);
+    out.value("cluster", cluster, "outcome", "overloaded", row.use.overloaded);
+    out.value("cluster", cluster, "outcome", "displaced", row.use.displaced);
+  }
   out.begin("weir_compute_fetches_total");
   out.value("result", "done", parts.feed.fetches);
   out.value("result", "failed", parts.feed.failures);

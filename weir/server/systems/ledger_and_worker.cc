@@ -138,17 +138,26 @@ class LedgerAndWorker::OwnLedger final : public Source {
   Seen seen_;
 };
 
+// Says what it has, so that a ledger with nothing new answers in a few bytes: where an epoch counts
+// as a whole that is its number, else the tag of what was heard last.
 class LedgerAndWorker::Remote final : public Source {
  public:
-  Remote(const std::string& ledger, const std::string& name, std::string token)
+  Remote(const std::string& ledger, const std::string& name, std::string token,
+         compute::FeedMode mode)
       : url_(fmt::format("{}/v1/compute/allocations?worker={}",
                          ledger.ends_with('/') ? ledger.substr(0, ledger.size() - 1) : ledger,
                          fetch::url_escaped(name))),
         token_(std::move(token)),
+        mode_(mode),
         transfer_({.bytes_max = kAllocationsBytesMax}) {}
 
   News fetch(Instant) override {
-    const fetch::Transferred got = transfer_.run({.url = url_, .bearer = token_});
+    fetch::TransferRequest request{.url = url_, .bearer = token_, .if_none_match = tag_};
+    if (mode_ == compute::FeedMode::kEpoch && epoch_) {
+      request.url += fmt::format("&after_epoch={}", *epoch_);
+    }
+    const fetch::Transferred got = transfer_.run(request);
+    if (got.status == 304 && epoch_) return std::optional<Heard>{};
     if (got.status != 200) {
       return Error{
           ErrorCode::kUnavailable,
@@ -159,6 +168,8 @@ class LedgerAndWorker::Remote final : public Source {
     }
     Result<wire::http::AllocationsDocument> document = wire::http::read_allocations(got.body);
     if (!document) return bad_argument(fmt::format("{}: {}", url_, document.error().message));
+    tag_ = got.tag;
+    epoch_ = document->set.epoch;
     return std::optional(heard_of(std::move(*document)));
   }
   void cancel() noexcept override { transfer_.cancel(); }
@@ -166,6 +177,9 @@ class LedgerAndWorker::Remote final : public Source {
  private:
   const std::string url_;
   const std::string token_;
+  const compute::FeedMode mode_;
+  std::string tag_;                    // of what was heard last
+  std::optional<std::int64_t> epoch_;  // the same
   fetch::Transfer transfer_;
 };
 
@@ -194,6 +208,7 @@ LedgerAndWorker::LedgerAndWorker(Clock& clock, std::shared_ptr<compute::LedgerSe
                                  std::function<void()> on_room)
     : clock_(clock),
       ledger_(std::move(ledger)),
+      desk_(ledger_ == nullptr ? nullptr : std::make_shared<wire::http::AllocationDesk>(ledger_)),
       on_room_(std::move(on_room)),
       worker_(std::move(worker)) {}
 
@@ -225,7 +240,7 @@ Status LedgerAndWorker::begin_worker(const config::ComputeWorkerSettings& worker
   if (!worker.ledger.empty()) {
     const std::string trouble = fetch::url_trouble(worker.ledger);
     if (!trouble.empty()) return bad_argument(fmt::format("compute: worker: ledger {}", trouble));
-    source_ = std::make_unique<Remote>(worker.ledger, worker.name, worker.token);
+    source_ = std::make_unique<Remote>(worker.ledger, worker.name, worker.token, worker.feed.mode);
     period_ = std::min(worker.feed.poll, kKeepEvery);
   } else if (!worker.file.empty()) {
     source_ = std::make_unique<File>(worker.file);
@@ -343,7 +358,7 @@ Status LedgerAndWorker::keep() {
 
 wire::http::ComputePart LedgerAndWorker::part() const {
   const std::scoped_lock lock(lock_);
-  wire::http::ComputePart part{ledger_, worker_};
+  wire::http::ComputePart part{.ledger = ledger_, .worker = worker_, .desk = desk_};
   if (feed_ != nullptr) part.feed = feed_->status();
   if (part.feed.warning.empty()) part.feed.warning = resume_warning_;
   return part;

@@ -71,6 +71,7 @@ class LedgerAndWorker {
 
   Clock& clock_;
   const std::shared_ptr<system::compute::LedgerService> ledger_;  // nullptr: elsewhere
+  const std::shared_ptr<wire::http::AllocationDesk> desk_;        // as ledger_
   const std::function<void()> on_room_;
   const std::shared_ptr<system::compute::SharedWorker> worker_;  // nullptr: none
   std::unique_ptr<Source> source_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <map>
+#include <sstream>
 
 #include "weir/base/assert.h"
 #include "weir/store/sqlite/file.h"
@@ -25,6 +26,7 @@ using system::compute::Operation;
 using system::compute::Parameters;
 using system::compute::parts_text;
 using system::compute::PastLedger;
+using system::compute::Receipt;
 
 constexpr std::int64_t kRowsCounted = std::int64_t{1} << 40;  // more than any file has
 
@@ -43,6 +45,39 @@ constexpr const char* kLedgerTables = R"(
   CREATE TRIGGER history_is_kept BEFORE DELETE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
 )";
+
+// Also made in a file that was begun by a weir that knew no events. Nothing of it is in memory: it
+// grows as the history does, by a row for each event that was made.
+constexpr const char* kEventTable = R"(
+  CREATE TABLE IF NOT EXISTS events (event TEXT PRIMARY KEY, number INTEGER NOT NULL,
+                                     receipt TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are only added to'); END;
+  CREATE TRIGGER IF NOT EXISTS events_are_kept BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are only added to'); END;
+)";
+
+std::string receipt_text(const Receipt& receipt) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", parts_text(receipt.amount), receipt.start,
+                     receipt.end, parts_text(receipt.total_units), receipt.portals, receipt.epoch,
+                     receipt.next_epoch, receipt.worker, receipt.active);
+}
+
+std::optional<Receipt> parse_receipt(const std::string& text) {
+  std::istringstream in(text);
+  Receipt receipt;
+  std::string amount;
+  std::string total;
+  in >> amount >> receipt.start >> receipt.end >> total >> receipt.portals >> receipt.epoch >>
+      receipt.next_epoch >> receipt.worker >> receipt.active;
+  if (in.fail() || !(in >> std::ws).eof()) return std::nullopt;
+  const auto parsed = system::compute::parse_parts("amount", amount);
+  const auto parsed_total = system::compute::parse_parts("total", total);
+  if (!parsed || !parsed_total) return std::nullopt;
+  receipt.amount = *parsed;
+  receipt.total_units = *parsed_total;
+  return receipt;
+}
 
 using Genesis = std::map<std::string, std::string, std::less<>>;
 
@@ -169,6 +204,9 @@ Result<std::unique_ptr<LedgerStore>> LedgerStore::open_directory(
   if (Status status = check_genesis(*database, file, genesis); !status) {
     return std::move(status).error();
   }
+  if (Status status = database->run(kEventTable); !status) {
+    return unusable(kLedgerFile, file, status.error());
+  }
   const Result<std::int64_t> genesis_ns = read_fact(*database, "genesis");
   if (!genesis_ns) return unusable(kLedgerFile, file, genesis_ns.error());
   const Result<std::int64_t> pushed = read_fact(*database, "block");
@@ -221,7 +259,7 @@ Block LedgerStore::block_now(Instant now) const {
 }
 
 Status LedgerStore::append(const Operation& operation, Block block, std::string_view by,
-                           Instant now) {
+                           Instant now, const Receipt& receipt, bool pushed) {
   Result<Transaction> transaction = Transaction::begin(database_);
   if (!transaction) return std::move(transaction).error();
   Result<Statement> insert =
@@ -235,18 +273,74 @@ Status LedgerStore::append(const Operation& operation, Block block, std::string_
                       .bind(5, std::string_view(operation.wallet))
                       .bind(6, std::string_view(text))
                       .run();
+  if (status && pushed) status = write_fact(database_, "block", block);
+  if (status && !operation.event.empty()) {
+    Result<Statement> event = database_.prepare("INSERT INTO events VALUES (?1, ?2, ?3)");
+    if (!event) return std::move(event).error();
+    const std::string answer = receipt_text(receipt);
+    status = event->bind(1, std::string_view(operation.event))
+                 .bind(2, rows_ + 1)
+                 .bind(3, std::string_view(answer))
+                 .run();
+  }
   if (status) status = transaction->commit();
   return status;
 }
 
+Result<std::optional<Applied>> LedgerStore::made_before(const Operation& operation) {
+  if (operation.event.empty()) return std::optional<Applied>{};
+  Result<Statement> query = database_.prepare(
+      "SELECT receipt, operation, events.number FROM events "
+      "JOIN history ON history.number = events.number WHERE event = ?1");
+  if (!query) return std::move(query).error();
+  const Result<bool> row = query->bind(1, std::string_view(operation.event)).step();
+  if (!row) return row.error();
+  if (!*row) return std::optional<Applied>{};
+  Applied applied;
+  if (query->text(1) != operation_text(operation)) {
+    applied.fault = Fault::kEventTaken;
+    applied.detail = fmt::format(
+        "event '{}' is number {} of the history, and was another operation; name each by its own",
+        operation.event, query->integer(2));
+    return std::optional(std::move(applied));
+  }
+  const std::optional<Receipt> receipt = parse_receipt(std::string(query->text(0)));
+  if (!receipt) return Error{ErrorCode::kUnavailable, "events: a receipt cannot be read"};
+  applied.receipt = *receipt;
+  return std::optional(std::move(applied));
+}
+
 Result<Applied> LedgerStore::apply(const Operation& operation, std::string_view by, Instant now) {
   const std::scoped_lock lock(lock_);
-  const Block block = block_now(now);
+  Result<std::optional<Applied>> before = made_before(operation);
+  if (!before) return unusable(kLedgerFile, file_, before.error());
+  if (*before) return std::move(**before);
+  Block block = block_now(now);
+  BlockClock clock = clock_;
+  if (operation.block) {
+    Fault fault = clock.push(*operation.block, now, ledger_.clock().length);
+    if (fault == Fault::kNone && *operation.block < ledger_.block()) fault = Fault::kBlockWentBack;
+    if (fault != Fault::kNone) {
+      Applied refused;
+      refused.fault = fault;
+      refused.detail =
+          fmt::format("block {} of the operation cannot be pushed: this is block {}; {}",
+                      *operation.block, block,
+                      fault == Fault::kBlocksFollowTime
+                          ? "leave it out, or write 'blocks: pushed' under 'compute: ledger'"
+                          : "send events in the order of their blocks");
+      return refused;
+    }
+    block = *operation.block;
+  }
   system::compute::Plan plan = ledger_.plan(block, operation);
   if (!plan.outcome.ok()) return std::move(plan.outcome);
-  if (Status status = append(operation, block, by, now); !status) {
+  if (Status status =
+          append(operation, block, by, now, plan.outcome.receipt, operation.block.has_value());
+      !status) {
     return unusable(kLedgerFile, file_, status.error());
   }
+  clock_ = std::move(clock);
   rows_ += 1;
   Applied applied = plan.outcome;
   ledger_.commit(block, operation, std::move(plan));

@@ -3,6 +3,7 @@
 //   genesis   the parameters that the ledger was begun with
 //   history   every operation, in order, who asked for it, at which block and instant
 //   facts     the last block that was pushed
+//   events    which row of the history made an event, and what was answered
 //
 // An operation is in the file, and the file on the disk, before it is answered. The ledger
 // in memory is what replaying the history gives, so a restart has it again, and the ledger of
@@ -87,8 +88,13 @@ class LedgerStore final : public system::compute::LedgerService {
   // at a time, so that others go on in between: what is in the history stays as it is.
   template <typename Wanted>
   Result<Ledger> replay(Wanted wanted);
+  // `pushed`: the block goes on to it.
   Status append(const system::compute::Operation& operation, system::compute::Block block,
-                std::string_view by, Instant now);
+                std::string_view by, Instant now, const system::compute::Receipt& receipt,
+                bool pushed);
+  // What was answered to the event, or that it was another operation; none: it is new.
+  Result<std::optional<system::compute::Applied>> made_before(
+      const system::compute::Operation& operation);
   // Blocks follow the ledger where its clock is behind, as after a clock that was set back.
   system::compute::Block block_now(Instant now) const;
 

@@ -17,7 +17,8 @@
 
 namespace weir::system::compute {
 
-// Above 0; never reused by the same worker, nor known to it after a restart.
+// Above 0; never reused by the same worker, nor known to it after a restart. Clients are told the
+// Worker::id_of() it.
 using QueryId = std::int64_t;
 
 enum class QueryOutcome : std::uint8_t { kAccepted, kRateLimited, kNoAllocation, kOverloaded };

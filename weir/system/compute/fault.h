@@ -50,6 +50,7 @@ enum class Fault : std::uint8_t {
   kNameNotUtf8,
   kOutOfRange,
   kTooMany,
+  kEventTaken,
 };
 
 constexpr std::string_view to_string(Fault fault) noexcept {
@@ -128,13 +129,15 @@ constexpr std::string_view to_string(Fault fault) noexcept {
       return "OUT_OF_RANGE";
     case Fault::kTooMany:
       return "TOO_MANY";
+    case Fault::kEventTaken:
+      return "EVENT_TAKEN";
   }
   return "UNKNOWN";
 }
 
 // The fault of this name; none: it is not known here.
 constexpr std::optional<Fault> fault_of(std::string_view name) noexcept {
-  for (int i = 0; i <= static_cast<int>(Fault::kTooMany); ++i) {
+  for (int i = 0; i <= static_cast<int>(Fault::kEventTaken); ++i) {
     if (to_string(static_cast<Fault>(i)) == name) return static_cast<Fault>(i);
   }
   return std::nullopt;

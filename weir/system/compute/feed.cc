@@ -56,13 +56,22 @@ void Feed::apply(AllocationSet set, Instant now, std::vector<LeftOut> broken) {
   last_ = std::move(set);
 }
 
-void Feed::heard_nothing_new(Instant now) {
+void Feed::note_heard(Instant now) {
   status_.trouble.clear();
   status_.fetched = now;
 }
 
+void Feed::heard_nothing_new(Instant now) {
+  note_heard(now);
+  if (!status_.is_stale) return;
+  // Those whose rate cannot be held are found again.
+  std::vector<LeftOut> broken = status_.broken;
+  std::erase_if(broken, [](const LeftOut& row) { return row.fault == Fault::kOutOfRange; });
+  apply(AllocationSet(last_), now, std::move(broken));
+}
+
 void Feed::heard(AllocationSet set, Instant now, std::string note, std::vector<LeftOut> broken) {
-  heard_nothing_new(now);
+  note_heard(now);
   status_.fetches += 1;
   const bool is_next = !status_.epoch || status_.is_stale || set.epoch != *status_.epoch;
   if (is_next || (settings_.mode == FeedMode::kImmediate && set != last_)) {

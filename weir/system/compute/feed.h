@@ -73,7 +73,7 @@ class Feed {
   // What a ledger says now. `note`: why it says so little. `broken`: whom it left out.
   void heard(AllocationSet set, Instant now, std::string note = {},
              std::vector<LeftOut> broken = {});
-  // It was asked, and says what it said.
+  // It was asked, and says what it said. That goes in again where it had become too old.
   void heard_nothing_new(Instant now);
   // It could not be asked.
   void failed(std::string why, Instant now);
@@ -88,6 +88,7 @@ class Feed {
   const AllocationSet& last() const noexcept { return last_; }  // that was applied
 
  private:
+  void note_heard(Instant now);
   void apply(AllocationSet set, Instant now, std::vector<LeftOut> broken);
 
   std::shared_ptr<SharedWorker> worker_;

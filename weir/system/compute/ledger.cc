@@ -144,8 +144,11 @@ void Ledger::set_split(const Operation& operation) {
     cluster.split = nullptr;
     return;
   }
-  if (cluster.split == nullptr) cluster.split = std::make_unique<Split>();
-  Split& split = *cluster.split;
+  // Whoever reads the former one goes on with it.
+  const auto next_split = cluster.split == nullptr ? std::make_shared<Split>()
+                                                   : std::make_shared<Split>(*cluster.split);
+  cluster.split = next_split;
+  Split& split = *next_split;
   switch (operation.op) {
     case Op::kSupport:
       if (!std::holds_alternative<Subset>(split)) split = Subset{};
@@ -266,14 +269,13 @@ std::vector<WorkerId> Ledger::active_workers(Block block) const {
   return active;
 }
 
-Share Ledger::share_of(const Cluster& cluster, const ShareOf& of) const {
-  if (cluster.split == nullptr) return equal_share(of);
-  if (const auto* subset = std::get_if<Subset>(cluster.split.get())) {
-    return parameters_.published_faults ? subset->published_share(of.units, of.worker)
-                                        : subset->share(of);
+Share share(const Split* split, const ShareOf& of, bool published_faults) {
+  if (split == nullptr) return equal_share(of);
+  if (const auto* subset = std::get_if<Subset>(split)) {
+    return published_faults ? subset->published_share(of.units, of.worker) : subset->share(of);
   }
-  if (const auto* shares = std::get_if<Shares>(cluster.split.get())) return shares->share(of);
-  const auto& custom = std::get<CustomStrategy>(*cluster.split);
+  if (const auto* shares = std::get_if<Shares>(split)) return shares->share(of);
+  const auto& custom = std::get<CustomStrategy>(*split);
   if (custom.strategy == nullptr) return {0, Fault::kNoSuchStrategy};
   try {
     const Result<std::int64_t> units = custom.strategy->share(of);
@@ -299,15 +301,18 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
   ShareOf of{0, worker, active, result.epoch, parameters_.remainder};
   const auto place = std::lower_bound(active.begin(), active.end(), worker) - active.begin();
   const auto count = static_cast<std::int64_t>(active.size());
+  const RemainderTurns turns(count, result.epoch);
   std::uint32_t at = 0;
   for (const Cluster& cluster : clusters()) {
     const std::uint32_t i = at++;
     of.units = epoch_units(cluster, block);
     if (of.units == 0) continue;
+    of.cluster = i;
     // Most clusters split equally: the worker's place is looked up once for all of them.
-    const Share share = cluster.split == nullptr
-                            ? Share{equal_share(of.units, place, count, of.epoch, of.remainder)}
-                            : share_of(cluster, of);
+    const Share share =
+        cluster.split == nullptr
+            ? Share{equal_share(of.units, place, count, turns.first(i), of.remainder)}
+            : compute::share(cluster.split.get(), of, parameters_.published_faults);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({i, share.fault});
     } else if (share.units > 0) {

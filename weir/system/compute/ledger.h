@@ -57,13 +57,15 @@ struct CustomStrategy {
   std::shared_ptr<const Strategy> strategy;  // nullptr: this process does not have it
 };
 using Split = std::variant<std::monostate, Subset, Shares, CustomStrategy>;  // none: equal
+// nullptr: equal. With published faults a subset counts as the published contract does.
+Share share(const Split* split, const ShareOf& of, bool published_faults);
 
 struct Cluster {
   std::string wallet;
   Lock lock{};
-  std::uint32_t portals = 0;       // how many; Ledger::portals() names them
-  std::uint32_t first_portal = 0;  // the ledger's own
-  std::unique_ptr<Split> split{};  // nullptr: equal
+  std::uint32_t portals = 0;             // how many; Ledger::portals() names them
+  std::uint32_t first_portal = 0;        // the ledger's own
+  std::shared_ptr<const Split> split{};  // nullptr: equal; replaced whole, never changed
 };
 
 // Active from `from` to before `until`. Its id is its place, from 1.
@@ -178,7 +180,6 @@ class Ledger {
   void remove_portals(const Operation& operation);
   void set_split(const Operation& operation);
   void change_setting(Block block, const Operation& operation);
-  Share share_of(const Cluster& cluster, const ShareOf& of) const;
 
   struct Tables;
 

@@ -70,7 +70,10 @@ class LedgerService {
  public:
   virtual ~LedgerService() = default;
 
-  // At the block that it is now.
+  // At the block that it is now. With a block of its own, where blocks are pushed, that one is pushed
+  // with it: both or neither. An event that was made before is not made again, whatever happened
+  // since: the answer is the one of then. kEventTaken: it was another operation. One that was
+  // refused is not remembered.
   virtual Result<Applied> apply(const Operation& operation, std::string_view by, Instant now) = 0;
   // Where blocks are pushed: it is this block now.
   virtual Result<Fault> push_block(Block block, Instant now) = 0;

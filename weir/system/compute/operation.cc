@@ -85,6 +85,10 @@ void read_member(std::string_view name, const json::value& value, Operation& ope
     operation.basis_points = list_of<std::int64_t>(value, name, number_of);
   } else if (name == "name") {
     operation.name = text_of(value, name);
+  } else if (name == "event") {
+    operation.event = text_of(value, name);
+  } else if (name == "block") {
+    operation.block = number_of(value, name);
   } else if (name != "op") {
     throw Bad{fmt::format("member {} is not known; leave it out", in_quotes(name))};
   }
@@ -130,6 +134,8 @@ std::string operation_text(const Operation& operation) {
         json::array(operation.basis_points.begin(), operation.basis_points.end());
   }
   if (!operation.name.empty()) object["name"] = operation.name;
+  if (!operation.event.empty()) object["event"] = operation.event;
+  if (operation.block) object["block"] = *operation.block;
   return json::serialize(object);
 }
 

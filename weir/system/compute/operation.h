@@ -6,6 +6,9 @@
 //   join(worker), leave(worker)
 //   set_epoch_length, set_mana, set_block_time, set_min_lock, set_max_portals
 //
+// One that repeats what happened elsewhere names that by an event, such as a transaction and a
+// number in it, and by the block in which it happened. A ledger makes one event once.
+//
 // As text it is a JSON object with `op` and the members that the operation reads; that is
 // what the history keeps.
 //
@@ -14,11 +17,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weir/base/result.h"
+#include "weir/system/compute/epoch_clock.h"
 #include "weir/system/compute/strategy.h"
 #include "weir/system/compute/units.h"
 
@@ -59,6 +64,8 @@ struct Operation {
   std::vector<WorkerId> workers{};           // support, unsupport, shares
   std::vector<std::int64_t> basis_points{};  // shares
   std::string name{};                        // join, leave: the worker; strategy: its name
+  std::string event{};                       // empty: it has none
+  std::optional<Block> block{};              // of the event; none: it is made at the block of now
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };

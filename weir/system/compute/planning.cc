@@ -53,6 +53,9 @@ Fault check_bounds(const Operation& operation, std::string& detail) {
   for (const std::string& portal : operation.portals) {
     if (Fault fault = check_name("portal", portal, detail); fault != Fault::kNone) return fault;
   }
+  if (Fault fault = check_name("event", operation.event, detail); fault != Fault::kNone) {
+    return fault;
+  }
   const std::size_t most =
       std::max({operation.portals.size(), operation.workers.size(), operation.basis_points.size()});
   if (most > kNamesPerOperationMax) {
@@ -279,6 +282,15 @@ Plan plan_split(const Ledger& ledger, const Operation& operation) {
   if (operation.op == Op::kShares) {
     Shares ignored;
     const Fault fault = Shares::make(operation.workers, operation.basis_points, next, ignored);
+    if (fault == Fault::kOver100Percent) {
+      // At most kNamesPerOperationMax of them, below 2^63 each.
+      Wide sum = 0;
+      for (const std::int64_t points : operation.basis_points) sum += points;
+      return refused(fault,
+                     fmt::format("shares of {} workers come to {} basis points, but they may come "
+                                 "to {}, with none below 0; write less",
+                                 operation.workers.size(), sum, kBasisPoints));
+    }
     if (fault != Fault::kNone) {
       return refused(fault, fmt::format("shares of {} workers have {} basis points; name workers "
                                         "below id {} with as many shares, at most {} in all",

@@ -31,7 +31,9 @@ struct Query {
   Instant expires = kForever;
   Place cluster = kNowhere;
   std::uint32_t generation = 0;  // of the cluster's bucket
+  std::uint32_t round = 0;       // the worker's, in which its token was taken
   Place next = kNowhere;         // in the worker's queue, or of those free
+  Place before = kNowhere;       // in the worker's queue
   Place older = kNowhere;        // in the line of those that expire
   Place newer = kNowhere;
   bool is_queued = false;

@@ -20,6 +20,10 @@ std::int64_t part(std::int64_t units, std::int64_t basis_points) noexcept {
   return static_cast<std::int64_t>(Wide{units} * basis_points / kBasisPoints);
 }
 
+std::int64_t turn_of(const ShareOf& of, std::int64_t count) noexcept {
+  return RemainderTurns(count, of.epoch).first(of.cluster);
+}
+
 }  // namespace
 
 Share equal_share(const ShareOf& of) noexcept {
@@ -28,7 +32,7 @@ Share equal_share(const ShareOf& of) noexcept {
   if (of.remainder == Remainder::kDrop) return {of.units / count};
   const std::int64_t place = place_of(of.active, of.worker);
   if (place < 0) return {};
-  return {equal_share(of.units, place, count, of.epoch, of.remainder)};
+  return {equal_share(of.units, place, count, turn_of(of, count), of.remainder)};
 }
 
 void Subset::support(std::span<const WorkerId> workers) {
@@ -62,7 +66,7 @@ Share Subset::share(const ShareOf& of) const noexcept {
     count += 1;
   }
   if (place < 0) return {};
-  return {equal_share(of.units, place, count, of.epoch, of.remainder)};
+  return {equal_share(of.units, place, count, turn_of(of, count), of.remainder)};
 }
 
 Share Subset::published_share(std::int64_t units, WorkerId worker) const noexcept {
@@ -97,24 +101,30 @@ std::int64_t Shares::unallocated_bp() const noexcept {
   return left;
 }
 
+std::int64_t Shares::floor_of(std::int64_t units, WorkerId worker) const noexcept {
+  const auto row = std::lower_bound(rows_.begin(), rows_.end(), std::pair(worker, std::int64_t{0}));
+  return row != rows_.end() && row->first == worker ? part(units, row->second) : 0;
+}
+
+std::int64_t Shares::left_over(std::int64_t units) const noexcept {
+  std::int64_t given = 0;
+  for (const auto& [worker, points] : rows_) given += part(units, points);
+  return part(units, kBasisPoints - unallocated_bp()) - given;
+}
+
 Share Shares::share(const ShareOf& of) const noexcept {
-  std::int64_t mine = 0;
+  const std::int64_t mine = floor_of(of.units, of.worker);
+  if (of.remainder == Remainder::kDrop) return {mine};
   std::int64_t place = -1;
   std::int64_t count = 0;  // of rows with points whose worker is active
-  std::int64_t given = 0;
   for (const auto& [worker, points] : rows_) {
     if (points == 0) continue;
-    const std::int64_t units = part(of.units, points);
-    given += units;
-    if (worker == of.worker) mine = units;
     if (place_of(of.active, worker) < 0) continue;
     if (worker == of.worker) place = count;
     count += 1;
   }
-  if (place < 0 || of.remainder == Remainder::kDrop) return {mine};
-  // What the floors lost of the whole that is shared out: less than a unit for each row.
-  const std::int64_t lost = part(of.units, kBasisPoints - unallocated_bp()) - given;
-  return {mine + equal_share(lost, place, count, of.epoch, of.remainder)};
+  if (place < 0) return {mine};
+  return {mine + equal_share(left_over(of.units), place, count, turn_of(of, count), of.remainder)};
 }
 
 }  // namespace weir::system::compute

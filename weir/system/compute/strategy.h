@@ -7,10 +7,11 @@
 //
 // Units are whole, so a split leaves a remainder. The published contracts drop it; by
 // default it is rotated: one unit more goes to as many workers as there are units left,
-// by id, beginning one worker further each epoch.
+// by id, from the one on whose turn it is. Turns begin elsewhere for each cluster, so that
+// remainders of many clusters lie evenly over the workers, and move on in each epoch.
 //
 //   10 units over workers 1 2 3 4: two each, two left over
-//   epoch 8: workers 1 2 get 3      epoch 9: workers 2 3      epoch 11: workers 4 1
+//   epoch 8: workers 1 2 get 3      epoch 9: workers 4 1      epoch 11: workers 2 3
 //
 // Thread safety: plain values; a Strategy must be callable from any thread.
 
@@ -18,10 +19,12 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "weir/base/integer.h"
 #include "weir/base/result.h"
 #include "weir/system/compute/fault.h"
 
@@ -38,6 +41,7 @@ struct ShareOf {
   std::span<const WorkerId> active{};  // ascending
   std::int64_t epoch = 0;
   Remainder remainder = Remainder::kRotate;
+  std::uint32_t cluster = 0;  // its place in the ledger
 };
 
 // A share, or the fault that kept the cluster from having one.
@@ -48,13 +52,50 @@ struct Share {
   friend constexpr bool operator==(const Share&, const Share&) = default;
 };
 
+// Whose turn it is to get what is left over, among `count` workers in one epoch.
+//
+// Clusters begin a golden part of the circle apart: any run of them is spread evenly, without one
+// knowing of another, so that a cluster's shares change with itself alone. From epoch to epoch all
+// move on by about the same part, but by a number without a common divisor with `count`: after
+// `count` epochs every worker has had every turn once, so that nothing adds up.
+class RemainderTurns {
+ public:
+  // Requires 1 <= count < 2^31 and epoch >= 0.
+  constexpr RemainderTurns(std::int64_t count, std::int64_t epoch) noexcept
+      : count_(count), moved_(epoch % count * step(count) % count) {}  // below 2^62
+
+  // From 0; below count.
+  constexpr std::int64_t first(std::uint32_t cluster) const noexcept {
+    const std::uint64_t turn = kGolden * cluster;  // in 2^-64 of the circle, whole turns dropped
+    return (part(turn, count_) + moved_) % count_;
+  }
+
+ private:
+  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 0.618… of 2^64
+
+  // Rounded down. Of 64 and 31 bits: the product has at most 95.
+  static constexpr std::int64_t part(std::uint64_t turn, std::int64_t count) noexcept {
+    return static_cast<std::int64_t>(Wide{turn} * count >> 64);
+  }
+  // Below count: count - 1 has no divisor in common with it, and of 1 worker it is 0.
+  static constexpr std::int64_t step(std::int64_t count) noexcept {
+    std::int64_t step = part(kGolden, count);
+    while (std::gcd(step, count) != 1) step += 1;
+    return step;
+  }
+
+  std::int64_t count_;
+  std::int64_t moved_;
+};
+
 // The share of the worker at `place` of `count` that get the same, with what is left over
-// of `units` rotated by `epoch` or dropped. Requires count >= 1 and epoch >= 0.
+// of `units` dropped, or rotated from `first` on. Requires count >= 1 and places from 0 to below
+// it.
 constexpr std::int64_t equal_share(std::int64_t units, std::int64_t place, std::int64_t count,
-                                   std::int64_t epoch, Remainder remainder) noexcept {
+                                   std::int64_t first, Remainder remainder) noexcept {
   const std::int64_t each = units / count;
   if (remainder == Remainder::kDrop) return each;
-  const std::int64_t after_first = (place - epoch % count + count) % count;
+  const std::int64_t after_first = (place - first + count) % count;
   return each + (after_first < units % count ? 1 : 0);
 }
 
@@ -103,6 +144,10 @@ class Shares {
 
   // What the floors leave over is rotated over the workers that are active.
   Share share(const ShareOf& of) const noexcept;
+  // What one worker has for its points alone, rounded down.
+  std::int64_t floor_of(std::int64_t units, WorkerId worker) const noexcept;
+  // What those floors lose of the whole that is shared out: less than a unit for each row.
+  std::int64_t left_over(std::int64_t units) const noexcept;
   std::int64_t unallocated_bp() const noexcept;
   const std::vector<std::pair<WorkerId, std::int64_t>>& rows() const noexcept { return rows_; }
 

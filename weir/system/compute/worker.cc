@@ -7,7 +7,9 @@
 //  3. A query that waits stands in one lane: its cluster's, or with Queueing::kFirstIn in that of
 //     place 0. A lane is in turns_ if its first query may start as soon as a slot is free.
 //  4. No slot is free while a lane is in turns_: each end starts the next.
-//  5. A portal leads to a cluster with a bucket. A cluster without one is kept until its last
+//  5. A query is refused for want of a place only if no cluster has more than one place more than
+//     its own: what is displaced is the newest of the longest lane, with its token given back.
+//  6. A portal leads to a cluster with a bucket. A cluster without one is kept until its last
 //     query has ended, then its place is free.
 
 #include "weir/system/compute/worker.h"
@@ -16,6 +18,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/keyed_word.h"
 
 namespace weir::system::compute {
 namespace {
@@ -39,6 +42,7 @@ std::int64_t any_serial() { return static_cast<std::int64_t>(engine::random_secr
 Worker::Worker(const WorkerSettings& settings)
     : settings_(with_parts(settings)),
       secret_(engine::random_secret()),
+      owner_(engine::random_secret()[0]),
       queries_(settings_.running + settings_.queue, any_serial()) {
   WEIR_ASSERT(validate(settings_).ok());
   // The lane of all clusters where they do not take turns; unused where they do.
@@ -70,9 +74,37 @@ Worker::Room Worker::room(Place at) const noexcept {
   // Those who wait and may start come first: there are none as long as a slot is free.
   const bool may_run = is_fair ? cluster->running < settings_.cluster_running : queued_ == 0;
   if (running_ < settings_.running && may_run) return Room::kRuns;
-  if (queued_ >= settings_.queue) return Room::kWorkerFull;
+  const bool is_full = queued_ >= settings_.queue;
+  if (is_full && displaceable(at) == kNowhere) return Room::kWorkerFull;
   if (is_fair && cluster->queued >= settings_.cluster_queue) return Room::kClusterFull;
   return Room::kQueues;
+}
+
+Place Worker::displaceable(Place at) const noexcept {
+  if (settings_.queueing != Queueing::kFair || at == kNowhere) return kNowhere;
+  const Place longest = lanes_.longest();
+  if (longest == kNowhere || clusters_[longest].queued <= clusters_[at].queued + 1) return kNowhere;
+  return longest;
+}
+
+// The newest: it has waited least.
+void Worker::displace(Place cluster, Instant now) {
+  const Place query = clusters_[cluster].last;
+  totals_.displaced += 1;
+  clusters_[cluster].use.displaced += 1;
+  displaced_.push_back(queries_[query].id);
+  if (displaced_.size() > kDisplacedKept) displaced_.pop_front();
+  give_back(queries_[query], kMicro, now);
+  take_out(query);
+  forget(query);
+}
+
+void Worker::count_queued(Place at, std::int64_t change) {
+  Cluster& cluster = clusters_[at];
+  const std::uint32_t before = cluster.queued;
+  queued_ += change;
+  cluster.queued = static_cast<std::uint32_t>(before + change);
+  if (settings_.queueing == Queueing::kFair) lanes_.change(at, before, cluster.queued);
 }
 
 bool Worker::check_room(Place at, Admission& said) const {
@@ -142,10 +174,13 @@ Admission Worker::admit_until(std::string_view portal, std::int64_t cost_micro, 
   const engine::Print print = print_of(portal);
   Place at = kNowhere;
   Admission said = look(print, at, now);
-  totals_.outcomes[static_cast<std::size_t>(said.outcome)] += 1;
+  count(at, said.outcome);
   if (said.outcome != QueryOutcome::kAccepted) return said;
   clusters_[at].bucket.tokens -= kMicro;
+  // A place is free, or is taken from the longest lane; that may be of a cluster without units.
+  if (said.is_queued && queued_ >= settings_.queue) displace(displaceable(at), now);
   const Place query = queries_.add(print, cost_micro, at, clusters_[at].generation);
+  queries_[query].round = round_;
   said.query = queries_[query].id;
   if (said.is_queued) {
     enqueue(query);
@@ -161,17 +196,38 @@ bool Worker::take_token(std::string_view portal, Instant now) {
   Admission said;
   if (!check_rate(at, now, said)) return false;
   clusters_[at].bucket.tokens -= kMicro;
-  totals_.outcomes[static_cast<std::size_t>(QueryOutcome::kAccepted)] += 1;
+  count(at, QueryOutcome::kAccepted);
   return true;
 }
 
 void Worker::count_refusal(std::string_view portal, Instant now) {
-  const Admission said = peek(portal, now);
+  Place at = kNowhere;
+  const Admission said = look(print_of(portal), at, now);
   // One that would have to queue has no slot: where there is no place in the queue for it,
   // that is overloaded.
   const QueryOutcome outcome =
       said.outcome == QueryOutcome::kAccepted ? QueryOutcome::kOverloaded : said.outcome;
+  count(at, outcome);
+}
+
+void Worker::count(Place at, QueryOutcome outcome) {
   totals_.outcomes[static_cast<std::size_t>(outcome)] += 1;
+  if (at == kNowhere) return;
+  ClusterUse& use = clusters_[at].use;
+  switch (outcome) {
+    case QueryOutcome::kAccepted:
+      use.accepted += 1;
+      use.used_micro += kMicro;
+      return;
+    case QueryOutcome::kRateLimited:
+      use.rate_limited += 1;
+      return;
+    case QueryOutcome::kOverloaded:
+      use.overloaded += 1;
+      return;
+    case QueryOutcome::kNoAllocation:
+      return;
+  }
 }
 
 std::uint64_t Worker::queue_of(std::string_view portal) const noexcept {
@@ -198,23 +254,20 @@ void Worker::enqueue(Place query) {
   Query& waiting = queries_[query];
   Cluster& lane = clusters_[lane_of(waiting.cluster)];
   waiting.is_queued = true;
+  waiting.before = lane.last;
   (lane.last == kNowhere ? lane.first : queries_[lane.last].next) = query;
   lane.last = query;
-  queued_ += 1;
-  clusters_[waiting.cluster].queued += 1;
+  count_queued(waiting.cluster, 1);
   update_turn(lane_of(waiting.cluster));
 }
 
 void Worker::take_out(Place query) {
   Query& taken = queries_[query];
   Cluster& lane = clusters_[lane_of(taken.cluster)];
-  Place before = kNowhere;
-  for (Place at = lane.first; at != query; at = queries_[at].next) before = at;
-  (before == kNowhere ? lane.first : queries_[before].next) = taken.next;
-  if (lane.last == query) lane.last = before;
-  taken.next = kNowhere;
-  queued_ -= 1;
-  clusters_[taken.cluster].queued -= 1;
+  (taken.before == kNowhere ? lane.first : queries_[taken.before].next) = taken.next;
+  (taken.next == kNowhere ? lane.last : queries_[taken.next].before) = taken.before;
+  taken.next = taken.before = kNowhere;
+  count_queued(taken.cluster, -1);
   update_turn(lane_of(taken.cluster));
 }
 
@@ -255,6 +308,8 @@ void Worker::give_back(const Query& query, std::int64_t back_micro, Instant now)
   if (to == kNowhere || !clusters_[to].has_bucket) return;
   Cluster& cluster = clusters_[to];
   cluster.bucket = meter::give_back(shape_of(cluster), cluster.bucket, now, back_micro);
+  // Where it was taken in another epoch it was used in that one.
+  if (to == query.cluster && query.round == round_) cluster.use.used_micro -= back_micro;
 }
 
 void Worker::forget(Place query) {
@@ -387,7 +442,12 @@ void Worker::drop_bucket(Place at) {
 std::vector<std::string> Worker::apply(const AllocationSet& set, Instant now) {
   std::vector<std::string> broken;
   expire(now);
-  for (Cluster& cluster : clusters_) cluster.is_listed = false;
+  const bool is_next = set.epoch != epoch_;
+  if (is_next) round_ += 1;
+  for (Cluster& cluster : clusters_) {
+    cluster.is_listed = false;
+    if (is_next) cluster.use = {};
+  }
   portals_.clear();
   portals_.reserve(set.clusters.size());
   // In one step, and no further than it has to be.
@@ -422,26 +482,43 @@ void Worker::clear(Cause cause) {
 std::optional<ClusterReading> Worker::cluster_of(std::string_view portal, Instant now) const {
   const Place at = find(print_of(portal));
   if (at == kNowhere) return std::nullopt;
-  const Cluster& cluster = clusters_[at];
-  return ClusterReading{cluster.name,
-                        cluster.units,
-                        cluster.interval_ns,
-                        cluster.burst_micro,
-                        meter::level(shape_of(cluster), cluster.bucket, now),
-                        meter::next_tick(shape_of(cluster), cluster.bucket, now),
-                        cluster.running,
-                        cluster.queued};
+  return reading(clusters_[at], now);
+}
+
+ClusterReading Worker::reading(const Cluster& cluster, Instant now) const {
+  return {cluster.name,
+          cluster.units,
+          cluster.interval_ns,
+          cluster.burst_micro,
+          meter::level(shape_of(cluster), cluster.bucket, now),
+          meter::next_tick(shape_of(cluster), cluster.bucket, now),
+          cluster.running,
+          cluster.queued,
+          cluster.use};
 }
 
 std::vector<ClusterReading> Worker::clusters(Instant now) const {
   std::vector<ClusterReading> rows;
   for (const Cluster& cluster : clusters_) {
     if (!cluster.has_bucket) continue;
-    rows.push_back({cluster.name, cluster.units, cluster.interval_ns, cluster.burst_micro,
-                    meter::level(shape_of(cluster), cluster.bucket, now),
-                    meter::next_tick(shape_of(cluster), cluster.bucket, now), cluster.running,
-                    cluster.queued});
+    rows.push_back(reading(cluster, now));
   }
+  return rows;
+}
+
+std::vector<ClusterReading> Worker::busiest(std::size_t most, Instant now) const {
+  std::vector<const Cluster*> found;
+  for (const Cluster& cluster : clusters_) {
+    if (!cluster.has_bucket) continue;
+    if (cluster.use.used_micro > 0 || cluster.use.refused() > 0) found.push_back(&cluster);
+  }
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), end, found.end(), [](const Cluster* a, const Cluster* b) {
+    if (a->use.used_micro != b->use.used_micro) return a->use.used_micro > b->use.used_micro;
+    return a->name < b->name;
+  });
+  std::vector<ClusterReading> rows;
+  for (auto each = found.begin(); each != end; ++each) rows.push_back(reading(**each, now));
   return rows;
 }
 
@@ -472,9 +549,24 @@ void Worker::restore(std::vector<KeptBucket> buckets) {
   }
 }
 
+HoldId Worker::id_of(QueryId query) const noexcept {
+  const auto number = static_cast<std::uint64_t>(query);
+  return {owned_word(owner_, number), number};
+}
+
+QueryId Worker::query_of(HoldId id) const noexcept {
+  const bool is_ours = id.number <= static_cast<std::uint64_t>(kTermMax) && !id.is_shared &&
+                       id.owner == owned_word(owner_, id.number);
+  return is_ours ? static_cast<QueryId>(id.number) : 0;
+}
+
 Worker::QueryState Worker::state(QueryId query) const noexcept {
   const Place found = queries_.find(query);
-  if (found == kNowhere) return QueryState::kGone;
+  if (found == kNowhere) {
+    const bool is_displaced =
+        std::find(displaced_.begin(), displaced_.end(), query) != displaced_.end();
+    return is_displaced ? QueryState::kDisplaced : QueryState::kGone;
+  }
   return queries_[found].is_queued ? QueryState::kQueued : QueryState::kRunning;
 }
 

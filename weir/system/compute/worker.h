@@ -12,7 +12,9 @@
 //   Ending end = worker.finish(said.query, {}, later);   // end.started may run now
 //
 // With fair queueing one cluster has at most its part of the slots and of the queue, so
-// that no single client can overload the worker, and those that wait take turns.
+// that no single client can overload the worker, and those that wait take turns. Where the queue is
+// full, a cluster with less of it than another takes the last place of the one with most: so room
+// is shared max-min, however many clusters there are.
 //
 // Thread safety: none; callers share it as a Guarded<Worker>.
 
@@ -21,15 +23,18 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "weir/base/decision.h"
 #include "weir/base/time.h"
 #include "weir/engine/print.h"
 #include "weir/meter/ticker.h"
 #include "weir/system/compute/admission.h"
+#include "weir/system/compute/lanes.h"
 #include "weir/system/compute/queries.h"
 #include "weir/system/compute/turns.h"
 
@@ -44,6 +49,17 @@ struct KeptBucket {
   friend bool operator==(const KeptBucket&, const KeptBucket&) = default;
 };
 
+// What a cluster has done in the epoch that is in force here.
+struct ClusterUse {
+  std::int64_t used_micro = 0;  // tokens taken, less what came back of them
+  std::uint64_t accepted = 0;
+  std::uint64_t rate_limited = 0;
+  std::uint64_t overloaded = 0;
+  std::uint64_t displaced = 0;
+
+  std::uint64_t refused() const noexcept { return rate_limited + overloaded + displaced; }
+};
+
 struct ClusterReading {
   std::string_view cluster;
   std::int64_t units = 0;
@@ -53,16 +69,20 @@ struct ClusterReading {
   Instant next_tick{};
   std::uint32_t running = 0;
   std::uint32_t queued = 0;
+  ClusterUse use{};
 };
 
 struct WorkerTotals {
   std::uint64_t outcomes[4] = {};  // by QueryOutcome
   std::uint64_t expired = 0;       // queries that were not ended in time
+  std::uint64_t displaced = 0;     // that gave their place in the queue to another cluster
   std::int64_t running = 0;
   std::int64_t queued = 0;
   std::size_t clusters = 0;  // with a bucket
   std::int64_t epoch = 0;
 };
+
+constexpr std::size_t kDisplacedKept = 1'000;
 
 class Worker {
  public:
@@ -99,7 +119,9 @@ class Worker {
   // Ends the queries whose time is over; nothing goes back.
   void expire(Instant now);
 
-  enum class QueryState : std::uint8_t { kGone, kQueued, kRunning };
+  // Displaced: it waited, and its place went to another cluster; its token is back. So is told of
+  // the last kDisplacedKept.
+  enum class QueryState : std::uint8_t { kGone, kQueued, kRunning, kDisplaced };
   QueryState state(QueryId query) const noexcept;
   // Which queue a portal's queries wait in: portals of one cluster share its number, and a
   // portal without units has one of its own.
@@ -107,8 +129,17 @@ class Worker {
   // Whether a slot is free for a query of this portal.
   bool could_start(std::string_view portal) const noexcept;
 
+  // The id that a query is known by outside: a keyed word and its number, so that whoever has seen
+  // ids cannot name another one.
+  HoldId id_of(QueryId query) const noexcept;
+  // 0: no query of this worker has the id.
+  QueryId query_of(HoldId id) const noexcept;
+
   std::optional<ClusterReading> cluster_of(std::string_view portal, Instant now) const;
   std::vector<ClusterReading> clusters(Instant now) const;
+  // Those that used most in this epoch, the most first, and by name where that is equal; none that
+  // did nothing.
+  std::vector<ClusterReading> busiest(std::size_t most, Instant now) const;
   WorkerTotals totals() const noexcept;
   const WorkerSettings& settings() const noexcept { return settings_; }
 
@@ -155,6 +186,7 @@ class Worker {
     Place first = kNowhere;  // of its queue
     Place last = kNowhere;
     std::uint32_t generation = 0;  // of the bucket
+    ClusterUse use{};
     bool has_bucket = false;
     bool is_listed = false;  // in the allocations being applied
   };
@@ -172,6 +204,10 @@ class Worker {
   Admission look(engine::Print portal, Place& at, Instant now);
   bool check_rate(Place at, Instant now, Admission& said);
   bool check_room(Place at, Admission& said) const;
+  // A cluster whose last query may give its place to one of `at`; kNowhere: none.
+  Place displaceable(Place at) const noexcept;
+  void displace(Place cluster, Instant now);
+  void count_queued(Place cluster, std::int64_t change);
 
   bool apply_row(const ClusterAllocation& row, Duration epoch_time, Instant now, Place& at);
   void begin_bucket(Cluster& cluster, Instant now);
@@ -180,6 +216,8 @@ class Worker {
 
   Admission admit_until(std::string_view portal, std::int64_t cost_micro, Instant now,
                         Instant expires);
+  ClusterReading reading(const Cluster& cluster, Instant now) const;
+  void count(Place at, QueryOutcome outcome);
   void start(Place query);
   void enqueue(Place query);
   void take_out(Place query);  // of the queue
@@ -193,8 +231,10 @@ class Worker {
 
   const WorkerSettings settings_;
   const engine::Secret secret_;
+  const std::uint64_t owner_;                // of the ids of queries; never shown
   Cause without_ = Cause::kNotYetAllocated;  // why a portal that is not found has nothing
   std::int64_t epoch_ = 0;
+  std::uint32_t round_ = 0;  // goes on with each epoch, so that use of another is told apart
   ByPrint<Place> portals_;
   std::vector<Cluster> clusters_;
   boost::unordered_flat_set<Place, NameHash, NameEqual> names_{0, NameHash{this}, NameEqual{this}};
@@ -204,6 +244,8 @@ class Worker {
   std::int64_t running_ = 0;
   std::int64_t queued_ = 0;
   Turns turns_;  // of lanes that have a query which may start
+  Lanes lanes_;  // with fair queueing
+  std::deque<QueryId> displaced_;
   ByPrint<KeptBucket> kept_;
   WorkerTotals totals_;
 };

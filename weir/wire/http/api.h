@@ -61,6 +61,7 @@ struct Call {
   Role role = Role::kNobody;
   const engine::Reach* reach = nullptr;  // of its token; nullptr: it is not bound
   std::string_view token{};              // that was presented, for Host::name_of()
+  std::string_view if_none_match{};
   std::span<const Field> fields{};
   Visit visit{};  // where it comes from
 };

@@ -14,27 +14,45 @@ namespace weir::wire::http {
 
 namespace compute = system::compute;
 
-void append_allocations(std::string& out, const AllocationsDocument& document) {
+void append_allocations_head(std::string& out, std::string_view worker, compute::Block block,
+                             std::int64_t epoch, Duration epoch_time) {
   out += R"({"worker":)";
-  append_quoted(out, document.worker);
+  append_quoted(out, worker);
   fmt::format_to(std::back_inserter(out),
-                 R"(,"block":{},"epoch":{},"epoch_time_ns":{},"clusters":)", document.block,
-                 document.set.epoch, document.set.epoch_time.count());
-  append_list(out, document.set.clusters, [&](const compute::ClusterAllocation& row) {
-    out += R"({"cluster":)";
-    append_quoted(out, row.cluster);
-    out += R"(,"units":)";
-    append_int(out, row.units);
-    out += R"(,"portals":)";
-    append_list(out, row.portals, [&](const std::string& portal) { append_quoted(out, portal); });
-    out += '}';
-  });
-  out += R"(,"fault":)";
-  append_quoted(out, document.fault == compute::Fault::kNone ? "" : to_string(document.fault));
-  out += R"(,"broken":)";
-  append_list(out, document.broken,
-              [&](const compute::LeftOut& row) { append_left_out(out, row); });
+                 R"(,"block":{},"epoch":{},"epoch_time_ns":{},"clusters":)", block, epoch,
+                 epoch_time.count());
+}
+
+void append_cluster_name(std::string& out, std::string_view cluster) {
+  out += R"({"cluster":)";
+  append_quoted(out, cluster);
+  out += R"(,"units":)";
+}
+
+void append_cluster_portals(std::string& out, const std::vector<std::string>& portals) {
+  out += R"(,"portals":)";
+  append_list(out, portals, [&](const std::string& portal) { append_quoted(out, portal); });
   out += '}';
+}
+
+void append_allocations_tail(std::string& out, compute::Fault fault,
+                             std::span<const compute::LeftOut> broken) {
+  out += R"(,"fault":)";
+  append_quoted(out, fault == compute::Fault::kNone ? "" : to_string(fault));
+  out += R"(,"broken":)";
+  append_list(out, broken, [&](const compute::LeftOut& row) { append_left_out(out, row); });
+  out += '}';
+}
+
+void append_allocations(std::string& out, const AllocationsDocument& document) {
+  append_allocations_head(out, document.worker, document.block, document.set.epoch,
+                          document.set.epoch_time);
+  append_list(out, document.set.clusters, [&](const compute::ClusterAllocation& row) {
+    append_cluster_name(out, row.cluster);
+    append_int(out, row.units);
+    append_cluster_portals(out, row.portals);
+  });
+  append_allocations_tail(out, document.fault, document.broken);
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/decision.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/system/compute/feed.h"
@@ -42,7 +43,7 @@ struct QueryBody {
 Result<QueryBody> read_query(std::string_view body, Texts& texts);
 
 struct QueryEndBody {
-  system::compute::QueryId query = 0;
+  HoldId query{};
   std::optional<std::int64_t> cost_micro{};
 };
 Result<QueryEndBody> read_query_end(std::string_view body, Texts& texts);
@@ -69,10 +70,13 @@ void append_allocations(std::string& out, const AllocationsDocument& document);
 // Refused where a cluster or a portal is there twice: which one counts would be a guess.
 Result<AllocationsDocument> read_allocations(std::string_view text);
 
-void append_admission(std::string& out, const system::compute::Admission& said);
+// `query`: the id of what was accepted, or of what started.
+void append_admission(std::string& out, const system::compute::Admission& said, HoldId query);
 unsigned status_of(system::compute::QueryOutcome outcome) noexcept;
-void append_ending(std::string& out, std::string_view state, const system::compute::Ending& ending);
-void append_cluster(std::string& out, const system::compute::ClusterReading& row);
+void append_ending(std::string& out, std::string_view state, const system::compute::Ending& ending,
+                   HoldId started);
+void append_cluster(std::string& out, const system::compute::ClusterReading& row,
+                    std::int64_t epoch);
 void append_worker(std::string& out, const system::compute::WorkerTotals& totals,
                    const system::compute::FeedStatus& feed, Instant now);
 

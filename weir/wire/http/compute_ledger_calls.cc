@@ -54,17 +54,21 @@ void apply(Exchange& exchange, LedgerService& ledger, const compute::Operation& 
 }
 
 // Reads a body of these members, lets `complete` make the operation of it, and applies that.
+// Every one may name an event, and its block.
 template <std::size_t kCount, typename Complete>
 void change(Exchange& exchange, const std::array<std::string_view, kCount>& members,
             Complete complete) {
   const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
   if (ledger == nullptr) return;
   Texts texts;
-  Result<LedgerBody> body = read_ledger_body(exchange.call.body, members, texts);
+  std::array<std::string_view, kCount + 2> all{"event", "block"};
+  std::copy(members.begin(), members.end(), all.begin() + 2);
+  Result<LedgerBody> body = read_ledger_body(exchange.call.body, all, texts);
   if (!body) {
     exchange.fail(body.error());
     return;
   }
+  body->operation.block = body->block;
   if (const Status status = complete(*body); !status) {
     exchange.fail(status.error());
     return;
@@ -312,7 +316,21 @@ void show_allocations(Exchange& exchange) {
     return;
   }
   std::int64_t epoch = -1;
+  std::int64_t after_epoch = -1;
   if (!exchange.read_query("epoch", epoch)) return;
+  if (!exchange.read_query("after_epoch", after_epoch)) return;
+  if (epoch < 0) {
+    AllocationDesk::Said said = exchange.in_force<ComputePart>().desk->ask(
+        *worker, exchange.call.if_none_match, after_epoch, exchange.now);
+    if (!said.tag.empty()) exchange.answer.headers = fmt::format("ETag: {}\r\n", said.tag);
+    if (said.is_known) {
+      exchange.answer.status = 304;
+      return;
+    }
+    exchange.answer.content_type = kJsonType;
+    exchange.answer.body = std::move(said.body);
+    return;
+  }
   const auto show = [&](const compute::Ledger& of, compute::Block block, Duration epoch_time) {
     const compute::Allocations found = of.allocations(of.worker_id(*worker).value_or(0), block);
     AllocationsDocument document{
@@ -324,11 +342,6 @@ void show_allocations(Exchange& exchange) {
     exchange.answer.content_type = kJsonType;
     append_allocations(exchange.answer.body, document);
   };
-  if (epoch < 0) {
-    ledger->read(exchange.now,
-                 [&](const LedgerView& view) { show(view.ledger, view.block, view.epoch_time); });
-    return;
-  }
   const auto past = ledger->ledger_of_epoch(epoch, exchange.now);
   if (!past) {
     exchange.fail(past.error());
@@ -363,8 +376,9 @@ constexpr std::array<QueryParameter, 1> kClustersQuery = {{
     {"after", false, false, "Leave out so many; 'next' of an answer tells."},
 }};
 
-constexpr std::array<QueryParameter, 2> kAllocationsQuery = {{
+constexpr std::array<QueryParameter, 3> kAllocationsQuery = {{
     {"worker", true, false, "The name of the worker."},
+    {"after_epoch", false, false, "The epoch whose allocations the worker has: 304 until another."},
     {"epoch", false, false, "As they were at the first block of this epoch. Default: now."},
 }};
 
@@ -374,7 +388,7 @@ constexpr std::array<QueryParameter, 2> kHistoryQuery = {{
 }};
 
 constexpr std::array<QueryParameter, 1> kQueryQuery = {{
-    {"query", true, false, "The number of a query that was accepted."},
+    {"query", true, false, "The id of a query that was accepted."},
 }};
 
 constexpr std::array<QueryParameter, 1> kWorkerQuery = {{
@@ -428,9 +442,10 @@ constexpr std::array kComputeRows = {
     answers_when_bound(Route{
         "POST", "/v1/compute/queries/cancel", Role::kDecide, cancel_query, "compute_cancel",
         "End a query, running or queued, and give its token back.", "QueryCancellation", "Ending"}),
-    answers_when_bound(with_names(
-        {"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
-         "Tell whether a query is queued, running or gone.", "", "QueryState", kQueryQuery})),
+    answers_when_bound(
+        with_names({"GET", "/v1/compute/queries", Role::kObserve, show_query, "compute_query_state",
+                    "Tell whether a query is queued, running, displaced or gone.", "", "QueryState",
+                    kQueryQuery})),
     checks_when_bound(
         with_names({"GET", "/v1/compute/worker", Role::kObserve, show_worker, "compute_worker",
                     "Show a worker's counts and allocations, or the bucket of a portal's cluster.",

@@ -56,6 +56,12 @@ constexpr Member<LedgerBody> kLedgerMembers[] = {
     {"wallet",
      [](Reader& in, LedgerBody& into) { return read_owned(in, "wallet", into.operation.wallet); }},
     {"portals", read_portals},
+    {"event",
+     [](Reader& in, LedgerBody& into) {
+       if (!read_owned(in, "event", into.operation.event)) return false;
+       return !into.operation.event.empty() ||
+              in.wrong("event", "empty", "the id of what happened", "such as \"0x5f3a-2\"");
+     }},
     {"tokens", read_tokens},
     {"amount", read_amount},
     {"duration",

@@ -8,6 +8,7 @@
 
 #include "weir/system/compute/feed.h"
 #include "weir/system/compute/ledger_service.h"
+#include "weir/wire/http/allocation_desk.h"
 #include "weir/wire/http/routes.h"
 
 namespace weir::wire::http {
@@ -17,6 +18,7 @@ struct ComputePart {
   std::shared_ptr<system::compute::LedgerService> ledger{};  // nullptr: it is elsewhere
   std::shared_ptr<system::compute::SharedWorker> worker{};   // nullptr: this is none
   system::compute::FeedStatus feed{};
+  std::shared_ptr<AllocationDesk> desk{};  // of the ledger; nullptr: there is none
 };
 
 using ComputeRoutes = SystemRoutes<ComputePart>;

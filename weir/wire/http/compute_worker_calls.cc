@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "weir/base/hold_text.h"
 #include "weir/wire/http/compute_json.h"
 #include "weir/wire/http/compute_routes.h"
 #include "weir/wire/http/exchange.h"
@@ -38,14 +40,16 @@ void admit_query(Exchange& exchange) {
   }
   if (!exchange.reaches(engine::kPortalIdentity, body->portal)) return;
   compute::Admission said;
+  HoldId query;
   {
     const std::scoped_lock lock(*worker);
     said = body->dry_run ? worker->locked().peek(body->portal, exchange.now)
                          : worker->locked().admit(body->portal, body->cost_micro, exchange.now);
+    query = worker->locked().id_of(said.query);
   }
   exchange.answer.status = status_of(said.outcome);
   exchange.answer.content_type = kJsonType;
-  append_admission(exchange.answer.body, said);
+  append_admission(exchange.answer.body, said, query);
   if (said.outcome != compute::QueryOutcome::kAccepted && said.retry_after) {
     Decision decision;
     decision.verdict = Verdict::kDenied;
@@ -56,18 +60,18 @@ void admit_query(Exchange& exchange) {
 
 namespace {
 
-void answer_ending(Exchange& exchange, compute::QueryId query, std::string_view state,
-                   const compute::Ending& ending) {
+void answer_ending(Exchange& exchange, HoldId query, std::string_view state,
+                   const compute::Ending& ending, HoldId started) {
   if (!ending.known) {
     exchange.fail(
         Problem::kNotFound,
         fmt::format("query {}: it has ended, or was never accepted here; there is nothing "
                     "to do",
-                    query));
+                    hold_text(query)));
     return;
   }
   exchange.answer.content_type = kJsonType;
-  append_ending(exchange.answer.body, state, ending);
+  append_ending(exchange.answer.body, state, ending, started);
   // A slot or a token may be free for a request that waits at the limit.
   exchange.try_waiters();
 }
@@ -84,17 +88,20 @@ void complete_query(Exchange& exchange) {
     return;
   }
   compute::Ending ending;
+  HoldId started;
   {
     const std::scoped_lock lock(*worker);
-    ending = worker->locked().finish(body->query, body->cost_micro, exchange.now);
+    compute::Worker& asked = worker->locked();
+    ending = asked.finish(asked.query_of(body->query), body->cost_micro, exchange.now);
+    started = asked.id_of(ending.started);
   }
   if (ending.known && ending.was_queued) {
-    exchange.fail(
-        Problem::kConflict,
-        fmt::format("query {}: it is queued and has not started; cancel it, or wait", body->query));
+    exchange.fail(Problem::kConflict,
+                  fmt::format("query {}: it is queued and has not started; cancel it, or wait",
+                              hold_text(body->query)));
     return;
   }
-  answer_ending(exchange, body->query, "completed", ending);
+  answer_ending(exchange, body->query, "completed", ending, started);
 }
 
 void cancel_query(Exchange& exchange) {
@@ -107,29 +114,41 @@ void cancel_query(Exchange& exchange) {
     return;
   }
   compute::Ending ending;
+  HoldId started;
   {
     const std::scoped_lock lock(*worker);
-    ending = worker->locked().cancel(body->query, exchange.now);
+    compute::Worker& asked = worker->locked();
+    ending = asked.cancel(asked.query_of(body->query), exchange.now);
+    started = asked.id_of(ending.started);
   }
-  answer_ending(exchange, body->query, "cancelled", ending);
+  answer_ending(exchange, body->query, "cancelled", ending, started);
 }
 
 void show_query(Exchange& exchange) {
   const std::shared_ptr<compute::SharedWorker> worker = worker_of(exchange);
   if (worker == nullptr) return;
-  if (const Result<std::string_view> named = exchange.query.one("query"); !named) {
+  const Result<std::string_view> named = exchange.query.one("query");
+  if (!named) {
     exchange.fail(named.error());
     return;
   }
-  std::int64_t query = 0;
-  if (!exchange.read_query("query", query)) return;
+  const std::optional<HoldId> id = read_hold(*named);
+  if (!id) {
+    exchange.fail(bad_argument(fmt::format(
+        "query: 'query' is '{}', but it must be the id of a query; write the 'query' of an answer, "
+        "such as 00000000000004d2-48",
+        named->substr(0, 64))));
+    return;
+  }
   std::string_view state = "gone";
   {
     const std::scoped_lock lock(*worker);
     worker->locked().expire(exchange.now);
-    const compute::Worker::QueryState found = worker->locked().state(query);
+    compute::Worker& asked = worker->locked();
+    const compute::Worker::QueryState found = asked.state(asked.query_of(*id));
     if (found == compute::Worker::QueryState::kQueued) state = "queued";
     if (found == compute::Worker::QueryState::kRunning) state = "running";
+    if (found == compute::Worker::QueryState::kDisplaced) state = "displaced";
   }
   exchange.answer_state(state);
 }
@@ -158,7 +177,7 @@ void show_worker(Exchange& exchange) {
     return;
   }
   exchange.answer.content_type = kJsonType;
-  append_cluster(out, *cluster);
+  append_cluster(out, *cluster, worker->locked().totals().epoch);
 }
 
 }  // namespace weir::wire::http

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "weir/base/hold_text.h"
 #include "weir/engine/quantity.h"
 #include "weir/system/compute/query_cost.h"
 #include "weir/wire/http/compute_json.h"
@@ -64,9 +65,29 @@ constexpr Member<QueryDraft> kQueryMembers[] = {
      [](Reader& in, QueryDraft& into) { return in.flag("dry_run", into.query.dry_run); }},
 };
 
+bool read_query_id(Reader& in, HoldId& query) {
+  std::string_view text;
+  if (!in.text("query", text)) return false;
+  const std::optional<HoldId> read = read_hold(text);
+  if (!read) {
+    return in.wrong("query", fmt::format("'{}'", text.substr(0, 64)), "the id of a query",
+                    "the 'query' of an answer, such as \"00000000000004d2-48\"");
+  }
+  query = *read;
+  return true;
+}
+
+void append_query_id(std::string& out, bool is_there, HoldId query) {
+  if (is_there) {
+    append_quoted(out, hold_text(query));
+  } else {
+    out += "null";
+  }
+}
+
 // The first is all that a cancellation has.
 constexpr Member<QueryEndBody> kQueryEndMembers[] = {
-    {"query", [](Reader& in, QueryEndBody& into) { return read_natural(in, "query", into.query); }},
+    {"query", [](Reader& in, QueryEndBody& into) { return read_query_id(in, into.query); }},
     {"cost",
      [](Reader& in, QueryEndBody& into) { return read_cost(in, into.cost_micro.emplace()); }},
 };
@@ -77,11 +98,10 @@ Result<QueryEndBody> read_end(std::string_view body, std::span<const Member<Quer
   QueryEndBody into;
   Reader in(body, texts);
   if (!in.object("the body", members, into) || !in.end()) return in.error();
-  if (into.query == 0) {
+  if (into.query.number == 0) {
     return bad_argument(
-        "body: the member 'query' is missing or 0; write the 'query' of one that was accepted, "
-        "such "
-        "as \"query\":48");
+        "body: the member 'query' is missing; write the 'query' of one that was accepted, such as "
+        "\"query\":\"00000000000004d2-48\"");
   }
   return into;
 }
@@ -128,7 +148,7 @@ unsigned status_of(compute::QueryOutcome outcome) noexcept {
   return 500;
 }
 
-void append_admission(std::string& out, const compute::Admission& said) {
+void append_admission(std::string& out, const compute::Admission& said, HoldId query) {
   out += R"({"outcome":")";
   out += to_string(said.outcome);
   out += R"(","cause":)";
@@ -138,7 +158,7 @@ void append_admission(std::string& out, const compute::Admission& said) {
     append_quoted(out, to_string(said.cause));
   }
   out += R"(,"query":)";
-  append_optional(out, said.query == 0 ? std::nullopt : std::optional(said.query));
+  append_query_id(out, said.query != 0, query);
   out += R"(,"state":)";
   out += said.outcome != compute::QueryOutcome::kAccepted ? "null"
          : said.is_queued                                 ? R"("queued")"
@@ -154,25 +174,29 @@ void append_admission(std::string& out, const compute::Admission& said) {
   out += '}';
 }
 
-void append_ending(std::string& out, std::string_view state, const compute::Ending& ending) {
+void append_ending(std::string& out, std::string_view state, const compute::Ending& ending,
+                   HoldId started) {
   out += R"({"state":)";
   append_quoted(out, state);
   out += R"(,"started":)";
-  append_optional(out, ending.started == 0 ? std::nullopt : std::optional(ending.started));
+  append_query_id(out, ending.started != 0, started);
   out += R"(,"tokens_micro":)";
   append_optional(out, ending.tokens_micro);
   out += '}';
 }
 
-void append_cluster(std::string& out, const compute::ClusterReading& row) {
+void append_cluster(std::string& out, const compute::ClusterReading& row, std::int64_t epoch) {
   out += R"({"cluster":)";
   append_quoted(out, row.cluster);
   fmt::format_to(std::back_inserter(out),
                  R"(,"units":{},"interval_ns":{},"burst_micro":{},"tokens_micro":{},"next_token":)",
                  row.units, row.interval_ns, row.burst_micro, row.tokens_micro);
   append_instant(out, row.next_tick);
-  fmt::format_to(std::back_inserter(out), R"(,"running":{},"queued":{}}})", row.running,
-                 row.queued);
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"running":{},"queued":{},"epoch":{},"used_micro":{},"accepted":{},)"
+                 R"("rate_limited":{},"overloaded":{},"displaced":{}}})",
+                 row.running, row.queued, epoch, row.use.used_micro, row.use.accepted,
+                 row.use.rate_limited, row.use.overloaded, row.use.displaced);
 }
 
 void append_worker(std::string& out, const compute::WorkerTotals& totals,
@@ -186,12 +210,12 @@ void append_worker(std::string& out, const compute::WorkerTotals& totals,
       std::back_inserter(out),
       R"(,"age_ms":{},"stale":{},"clusters":{},"running":{},"queued":{},)"
       R"("accepted":{},"rate_limited":{},"no_allocation":{},"overloaded":{},)"
-      R"("expired":{},"fetches":{},"failures":{},"trouble":)",
+      R"("expired":{},"displaced":{},"fetches":{},"failures":{},"trouble":)",
       feed.epoch ? std::max<std::int64_t>(0, (now - feed.fetched).count() / 1'000'000) : 0,
       feed.is_stale, totals.clusters, totals.running, totals.queued,
       outcome(compute::QueryOutcome::kAccepted), outcome(compute::QueryOutcome::kRateLimited),
       outcome(compute::QueryOutcome::kNoAllocation), outcome(compute::QueryOutcome::kOverloaded),
-      totals.expired, feed.fetches, feed.failures);
+      totals.expired, totals.displaced, feed.fetches, feed.failures);
   append_quoted(out, feed.trouble);
   out += R"(,"warning":)";
   append_quoted(out, feed.warning);

@@ -99,9 +99,11 @@ void append_refusal(std::string& out, const Answers& answers, const Refusal& ref
   out += ',';
   append_headers_of(out, answers, refusal.status);
   out += R"("content":{)";
-  append_media(out, refusal.schema);
-  out += ',';
-  append_problem_media(out);
+  if (!refusal.schema.empty()) {
+    append_media(out, refusal.schema);
+    out += ',';
+    append_problem_media(out);
+  }
   out += "}}";
 }
 

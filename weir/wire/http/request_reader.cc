@@ -77,6 +77,7 @@ class Parser final : public beast::http::basic_parser<true> {
     request.host = host_;
     request.origin = origin_;
     request.fetch_site = fetch_site_;
+    request.if_none_match = if_none_match_;
     request.is_http_10 = is_http_10_;
     request.keep_alive = keep_alive();
     if (chunked()) {
@@ -90,8 +91,8 @@ class Parser final : public beast::http::basic_parser<true> {
     const auto move = [&](std::string_view& view) {
       if (!view.empty()) view = {to + (view.data() - from), view.size()};
     };
-    for (std::string_view* view :
-         {&method_, &target_, &content_type_, &token_, &host_, &origin_, &fetch_site_}) {
+    for (std::string_view* view : {&method_, &target_, &content_type_, &token_, &host_, &origin_,
+                                   &fetch_site_, &if_none_match_}) {
       move(*view);
     }
     for (std::size_t i = 0; i < into_->field_count; ++i) {
@@ -146,6 +147,9 @@ class Parser final : public beast::http::basic_parser<true> {
           token_ = text_of(value).substr(kBearer.size());
         }
         break;
+      case beast::http::field::if_none_match:
+        if_none_match_ = text_of(value);
+        break;
       case beast::http::field::expect:
         wants_continue_ = is_same_word(text_of(value), "100-continue");
         break;
@@ -192,6 +196,7 @@ class Parser final : public beast::http::basic_parser<true> {
   std::string_view host_{};
   std::string_view origin_{};
   std::string_view fetch_site_{};
+  std::string_view if_none_match_{};
   std::string_view objection_{};
   std::string chunks_{};  // a chunked body so far
   std::vector<Field> kept_fields_{};

@@ -50,6 +50,7 @@ struct HttpRequest {
   std::string_view host{};
   std::string_view origin{};
   std::string_view fetch_site{};  // `Sec-Fetch-Site`
+  std::string_view if_none_match{};
   bool is_http_10 = false;
   bool keep_alive = false;
   std::size_t field_count = 0;

@@ -11,6 +11,8 @@ std::string_view reason_of(unsigned status) noexcept {
   switch (status) {
     case 200:
       return "OK";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -84,7 +86,8 @@ void append_response(std::string& out, const Answer& answer, std::string_view da
   } else if (afterwards == Afterwards::kKeepAlive) {
     out += "Connection: keep-alive\r\n";
   }
-  if (!answer.is_stream && with_body) {
+  // 304 has no body, and no length but that of what it stands for.
+  if (!answer.is_stream && with_body && answer.status != 304) {
     out += "Content-Length: ";
     append_unsigned(out, answer.body.size());
     out += "\r\n\r\n";

@@ -66,7 +66,7 @@ struct Refusal {
   std::string_view answer;  // of the routes that may refuse so
   unsigned status;
   std::string_view description;
-  std::string_view schema;
+  std::string_view schema;   // empty: it has no body
   std::string_view route{};  // only of the one that has this name
 };
 

@@ -43,6 +43,42 @@ TEST(ExitQueue, MovesNoFurtherThanItIsAsked) {
   EXPECT_EQ(queue.wait_seconds(2'000, 40), std::nullopt) << "nothing was saved up";
 }
 
+TEST(ExitQueue, TellsTheWaitByTheRateOfNowThoughTheBeltStillMovesByTheOldOne) {
+  ExitQueue queue(0, 10);
+  queue.request(0, 25, 10);
+  queue.request(1, 5, 10);
+  queue.change_rate(1);
+  EXPECT_EQ(queue.processed(2), 20u);
+  EXPECT_EQ(queue.wait_seconds(2, 25), 5);
+  EXPECT_EQ(queue.wait_seconds(2, 30), 10);
+  queue.change_rate(0);
+  EXPECT_EQ(queue.wait_seconds(2, 25), std::nullopt);
+  EXPECT_EQ(queue.wait_seconds(2, 20), 0) << "one that is there waits at no rate";
+  queue.change_rate(1'000);
+  EXPECT_EQ(queue.wait_seconds(2, 30), 1);
+  EXPECT_EQ(queue.processed(3), 30u);
+  // Another change before anybody asks: only the last counts, and the belt never saw the others.
+  queue.change_rate(7);
+  EXPECT_EQ(queue.request(4, 70, 7), 100u);
+  EXPECT_EQ(queue.processed(4), 30u);
+  EXPECT_EQ(queue.wait_seconds(4, 100), 10);
+}
+
+TEST(ExitQueue, SettlesWhatWasBeforeARequestByTheOldRate) {
+  ExitQueue queue(0, 7);
+  queue.request(0, 100, 7);
+  queue.change_rate(0);
+  EXPECT_EQ(queue.processed(5), 35u);
+  EXPECT_EQ(queue.wait_seconds(5, 100), std::nullopt);
+  queue.request(10, 1, 0);
+  EXPECT_EQ(queue.processed(10), 70u);
+  EXPECT_EQ(queue.processed(1'000), 70u);
+  queue.change_rate(31);
+  EXPECT_EQ(queue.processed(1'000), 70u);
+  EXPECT_EQ(queue.wait_seconds(1'000, 101), 1);
+  EXPECT_EQ(queue.wait_seconds(2'000, 101), 1) << "until somebody asks, it stands";
+}
+
 TEST(ExitQueue, HoldsAnyRateForAnyTime) {
   ExitQueue queue(0, kAmountMax);
   queue.request(0, kAmountMax, kAmountMax);
