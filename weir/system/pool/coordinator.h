@@ -168,8 +168,8 @@ class Coordinator {
   // releases are answered kStopped at once.
   virtual void stop(Instant now, StatusCallback stopped) = 0;
 
-  // Books the estimate, or says why not. An estimate of 0 takes nothing of that kind, and is
-  // not held up by a window that is full. Requires a valid estimate.
+  // Books the estimate, or says why not. An estimate of 0 takes nothing of that kind, and a
+  // window that is full refuses it all the same. Requires a valid estimate.
   virtual void acquire(std::string_view model, const Amounts& estimate, Instant now,
                        AcquireCallback answered) = 0;
 

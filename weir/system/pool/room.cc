@@ -42,7 +42,7 @@ Room::Took Room::take(LiveJob& job, Instant now) {
   TypeMeter& meter = lane(job.model, job.type);
   ModelLimiter& limiter = models_[job.model].limiter;
   Shortage shortage;
-  const Amounts estimate = catalog_.type(job.type).estimate();
+  const Amounts estimate = catalog_.estimate(job.type);
   const std::optional<Reservation> reservation = limiter.try_reserve(estimate, now, shortage);
   if (!reservation) {
     job.dimension = shortage.dimension;
@@ -176,7 +176,7 @@ void Room::follow_ratios(Granted& granted) {
     if (!models_[model].pool) continue;
     for (std::size_t type = 0; type < now.size(); ++type) {
       lane(model, type)
-          .set_slots(*models_[model].pool, now[type], catalog_.type(type).estimate(),
+          .set_slots(*models_[model].pool, now[type], catalog_.estimate(type),
                      catalog_.settings().ratios.min_capacity);
     }
   }

@@ -65,8 +65,8 @@ TEST_F(RedisPool, HoldsALimitOverInstancesToTheLastRequest) {
       "exhausted: model 'gpt': 10 of 10 requests_per_minute are used or reserved, and 1 wanted");
   EXPECT_GT(refusal.retry_at, two.now());
   EXPECT_LE(refusal.retry_at, two.now() + std::chrono::hours{24 * 100});
-  // What takes nothing of it is not held up.
-  two.granted("gpt", {7, 0});
+  // A window that is full refuses what takes nothing of it, too.
+  EXPECT_EQ(two.refused("gpt", {7, 0}).dimension, Dimension::kRequestsPerMinute);
 }
 
 TEST_F(RedisPool, GivesBackWhatWasNotUsed) {

@@ -35,17 +35,14 @@ for i = 1, asked do
     elseif recover_at > 0 then
       code = '40'
     else
-      -- Of several that bind, the one that takes longest to pass is named.
+      -- A window that is full admits nothing, whatever the estimate. Of several that bind, the
+      -- one that takes longest to pass is named.
       code = '00'
       if flying >= most then code = '24' end
-      if requests > 0 then
-        if mr + requests > rm then code = '11' end
-        if dr + requests > rd then code = '13' end
-      end
-      if tokens > 0 then
-        if mt + tokens > tm and code ~= '13' then code = '10' end
-        if dt + tokens > td then code = '12' end
-      end
+      if mr + math.max(requests, 1) > rm then code = '11' end
+      if dr + math.max(requests, 1) > rd then code = '13' end
+      if mt + math.max(tokens, 1) > tm and code ~= '13' then code = '10' end
+      if dt + math.max(tokens, 1) > td then code = '12' end
       if code == '00' then
         mt, mr, dt, dr = mt + tokens, mr + requests, dt + tokens, dr + requests
         flying, n, is_changed = flying + 1, n + 1, true

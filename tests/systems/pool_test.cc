@@ -1,0 +1,103 @@
+// Pools with the real program, several instances and a real Redis: what the source document says,
+// statement by statement, and what becomes of jobs when something ends or stands still.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/systems/support.h"
+#include "weir/testing/redis_server.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+using server::HttpAnswer;
+using testing::RedisServer;
+
+// The source document's own example, with so few requests that they bind. No type says how many
+// requests it makes.
+constexpr std::string_view kDocumentsExample =
+    "  models: [{ name: m, tokens_per_minute: 500_000, requests_per_minute: 5 }]\n"
+    "  job_types:\n"
+    "    - { name: summary, tokens: 10_000, ratio: 0.3 }\n"
+    "    - { name: VacationPlanning, tokens: 2000, ratio: 0.7, flexible: false }\n";
+struct PoolProgram : ::testing::Test {
+  static void SetUpTestSuite() { redis = std::make_unique<RedisServer>(); }
+  static void TearDownTestSuite() { redis.reset(); }
+
+  // A fleet of its own for each test and each name.
+  static std::string over_redis(std::string_view name = "", std::string_view more = "") {
+    return "  coordinator: " + redis->url() + "\n  redis: { prefix: '" +
+           ::testing::UnitTest::GetInstance()->current_test_info()->name() + std::string(name) +
+           "', heartbeat: 200ms, instance_timeout: 2s" + std::string(more) + " }\n";
+  }
+  static void begin(Weir& weir, const std::string& pools) {
+    weir.configure("pools:\n" + pools);
+    weir.start();
+  }
+  // So that no minute ends for so long.
+  static void keep_away_from_the_minute(std::chrono::seconds span = 10s) {
+    const auto past = std::chrono::system_clock::now().time_since_epoch() % 60s;
+    if (past > 60s - span) std::this_thread::sleep_for(60s - past + 5ms);
+  }
+  static HttpAnswer acquire(const Weir& weir, std::string_view type, std::string_view wait = "0s") {
+    return weir.post("/v1/pool/acquire", R"({"type":")" + std::string(type) + R"(","wait":")" +
+                                             std::string(wait) + R"("})");
+  }
+  static std::string text(const HttpAnswer& answer, std::string_view name) {
+    const boost::json::value body = json(answer);
+    const boost::json::value* const found = body.as_object().if_contains(name);
+    return found == nullptr || !found->is_string() ? "(none)" : std::string(found->get_string());
+  }
+  static int release(const Weir& weir, const HttpAnswer& started, std::int64_t tokens) {
+    return weir
+        .post("/v1/pool/release", R"({"job":")" + text(started, "job") +
+                                      R"(","requests":1,"input_tokens":)" + std::to_string(tokens) +
+                                      "}")
+        .status;
+  }
+  static boost::json::value model_of(const Weir& weir, std::string_view name) {
+    const boost::json::value pool = json(weir.get("/v1/pool"));
+    for (const boost::json::value& model : pool.at("models").as_array()) {
+      if (model.at("name").as_string() == name) return model;
+    }
+    return {};
+  }
+
+  static std::unique_ptr<RedisServer> redis;
+  Weir one;
+  Weir two;
+};
+std::unique_ptr<RedisServer> PoolProgram::redis;
+
+TEST_F(PoolProgram, LimitsRequestsThatTheDocumentsExampleDoesNotEstimate) {
+  keep_away_from_the_minute();
+  for (const std::string rule : {"strict", "published"}) {
+    for (const std::string& coordinator : {std::string(), over_redis(rule)}) {
+      Weir weir;
+      begin(weir, std::string(kDocumentsExample) + "  rule: " + rule + "\n" + coordinator);
+      int started = 0;
+      for (int i = 0; i < 60; ++i) {
+        // A young Redis may have lost its data, and the first job waits for that.
+        const HttpAnswer job =
+            acquire(weir, i % 2 == 0 ? "summary" : "VacationPlanning", i == 0 ? "10s" : "0s");
+        if (job.status != 200) continue;
+        started += 1;
+        EXPECT_EQ(release(weir, job, 1'000), 200);
+      }
+      EXPECT_GE(started, 4) << rule << coordinator << ": floor(5 * 0.3) + floor(5 * 0.7)";
+      EXPECT_LE(started, 5) << rule << coordinator;
+      weir.stop();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir
