@@ -19,6 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using server::HttpAnswer;
+using server::HttpClient;
+using server::post;
 using testing::RedisServer;
 
 // The source document's own example, with so few requests that they bind. No type says how many
@@ -28,6 +30,11 @@ constexpr std::string_view kDocumentsExample =
     "  job_types:\n"
     "    - { name: summary, tokens: 10_000, ratio: 0.3 }\n"
     "    - { name: VacationPlanning, tokens: 2000, ratio: 0.7, flexible: false }\n";
+constexpr std::string_view kNarrowAndWide =
+    "  models: [{ name: narrow, concurrent: 1 }, { name: wide, concurrent: 10 }]\n"
+    "  escalation: [narrow, wide]\n"
+    "  job_types: [{ name: a, tokens: 100 }]\n";
+
 struct PoolProgram : ::testing::Test {
   static void SetUpTestSuite() { redis = std::make_unique<RedisServer>(); }
   static void TearDownTestSuite() { redis.reset(); }
@@ -96,6 +103,30 @@ TEST_F(PoolProgram, LimitsRequestsThatTheDocumentsExampleDoesNotEstimate) {
       EXPECT_LE(started, 5) << rule << coordinator;
       weir.stop();
     }
+  }
+}
+
+TEST_F(PoolProgram, FindsAnIdleModelHoweverManyWaitForAnother) {
+  for (const std::string& coordinator : {std::string(), over_redis()}) {
+    Weir weir;
+    begin(weir, std::string(kNarrowAndWide) + coordinator);
+    EXPECT_EQ(text(acquire(weir, "a", "10s"), "model"), "narrow");
+    std::vector<std::unique_ptr<HttpClient>> waiting;
+    for (int i = 0; i < 20; ++i) {
+      waiting.push_back(std::make_unique<HttpClient>(weir.http_address()));
+      waiting.back()->send(post("/v1/pool/acquire", R"({"type":"a","wait":"60s"})"));
+    }
+    EXPECT_TRUE(eventually([&] { return model_of(weir, "narrow").at("waiting") == 20; }));
+    EXPECT_EQ(text(acquire(weir, "a", "0s"), "model"), "wide");
+    EXPECT_EQ(text(acquire(weir, "a", "300ms"), "model"), "wide");
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(acquire(weir, "a").status, 200);
+    const HttpAnswer none = acquire(weir, "a");
+    EXPECT_EQ(none.status, 429);
+    EXPECT_EQ(text(none, "reason"), "all_models_exhausted");
+    EXPECT_EQ(text(none, "model"), "wide");
+    EXPECT_EQ(text(none, "dimension"), "concurrent");
+    EXPECT_NE(none.field("Retry-After"), "(missing)");
+    weir.stop();
   }
 }
 

@@ -81,7 +81,7 @@ constexpr MetricRow kPoolMetrics[] = {
     {"weir_pool_type_ratio", "gauge", "type", "Share of a job type."},
     {"weir_pool_type_slots", "gauge", "type", "Jobs it may have at once."},
     {"weir_pool_type_in_flight", "gauge", "type",
-     "Jobs it has, those that wait for a model included."},
+     "Jobs of it that run; by the published rules those that wait for a model, too."},
     {"weir_pool_adjustments_total", "counter", "", "Times shares were adjusted."},
     {"weir_pool_instances", "gauge", "", "Instances that share the limits."},
     {"weir_pool_reachable", "gauge", "", "Whether the coordinator answers: 1 or 0."},
