@@ -73,7 +73,7 @@ struct PoolProgram : ::testing::Test {
   static boost::json::value model_of(const Weir& weir, std::string_view name) {
     const boost::json::value pool = json(weir.get("/v1/pool"));
     for (const boost::json::value& model : pool.at("models").as_array()) {
-      if (model.at("name").as_string() == name) return model;
+      if (model.at("model").as_string() == name) return model;
     }
     return {};
   }
@@ -128,6 +128,42 @@ TEST_F(PoolProgram, FindsAnIdleModelHoweverManyWaitForAnother) {
     EXPECT_NE(none.field("Retry-After"), "(missing)");
     weir.stop();
   }
+}
+
+// Tokens and requests of the day and jobs in flight, as the books have them.
+struct Books {
+  std::int64_t tokens = -1;
+  std::int64_t requests = -1;
+  std::int64_t in_flight = -1;
+  friend bool operator==(const Books&, const Books&) = default;
+};
+Books books_of(const Weir& weir) {
+  const boost::json::value fleet = json(weir.get("/v1/pool")).at("fleet");
+  if (!fleet.as_object().contains("models")) return {};
+  const boost::json::value& model = fleet.at("models").at(0);
+  const boost::json::value& day = model.at("windows").at("day");
+  return {day.at("tokens").at("used").to_number<std::int64_t>(),
+          day.at("requests").at("used").to_number<std::int64_t>(),
+          model.at("in_flight").to_number<std::int64_t>()};
+}
+
+// A restart of the service while jobs run at the provider.
+TEST_F(PoolProgram, FreesNothingThatRunsWhenItEndsInOrder) {
+  const std::string pools =
+      "  models: [{ name: m, concurrent: 4 }]\n"
+      "  job_types: [{ name: a, tokens: 100 }]\n" +
+      over_redis();
+  begin(one, pools);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(acquire(one, "a", "10s").status, 200);
+  one.stop();
+  const auto stopped_at = std::chrono::steady_clock::now();
+  one.start();
+  EXPECT_EQ(acquire(one, "a").status, 429);
+  EXPECT_EQ(books_of(one).in_flight, 4);
+  EXPECT_EQ(acquire(one, "a", "10s").status, 200) << "the lease is over";
+  EXPECT_GE(std::chrono::steady_clock::now() - stopped_at, 1900ms);
+  EXPECT_LE(std::chrono::steady_clock::now() - stopped_at, 5s);
+  one.stop();
 }
 
 }  // namespace

@@ -69,6 +69,28 @@ TEST_F(RedisPool, HoldsALimitOverInstancesToTheLastRequest) {
   EXPECT_EQ(two.refused("gpt", {7, 0}).dimension, Dimension::kRequestsPerMinute);
 }
 
+TEST_F(RedisPool, KeepsThePlacesOfJobsWhoseInstanceHasLeftForALease) {
+  const Registration two_places = registration_of({.concurrent = 2});
+  PoolCoordinatorOptions mine = options();
+  mine.instance_timeout = 1s;
+  Instance stays(mine, two_places);
+  {
+    Instance leaves(mine, two_places);
+    leaves.granted("gpt", {10, 1});
+    EXPECT_EQ(leaves.release(leaves.granted("gpt", {10, 1}), {10, 1}), Released::kSettled);
+    EXPECT_TRUE(leaves.stop().ok());
+  }
+  const auto left_at = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually([&] { return stays.report().instance_count == 1; }))
+      << "its share is the others' at once";
+  EXPECT_EQ(stays.books().in_flight, 1);
+  stays.granted("gpt", {10, 1});
+  EXPECT_EQ(stays.refused("gpt", {10, 1}).reason, Refused::kBusy);
+  EXPECT_TRUE(eventually([&] { return stays.books().in_flight == 1; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - left_at, 900ms);
+  EXPECT_EQ(stays.books().used.day, (Amounts{30, 3})) << "the estimate stays";
+}
+
 TEST_F(RedisPool, GivesBackWhatWasNotUsed) {
   Instance one(options(), registration_of(kTenRequests));
   const Grant all = one.granted("gpt", {0, 10});
@@ -307,15 +329,16 @@ TEST_F(RedisPool, ReportsWhoIsThere) {
 }
 
 TEST_F(RedisPool, AnswersStoppedOnceItIs) {
-  Instance one(options(), registration_of({.concurrent = 1}));
+  Instance one(options(), registration_of({.concurrent = 2}));
   const Grant grant = one.granted("gpt", {1, 1});
   EXPECT_TRUE(one.stop().ok());
   EXPECT_EQ(one.refused("gpt", {1, 1}).reason, Refused::kStopped);
   EXPECT_EQ(one.release(grant, {1, 1}), Released::kStopped);
-  // Its slot is free, its estimate stays counted.
-  Instance two(options(), registration_of({.concurrent = 1}));
+  // Its job may run on: its slot is kept for a lease, and its estimate stays counted.
+  Instance two(options(), registration_of({.concurrent = 2}));
   const Grant other = two.granted("gpt", {1, 1});
   EXPECT_EQ(other.used.minute, (Amounts{2, 2}));
+  EXPECT_EQ(two.books().in_flight, 2);
 }
 
 TEST_F(RedisPool, KeepsModelsApartWhateverTheirNames) {

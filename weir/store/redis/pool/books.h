@@ -33,6 +33,7 @@ inline std::int64_t us_of(Duration span) { return span.count() / kNsPerUs; }
 struct PoolKeys {
   std::string books;
   std::string leases;
+  std::string left;
   std::string channel;
 };
 PoolKeys pool_keys(std::string_view prefix, std::string_view model);

@@ -33,7 +33,7 @@ end
 if is_there and remembered == b.marker and found[5] and change > tonumber(found[5]) and
     change < tonumber(found[6]) then
   -- It is not: all instances report anew.
-  redis.call('DEL', books, leases)
+  redis.call('DEL', books, leases, left)
   redis.call('HSET', books, 'expected', registered)
   remember(b.minute, b.mt, b.mr, b.day, b.dt, b.dr)
   epoch = math.max(epoch, b.epoch)
@@ -48,7 +48,7 @@ if is_there and others > 0 then
   local is_other = found[1] ~= ARGV[3] or version ~= b.version
   if is_other and version <= b.version then
     -- Its jobs go on, and so does its lease.
-    if is_in then redis.call('ZADD', leases, now + lease, before) end
+    if is_in and own_end then redis.call('ZADD', leases, now + lease, before) end
     save(b)
     return (is_in and '61' or '60') .. struct.pack('<d', b.version) .. found[1]
   end
@@ -72,6 +72,7 @@ if is_in then
   kind, mine = '1', found[2]
   redis.call('HDEL', books, 'r:' .. before, 'i:' .. before)
   redis.call('ZREM', leases, before)
+  redis.call('ZREM', left, before)
   local checked = redis.call('HGET', books, 'checked')
   if checked and tonumber(before) <= tonumber(checked) then
     redis.call('HINCRBY', books, 'reported', 1)

@@ -2,14 +2,16 @@
 
 -- How instances join and leave, and what happens if books or instances were lost.
 --   KEYS[2]  registrations by the instant at which their leases end
+--   KEYS[3]  the same of those whose instances have left while jobs of theirs ran
 --   ARGV[1]  the channel on which news are published
 
 local channel = ARGV[1]
-local leases = KEYS[2]
+local leases, left = KEYS[2], KEYS[3]
 local function forget(b, registration)
   local jobs = redis.call('HGET', books, 'r:' .. registration)
   if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
   redis.call('ZREM', leases, registration)
+  redis.call('ZREM', left, registration)
   redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration)
 end
 local function changed(b)
@@ -28,8 +30,10 @@ local function clean_up(b, lease)
     return
   end
   local dead = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 100)
+  local lapsed = redis.call('ZRANGEBYSCORE', left, '-inf', now, 'LIMIT', 0, 100)
   for _, registration in ipairs(dead) do forget(b, registration) end
-  if #dead > 0 then changed(b) end
+  for _, registration in ipairs(lapsed) do forget(b, registration) end
+  if #dead + #lapsed > 0 then changed(b) end
 end
 -- Keeps the highest totals that an instance has seen, for the end of a recovery.
 local function remember(minute, mt, mr, day, dt, dr)
@@ -78,4 +82,5 @@ end
 local function keep(day_length)
   redis.call('PEXPIRE', books, day_length / 500)
   redis.call('PEXPIRE', leases, day_length / 500)
+  redis.call('PEXPIRE', left, day_length / 500)
 end

@@ -464,7 +464,7 @@ void PoolModel::enrol() {
       change_us_, seen.minute_us, seen.used.minute.tokens, seen.used.minute.requests, seen.day_us,
       seen.used.day.tokens, seen.used.day.requests);
   const std::string words = limits_in_words(limits, rules_.average, options.minute, options.day);
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
   const std::array<std::string_view, 5> arguments = {keys_.channel, options.instance, words,
                                                      registration_, numbers};
   host_.client().call(pool_scripts().enrol, keys, arguments,
@@ -585,7 +585,7 @@ void PoolModel::send_heartbeat(bool states_in_flight) {
   const std::string numbers =
       packed(marker_, us_of(options.instance_timeout), us_of(options.minute), us_of(options.day),
              states_in_flight ? outstanding_ + releases_.live_count() : -1);
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
     if (!answer.ok() || phase_ != Phase::kIn) return;
@@ -628,8 +628,8 @@ void PoolModel::unregister(std::function<void(Status)> done) {
                           "that ends with its lease",
                           in_quotes(name_))});
   }
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
-  const std::string numbers = packed(marker_);
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
+  const std::string numbers = packed(marker_, us_of(host_.options().instance_timeout));
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().unregister, keys, arguments,
                       [done = std::move(done)](const Answer& answer) {
