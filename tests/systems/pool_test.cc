@@ -166,5 +166,52 @@ TEST_F(PoolProgram, FreesNothingThatRunsWhenItEndsInOrder) {
   one.stop();
 }
 
+TEST_F(PoolProgram, HasBooksThatAddUpAfterRedisStoodStill) {
+  for (const std::string policy : {"deny", "local", "allow"}) {
+    const std::string pools =
+        "  models: [{ name: m, tokens_per_minute: 1_000_000, tokens_per_day: 2_000_000 }]\n"
+        "  job_types: [{ name: a, tokens: 1000 }]\n" +
+        over_redis(policy, ", timeout: 300ms, outage: " + policy);
+    Weir first, second;
+    begin(first, pools);
+    begin(second, pools);
+    std::int64_t used = 0;
+    std::int64_t jobs = 0;
+    const auto end = [&](const Weir& weir, const HttpAnswer& job, std::int64_t tokens) {
+      EXPECT_EQ(release(weir, job, tokens), 200);
+      used += tokens;
+      jobs += 1;
+    };
+    for (const auto pause : {200ms, 1200ms, 3000ms}) {
+      const HttpAnswer runs = acquire(first, "a", "10s");
+      const HttpAnswer goes_on = acquire(second, "a", "10s");
+      redis->pause();
+      std::vector<HttpAnswer> answers(6);
+      std::vector<std::thread> clients;
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        clients.emplace_back([&, i] { answers[i] = acquire(i % 2 == 0 ? first : second, "a"); });
+      }
+      std::this_thread::sleep_for(pause / 2);
+      end(first, runs, 300);
+      std::this_thread::sleep_for(pause - pause / 2);
+      redis->resume();
+      for (std::thread& client : clients) client.join();
+      end(second, goes_on, 2'500);
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (answers[i].status == 200) end(i % 2 == 0 ? first : second, answers[i], 7);
+      }
+      const Books expected{used, jobs, 0};
+      EXPECT_TRUE(eventually([&] { return books_of(first) == expected; }))
+          << policy << ", " << pause.count() << " ms: " << books_of(first).tokens << " tokens of "
+          << used << ", " << books_of(first).requests << " requests of " << jobs << ", "
+          << books_of(first).in_flight << " in flight";
+      EXPECT_THAT(first.get("/metrics").body,
+                  ::testing::HasSubstr("weir_pool_uncertain{unit=\"tokens\"} 0\n"));
+    }
+    first.stop();
+    second.stop();
+  }
+}
+
 }  // namespace
 }  // namespace weir

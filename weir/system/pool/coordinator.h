@@ -195,6 +195,10 @@ class Coordinator {
   virtual void update(Registration registration, Instant now, StatusCallback updated) = 0;
 
   virtual void report(Instant now, ReportCallback reported) = 0;
+
+  // What is perhaps booked today for acquires that ended in kUnreachable, of all models together,
+  // and given back as soon as that is known.
+  virtual Amounts uncertain() const { return {}; }
 };
 
 }  // namespace weir::system::pool

@@ -72,6 +72,7 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   void report(Instant now, ReportCallback reported) override {
     inner_->report(now, std::move(reported));
   }
+  Amounts uncertain() const override { return inner_->uncertain(); }
 
   OutageReading reading() const;
 

@@ -106,6 +106,13 @@ struct OwnUsage {
     increase(used.minute, minute);
     increase(used.day, day);
   }
+  void subtract(const OwnUsage& part) {
+    const auto minus = [](const system::pool::Amounts& amounts) {
+      return system::pool::Amounts{-amounts.tokens, -amounts.requests};
+    };
+    if (part.minute_us == minute_us) increase(used.minute, minus(part.used.minute));
+    if (part.day_us == day_us) increase(used.day, minus(part.used.day));
+  }
   // A release by the rule of the script, in the windows known here. `is_granted`: what was
   // used without a grant counts in its own windows only.
   void settle(const system::pool::Grant& grant, const system::pool::Amounts& actual,

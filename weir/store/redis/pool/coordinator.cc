@@ -65,6 +65,7 @@ class RedisCoordinator final : public Coordinator {
       core.report(std::move(reported));
     });
   }
+  Amounts uncertain() const override { return core_->uncertain(); }
 
  private:
   template <typename Work>

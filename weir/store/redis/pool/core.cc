@@ -127,6 +127,16 @@ void PoolCore::on_enrolled(PoolModel& model, const Status& status) {
   enrolling->end(status);
 }
 
+void PoolCore::on_doubt() {
+  Amounts sum;
+  for (const auto& [name, model] : models_) {
+    sum.tokens = saturate(Wide{sum.tokens} + model->doubtful().tokens);
+    sum.requests = saturate(Wide{sum.requests} + model->doubtful().requests);
+  }
+  uncertain_tokens_.store(sum.tokens, std::memory_order_relaxed);
+  uncertain_requests_.store(sum.requests, std::memory_order_relaxed);
+}
+
 void PoolCore::on_totals(PoolModel&, bool is_fleet) {
   if (is_fleet) return allocate();
   if (is_allocating_) return;

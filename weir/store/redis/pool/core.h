@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -71,8 +72,15 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void post(std::function<void()> work) override {
     loop_.post([self = shared_from_this(), work = std::move(work)] { work(); });
   }
+  void on_doubt() override;
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
+
+  // From any thread.
+  system::pool::Amounts uncertain() const noexcept {
+    return {uncertain_tokens_.load(std::memory_order_relaxed),
+            uncertain_requests_.load(std::memory_order_relaxed)};
+  }
 
  private:
   void connect();
@@ -102,6 +110,8 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   Timer heartbeat_;
   Timer allocate_;
   bool is_allocating_ = false;
+  std::atomic<std::int64_t> uncertain_tokens_ = 0;
+  std::atomic<std::int64_t> uncertain_requests_ = 0;
   // Ends when each of these has been registered or refused.
   PoolGatheringRef enrolling_;
   std::vector<const PoolModel*> unenrolled_;

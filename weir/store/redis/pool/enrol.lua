@@ -67,9 +67,12 @@ end
 b.epoch = math.max(b.epoch, epoch) + 1
 local number = b.epoch
 local registration = string.format('%.0f', number)
-local kind, mine = '0', struct.pack('<dd', 0, last)
+-- In flight, number of the last release; minute, tokens, requests, day, tokens, requests charged.
+local kind, settled = '0', 0
+local mine = struct.pack('<dddddddd', 0, last, b.minute, 0, 0, b.day, 0, 0)
 if is_in then
   kind, mine = '1', found[2]
+  settled = struct.unpack('<d', mine, 9)
   redis.call('HDEL', books, 'r:' .. before, 'i:' .. before)
   redis.call('ZREM', leases, before)
   redis.call('ZREM', left, before)
@@ -78,7 +81,7 @@ if is_in then
     redis.call('HINCRBY', books, 'reported', 1)
   end
 elseif is_lost then
-  kind, mine = '2', struct.pack('<dd', flying, last)
+  kind, settled = '2', last
   b.flying = b.flying + flying
   if b.recover_at == 0 and not found[3] then b.recover_at = now + lease end
   if b.recover_at > 0 then
@@ -88,13 +91,19 @@ elseif is_lost then
     redis.call('HSETNX', books, 'lost_minute', b.minute)
     remember(seen_minute, seen_mt, seen_mr, seen_day, seen_dt, seen_dr)
   end
-  if minute == b.minute then
-    add(b, 'mt', mt)
-    add(b, 'mr', mr)
-  end
-  if day == b.day then
-    add(b, 'dt', dt)
-    add(b, 'dr', dr)
+  if minute ~= b.minute then mt, mr = 0, 0 end
+  if day ~= b.day then dt, dr = 0, 0 end
+  add(b, 'mt', mt)
+  add(b, 'mr', mr)
+  add(b, 'dt', dt)
+  add(b, 'dr', dr)
+  mine = struct.pack('<dddddddd', flying, last, b.minute, mt, mr, b.day, dt, dr)
+elseif is_there and before ~= '' then
+  -- It was taken for dead: its jobs have lost their places, and what it was charged goes on.
+  local record = gone(before)
+  if record then
+    settled = struct.unpack('<d', record)
+    mine = struct.pack('<dd', 0, last) .. string.sub(record, 9)
   end
 end
 redis.call('HSET', books, 'r:' .. registration, mine, 'i:' .. registration, ARGV[2])
@@ -103,5 +112,4 @@ end_recovery(b)
 changed(b)
 save(b)
 keep(day_length)
-local _, settled = struct.unpack('<dd', mine)
-return '0' .. kind .. packed(b) .. struct.pack('<dd', number, settled)
+return '0' .. kind .. packed(b) .. struct.pack('<dd', number, settled) .. string.sub(mine, 17)

@@ -7,12 +7,26 @@
 
 local channel = ARGV[1]
 local leases, left = KEYS[2], KEYS[3]
+local gone_size, gone_most = 64, 1000
+-- What it was charged, for an instance that comes back after all; nothing if it was not there.
 local function forget(b, registration)
   local jobs = redis.call('HGET', books, 'r:' .. registration)
   if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
   redis.call('ZREM', leases, registration)
   redis.call('ZREM', left, registration)
   redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration)
+  return jobs and struct.pack('<d', tonumber(registration)) .. string.sub(jobs, 9) or ''
+end
+-- What `registration` had settled last and was charged, if it ended a short while ago.
+local function gone(registration)
+  local text = redis.call('HGET', books, 'gone') or ''
+  for at = 1, #text, gone_size do
+    if struct.unpack('<d', text, at) == tonumber(registration) then
+      redis.call('HSET', books, 'gone', string.sub(text, 1, at - 1) ..
+        string.sub(text, at + gone_size))
+      return string.sub(text, at + 8, at + gone_size - 1)
+    end
+  end
 end
 local function changed(b)
   b.count = redis.call('ZCARD', leases)
@@ -31,9 +45,12 @@ local function clean_up(b, lease)
   end
   local dead = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 100)
   local lapsed = redis.call('ZRANGEBYSCORE', left, '-inf', now, 'LIMIT', 0, 100)
-  for _, registration in ipairs(dead) do forget(b, registration) end
-  for _, registration in ipairs(lapsed) do forget(b, registration) end
-  if #dead + #lapsed > 0 then changed(b) end
+  if #dead + #lapsed == 0 then return end
+  local records = redis.call('HGET', books, 'gone') or ''
+  for _, registration in ipairs(dead) do records = records .. forget(b, registration) end
+  for _, registration in ipairs(lapsed) do records = records .. forget(b, registration) end
+  redis.call('HSET', books, 'gone', string.sub(records, -gone_size * gone_most))
+  changed(b)
 end
 -- Keeps the highest totals that an instance has seen, for the end of a recovery.
 local function remember(minute, mt, mr, day, dt, dr)

@@ -14,7 +14,7 @@ end_recovery(b)
 if flying >= 0 then
   local n, last = struct.unpack('<dd', mine)
   b.flying = math.max(0, b.flying + flying - n)
-  redis.call('HSET', books, 'r:' .. ARGV[2], struct.pack('<dd', flying, last))
+  redis.call('HSET', books, 'r:' .. ARGV[2], struct.pack('<dd', flying, last) .. string.sub(mine, 17))
 end
 save(b)
 keep(day_length)
