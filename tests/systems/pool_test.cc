@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 using server::HttpAnswer;
 using server::HttpClient;
 using server::post;
+using ::testing::HasSubstr;
 using testing::RedisServer;
 
 // The source document's own example, with so few requests that they bind. No type says how many
@@ -206,11 +207,61 @@ TEST_F(PoolProgram, HasBooksThatAddUpAfterRedisStoodStill) {
           << used << ", " << books_of(first).requests << " requests of " << jobs << ", "
           << books_of(first).in_flight << " in flight";
       EXPECT_THAT(first.get("/metrics").body,
-                  ::testing::HasSubstr("weir_pool_uncertain{unit=\"tokens\"} 0\n"));
+                  HasSubstr("weir_pool_uncertain{unit=\"tokens\"} 0\n"));
     }
     first.stop();
     second.stop();
   }
+}
+
+// Redis says itself why it will not be asked, and the log, the answers and /readyz repeat it.
+TEST_F(PoolProgram, SaysInRedisOwnWordsWhyItCannotBeAsked) {
+  RedisServer locked({.password = "right"});
+  const std::string models =
+      "  models: [{ name: m, concurrent: 4 }]\n"
+      "  job_types: [{ name: a, tokens: 100 }]\n";
+  const auto over = [&](std::string_view user) {
+    return models + "  coordinator: redis://" + std::string(user) +
+           "@127.0.0.1:" + std::to_string(locked.port()) +
+           "\n  redis: { instance_timeout: 2s, heartbeat: 200ms }\n";
+  };
+  begin(one, over(":wrong"));
+  EXPECT_EQ(acquire(one, "a").status, 503);
+  EXPECT_THAT(acquire(one, "a").body, HasSubstr("WRONGPASS"));
+  EXPECT_EQ(one.get("/readyz").status, 503);
+  EXPECT_THAT(one.get("/readyz").body, HasSubstr("pools"));
+  EXPECT_TRUE(eventually([&] { return one.said().find("WRONGPASS") != std::string::npos; }))
+      << one.said();
+  one.stop();
+
+  RedisServer open;
+  ASSERT_THAT(open.ask("ACL SETUSER poor on >x ~* &* +hello +ping +script +subscribe"),
+              HasSubstr("OK"));
+  begin(two, models + "  coordinator: redis://poor:x@127.0.0.1:" + std::to_string(open.port()) +
+                 "\n  redis: { instance_timeout: 2s, heartbeat: 200ms }\n");
+  EXPECT_THAT(acquire(two, "a").body, HasSubstr("NOPERM"));
+  EXPECT_EQ(two.get("/readyz").status, 503);
+  ASSERT_THAT(open.ask("ACL SETUSER poor +@all"), HasSubstr("OK"));
+  EXPECT_TRUE(eventually([&] { return two.get("/readyz").status == 200; }));
+  EXPECT_EQ(acquire(two, "a", "10s").status, 200);
+  two.stop();
+}
+
+TEST_F(PoolProgram, TakesARedisThatIsMadeAReplicaForAnOutageWithAName) {
+  RedisServer changing;
+  begin(one,
+        "  models: [{ name: m, concurrent: 4 }]\n"
+        "  job_types: [{ name: a, tokens: 100 }]\n  coordinator: " +
+            changing.url() + "\n  redis: { instance_timeout: 2s, heartbeat: 200ms }\n");
+  EXPECT_EQ(acquire(one, "a", "10s").status, 200);
+  ASSERT_THAT(changing.ask("REPLICAOF 127.0.0.1 1"), HasSubstr("OK"));
+  EXPECT_TRUE(eventually([&] { return one.get("/readyz").status == 503; }));
+  EXPECT_THAT(acquire(one, "a").body,
+              ::testing::AnyOf(HasSubstr("READONLY"), HasSubstr("replica")));
+  ASSERT_THAT(changing.ask("REPLICAOF NO ONE"), HasSubstr("OK"));
+  EXPECT_TRUE(eventually([&] { return one.get("/readyz").status == 200; }));
+  EXPECT_EQ(acquire(one, "a").status, 200);
+  one.stop();
 }
 
 }  // namespace

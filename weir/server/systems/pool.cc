@@ -237,8 +237,13 @@ class PoolSystem final : public System {
 
   std::string trouble() const override {
     if (jobs_ == nullptr || address_.empty() || jobs_->pools().is_reachable()) return {};
-    return fmt::format("{} cannot be asked for the limits of the pools; check that it runs there",
-                       address_);
+    const std::string why = jobs_->pools().why_unreachable();
+    return fmt::format("{} cannot be asked for the limits of the pools{}", address_,
+                       why.empty() ? "; check that it runs there" : ": " + why);
+  }
+  std::string obstruction() const override {
+    const bool denies = outage_ != nullptr && settings_->redis->outage == pool::OutagePolicy::kDeny;
+    return denies ? trouble() : std::string();
   }
   std::span<const MetricRow> metric_rows() const noexcept override { return kPoolMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {

@@ -196,6 +196,10 @@ class Coordinator {
 
   virtual void report(Instant now, ReportCallback reported) = 0;
 
+  // Why it cannot be asked, in the words of who refused; empty: it can, or nobody said. It may be
+  // asked under any lock.
+  virtual std::string trouble() const { return {}; }
+
   // What is perhaps booked today for acquires that ended in kUnreachable, of all models together,
   // and given back as soon as that is known.
   virtual Amounts uncertain() const { return {}; }

@@ -244,7 +244,9 @@ void JobLife::change(const PoolsSettings& settings, Work& work) {
 
 void JobLife::begin(LiveJob& job, Work& work) {
   if (!room_.is_allocated() && !is_reachable_.value_or(true)) {
-    job.why = "the coordinator does not answer, and never has";
+    const std::string trouble = outside_.trouble();
+    job.why = fmt::format("the coordinator does not answer, and never has{}{}",
+                          trouble.empty() ? "" : ": ", trouble);
     refuse(job, JobRefused::kUnavailable, work);
     return;
   }

@@ -59,6 +59,8 @@ class JobLife {
     // Settles with it; freed() follows, once.
     virtual void release(const Grant& grant, std::size_t model, const Amounts& used,
                          Instant now) = 0;
+    // Why the coordinator cannot be asked, if it said so. The only one called with the lock.
+    virtual std::string trouble() const = 0;
     // A job has used more than its estimate.
     virtual void tell_overage(std::size_t model, const Overage& overage, Instant now) = 0;
   };

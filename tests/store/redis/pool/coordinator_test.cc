@@ -388,6 +388,45 @@ TEST_F(RedisPool, PublishesTheAllocationAsTheDocumentHasIt) {
       R"("requestsPerDay":9}},"dynamicLimits":{"gpt":{"tokensPerMinute":1000,"requestsPerDay":9}}}})");
 }
 
+TEST_F(RedisPool, PublishesAnAllocationOnceAndNoneOfAHalfRegisteredNewcomer) {
+  std::mutex mutex;
+  std::vector<std::string> all;
+  Loop loop;
+  SubscriberOptions hearing;
+  hearing.address = *parse_address(redis_->url());
+  hearing.connect_timeout = kPatience;
+  hearing.silence = kPatience;
+  hearing.channels = {options().prefix + ":pool:1:allocations"};
+  hearing.on_message = [&](std::string_view, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    all.emplace_back(message);
+  };
+  const auto subscriber = make_subscriber(loop, hearing);
+  ASSERT_TRUE(eventually([&] { return subscriber->is_up(); }));
+  PoolCoordinatorOptions full = options();
+  full.announce = Announce::kFull;
+  full.instance = "one";
+  full.heartbeat = 20ms;
+  Registration models = registration_of(kTenRequests);
+  for (const char* const name : {"a", "b", "c", "d"}) models.limits[name] = kTenRequests;
+  Instance one(full, models);
+  std::this_thread::sleep_for(200ms);  // ten heartbeats
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(all.size(), 1u);
+  }
+  Instance two(options(), models);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return all.size() >= 2;
+  }));
+  std::this_thread::sleep_for(100ms);
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(all.size(), 2u) << all.back();
+  EXPECT_THAT(all[1], HasSubstr("\"instanceCount\":2"));
+  EXPECT_THAT(all[1], ::testing::Not(HasSubstr("\"totalSlots\":10")));
+}
+
 TEST_F(RedisPool, RefusesOptionsThatCannotBeUsed) {
   Loop loop;
   SystemClock clock;

@@ -68,6 +68,8 @@ void PoolCore::connect() {
   };
   options.on_down = [this](const Failure& failure) {
     if (options_.on_down) options_.on_down(failure);
+    blame(failure.message);
+    announced_.clear();  // who listens may have missed it
     for (const auto& [name, model] : models_) model->on_down();
     set_reachable(false);
   };
@@ -116,7 +118,13 @@ void PoolCore::set_reachable(bool is_reachable) {
   listener_->reachable(now(), is_reachable);
 }
 
+void PoolCore::blame(std::string why) {
+  const std::scoped_lock lock(trouble_lock_);
+  trouble_ = std::move(why);
+}
+
 void PoolCore::on_enrolled(PoolModel& model, const Status& status) {
+  blame(status ? std::string() : status.error().message);
   if (status) {
     set_reachable(true);
   } else if (status.error().code == ErrorCode::kUnavailable) {
@@ -162,13 +170,28 @@ void PoolCore::allocate() {
   // A model that left takes its epoch along.
   epoch_ = std::max(epoch_, allocation.epoch);
   allocation.epoch = epoch_;
-  if (options_.announce == Announce::kFull) {
-    const std::string channel = allocations_channel(options_.prefix);
-    const std::string message = allocation_message(options_.instance, allocation);
-    const std::array<std::string_view, 3> words = {"PUBLISH", channel, message};
-    client_->send(words, [](const Answer&) {});
-  }
+  if (options_.announce == Announce::kFull) announce(allocation);
   listener_->allocated(now(), allocation);
+}
+
+// Tells others, if it is news. An instance joins and leaves model by model: until the models agree
+// on how many there are, or do not for a whole lease, nothing is told.
+void PoolCore::announce(const Allocation& allocation) {
+  const bool is_even = std::ranges::all_of(models_, [&](const auto& entry) {
+    return entry.second->totals().count == allocation.instance_count;
+  });
+  if (is_even) {
+    uneven_since_ = kForever;
+  } else {
+    uneven_since_ = earlier_of(uneven_since_, now());
+    if (now() - uneven_since_ < options_.instance_timeout) return;
+  }
+  std::string message = allocation_message(options_.instance, allocation);
+  if (message == announced_) return;
+  const std::string channel = allocations_channel(options_.prefix);
+  const std::array<std::string_view, 3> words = {"PUBLISH", channel, message};
+  client_->send(words, [](const Answer&) {});
+  announced_ = std::move(message);
 }
 
 PoolModel* PoolCore::find(std::string_view model) {

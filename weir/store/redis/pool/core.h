@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +77,11 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
 
-  // From any thread.
+  // From any thread, both.
+  std::string trouble() const {
+    const std::scoped_lock lock(trouble_lock_);
+    return trouble_;
+  }
   system::pool::Amounts uncertain() const noexcept {
     return {uncertain_tokens_.load(std::memory_order_relaxed),
             uncertain_requests_.load(std::memory_order_relaxed)};
@@ -88,7 +93,9 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void beat();
   void hear(std::string_view channel, std::string_view news);
   void set_reachable(bool is_reachable);
+  void blame(std::string why);
   void allocate();
+  void announce(const system::pool::Allocation& allocation);
   void apply_registration();
   void drop_strangers();
   void add_model(const std::string& name, const system::pool::Registration& registration);
@@ -110,6 +117,10 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   Timer heartbeat_;
   Timer allocate_;
   bool is_allocating_ = false;
+  std::string announced_;            // the last message; empty: none since Redis is there
+  Instant uneven_since_ = kForever;  // the models disagree on the number of instances
+  mutable std::mutex trouble_lock_;
+  std::string trouble_;  // guarded by its lock; empty: Redis answers
   std::atomic<std::int64_t> uncertain_tokens_ = 0;
   std::atomic<std::int64_t> uncertain_requests_ = 0;
   // Ends when each of these has been registered or refused.

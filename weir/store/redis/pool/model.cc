@@ -198,6 +198,7 @@ void PoolModel::on_batch(const Batch& batch, const Answer& answer, bool is_late)
   if (!answer.ok() || (!is_gone && (!is(reply.code, PoolCode::kDone) || !totals))) {
     const Failure nonsense{FailureKind::kProtocol, "a reply of the wrong form", true};
     const Failure& failure = answer.ok() ? nonsense : answer.failure();
+    if (!is_late) turn_away(failure);
     for (const Request& request : batch) {
       if (request.asked && !is_late) on_unreachable(request.asked, failure);
       if (!request.asked) on_unsettled(request.number, failure);
@@ -494,8 +495,8 @@ void PoolModel::on_enrolled(const Answer& answer) {
   phase_ = Phase::kOut;
   if (!answer.ok()) {
     const std::string& message = answer.failure().message;
-    if (answer.failure().kind == FailureKind::kTopology) {
-      // Not for a policy to make good.
+    if (answer.failure().kind == FailureKind::kTopology && registration_.empty()) {
+      // It never was the Redis of a fleet: not for a policy to make good.
       fail_waiting(Refused::kMismatch, fmt::format("mismatch: {}", message));
       fail_releases(Released::kUnreachable);
       return host_.on_enrolled(*this, bad_argument(message));
@@ -626,7 +627,8 @@ void PoolModel::send_heartbeat(bool states_in_flight) {
   const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
-    if (!answer.ok() || phase_ != Phase::kIn) return;
+    if (phase_ != Phase::kIn) return;
+    if (!answer.ok()) return turn_away(answer.failure());
     const PoolReply reply = read_reply(answer.reply());
     if (is(reply.code, PoolCode::kLost) || is(reply.code, PoolCode::kNotRegistered))
       return come_back();
@@ -643,6 +645,13 @@ void PoolModel::come_back() {
   is_kept_ = false;
   if (phase_ == Phase::kIn) phase_ = Phase::kOut;
   if (phase_ == Phase::kOut) enrol();
+}
+
+void PoolModel::turn_away(const Failure& failure) {
+  if (phase_ != Phase::kIn) return;
+  if (failure.kind != FailureKind::kTopology && failure.kind != FailureKind::kRefusedUser) return;
+  on_down();
+  host_.on_enrolled(*this, Error{ErrorCode::kUnavailable, failure.message});
 }
 
 void PoolModel::fail_waiting(Refused reason, const std::string& message) {

@@ -167,6 +167,8 @@ class PoolModel {
   void send_heartbeat(bool states_in_flight);
   void take_totals(const PoolTotals& totals);
   void come_back();  // the registration is gone
+  // Redis says that it is not, or not any more, one to be asked: an outage until it registers.
+  void turn_away(const Failure& failure);
   void fail_waiting(system::pool::Refused reason, const std::string& message);
   void fail_releases(system::pool::Released result);
   bool may_settle() const noexcept {
