@@ -148,6 +148,89 @@ Books books_of(const Weir& weir) {
           model.at("in_flight").to_number<std::int64_t>()};
 }
 
+// 500,000 tokens and 500 requests a minute, two instances, `summary` with 0.3 of them: 7 each.
+TEST_F(PoolProgram, DividesThePracticalExampleAsTheDocumentDoes) {
+  keep_away_from_the_minute();
+  const std::string pools =
+      "  models: [{ name: gpt, tokens_per_minute: 500_000, requests_per_minute: 500 }]\n"
+      "  job_types:\n"
+      "    - { name: summary, tokens: 10_000, requests: 1, ratio: 0.3 }\n"
+      "    - { name: chat, tokens: 10_000, requests: 1, ratio: 0.7 }\n" +
+      over_redis();
+  begin(one, pools);
+  begin(two, pools);
+  const auto allocation = [&] { return json(one.get("/v1/pool/allocation")).at("allocation"); };
+  ASSERT_TRUE(eventually([&] { return allocation().at("instanceCount") == 2; }));
+  const boost::json::value pool = allocation().at("pools").at("gpt");
+  EXPECT_EQ(pool.at("totalSlots"), 25);
+  EXPECT_EQ(pool.at("tokensPerMinute"), 250'000);
+  EXPECT_EQ(pool.at("requestsPerMinute"), 250);
+  EXPECT_EQ(pool.at("tokensPerDay"), 0) << "not limited";
+
+  std::vector<HttpAnswer> jobs;
+  for (const Weir* weir : {&one, &two}) {
+    for (int i = 0; i < 7; ++i) {
+      jobs.push_back(acquire(*weir, "summary", i == 0 ? "5s" : "0s"));
+      EXPECT_EQ(jobs.back().status, 200) << jobs.back().body;
+    }
+    EXPECT_EQ(acquire(*weir, "summary").status, 429) << "job 15";
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_EQ(release(i < 7 ? one : two, jobs[i], 10'000), 200);
+  }
+  // Though all of them have ended: they were started in this minute.
+  const HttpAnswer late = acquire(one, "summary", "300ms");
+  EXPECT_EQ(late.status, 429);
+  EXPECT_EQ(text(late, "dimension"), "tokens_per_minute");
+  EXPECT_NE(late.field("Retry-After"), "(missing)");
+  EXPECT_EQ(acquire(one, "chat").status, 200) << "another type has its own share";
+  one.stop();
+  two.stop();
+}
+
+TEST_F(PoolProgram, SettlesInBothDirections) {
+  keep_away_from_the_minute();
+  begin(one,
+        "  models: [{ name: m, tokens_per_minute: 100_000 }]\n"
+        "  job_types: [{ name: a, tokens: 10_000, requests: 1 }]\n" +
+            over_redis());
+  const HttpAnswer less = acquire(one, "a", "5s");
+  EXPECT_EQ(books_of(one), (Books{10'000, 1, 1}));
+  EXPECT_EQ(release(one, less, 6'000), 200);
+  EXPECT_TRUE(eventually([&] { return books_of(one) == Books{6'000, 1, 0}; }));
+  EXPECT_EQ(release(one, less, 6'000), 404) << "once";
+  EXPECT_EQ(release(one, acquire(one, "a"), 15'000), 200);
+  EXPECT_TRUE(eventually([&] { return books_of(one) == Books{21'000, 2, 0}; }));
+  one.stop();
+}
+
+// 100 slots: A has 5 of 30 in use and gives, B 38 of 40 and receives, C is fixed.
+TEST_F(PoolProgram, MovesRatiosAsTheDocumentsExampleDoes) {
+  begin(one,
+        "  models: [{ name: m, concurrent: 100 }]\n"
+        "  job_types:\n"
+        "    - { name: A, tokens: 1, ratio: 0.3 }\n"
+        "    - { name: B, tokens: 1, ratio: 0.4 }\n"
+        "    - { name: C, tokens: 1, ratio: 0.3, flexible: false }\n"
+        "  ratios: { interval: 300ms, releases: 0 }\n");
+  const auto start = [&](std::string_view type, int count) {
+    for (int i = 0; i < count; ++i) EXPECT_EQ(acquire(one, type).status, 200) << type << i;
+  };
+  start("A", 5);
+  start("C", 10);
+  start("B", 38);
+  const auto ratio = [&](std::size_t place) {
+    return json(one.get("/v1/pool")).at("job_types").at(place).at("ratio").to_number<double>();
+  };
+  EXPECT_TRUE(eventually([&] { return ratio(0) < 0.2; }));
+  EXPECT_NEAR(ratio(0), 0.4 / 3, 1e-6);
+  EXPECT_NEAR(ratio(1), 1.7 / 3, 1e-6);
+  EXPECT_NEAR(ratio(2), 0.3, 1e-6);
+  start("B", 18);
+  EXPECT_EQ(acquire(one, "B").status, 429) << "56 slots";
+  one.stop();
+}
+
 // A restart of the service while jobs run at the provider.
 TEST_F(PoolProgram, FreesNothingThatRunsWhenItEndsInOrder) {
   const std::string pools =
