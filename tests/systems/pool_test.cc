@@ -250,6 +250,40 @@ TEST_F(PoolProgram, FreesNothingThatRunsWhenItEndsInOrder) {
   one.stop();
 }
 
+// At the defaults: a heartbeat each second, a lease of 15 s.
+TEST_F(PoolProgram, HasThePlacesOfAKilledInstanceBackWithinFiveSeconds) {
+  const std::string pools =
+      "  models: [{ name: m, concurrent: 4 }]\n"
+      "  job_types: [{ name: a, tokens: 100 }]\n  coordinator: " +
+      redis->url() + "\n  redis: { prefix: killed }\n";
+  begin(one, pools);
+  begin(two, pools);
+  EXPECT_EQ(acquire(one, "a", "30s").status, 200) << "a young Redis is waited for";
+  EXPECT_EQ(acquire(one, "a").status, 200);
+  const HttpAnswer stays = acquire(two, "a", "5s");
+  EXPECT_EQ(stays.status, 200);
+  EXPECT_EQ(acquire(two, "a", "5s").status, 200);
+
+  // One that lives keeps its places: it lost the connection by which it is seen, or stands still.
+  EXPECT_THAT(redis->ask("CLIENT KILL TYPE pubsub"), HasSubstr(":"));
+  std::this_thread::sleep_for(3s);
+  EXPECT_EQ(books_of(one).in_flight, 4);
+  two.process().signal(SIGSTOP);
+  std::this_thread::sleep_for(4s);
+  EXPECT_EQ(books_of(one).in_flight, 4);
+  two.process().signal(SIGCONT);
+  EXPECT_EQ(books_of(one).in_flight, 4);
+  EXPECT_EQ(release(two, stays, 100), 200);
+  EXPECT_EQ(acquire(two, "a", "5s").status, 200);
+
+  two.kill();
+  const auto killed_at = std::chrono::steady_clock::now();
+  EXPECT_EQ(acquire(one, "a", "20s").status, 200);
+  EXPECT_LE(std::chrono::steady_clock::now() - killed_at, 5s);
+  EXPECT_TRUE(eventually([&] { return books_of(one).in_flight == 3; }));
+  one.stop();
+}
+
 TEST_F(PoolProgram, HasBooksThatAddUpAfterRedisStoodStill) {
   for (const std::string policy : {"deny", "local", "allow"}) {
     const std::string pools =

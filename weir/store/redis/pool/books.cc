@@ -39,6 +39,10 @@ PoolKeys pool_keys(std::string_view prefix, std::string_view model) {
           fmt::format("{}:news", books)};
 }
 
+std::string alive_channel_of(std::string_view prefix, std::string_view who) {
+  return fmt::format("{}:pool:1:alive:{}", prefix, who);
+}
+
 std::string allocations_channel(std::string_view prefix) {
   return fmt::format("{}:pool:1:allocations", prefix);
 }

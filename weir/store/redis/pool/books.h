@@ -37,6 +37,8 @@ struct PoolKeys {
   std::string channel;
 };
 PoolKeys pool_keys(std::string_view prefix, std::string_view model);
+// Where an instance listens, so that others see that it lives. `who` is another for each process.
+std::string alive_channel_of(std::string_view prefix, std::string_view who);
 // Where `Announce::kFull` speaks.
 std::string allocations_channel(std::string_view prefix);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 #include <utility>
 
 #include "weir/base/in_quotes.h"
@@ -15,6 +16,14 @@ namespace weir::store::redis {
 using namespace system::pool;
 
 namespace {
+
+constexpr Duration kBeatShare = std::chrono::milliseconds{5};  // of a second, of each instance
+
+// Different for each process, also of one that has the name of another.
+std::string random_word() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
 
 // Beyond what the pool system itself demands.
 Status validate(const Registration& registration) {
@@ -33,6 +42,7 @@ void PoolCore::start(const Registration& registration, CoordinatorListener& list
   listener_ = &listener;
   registration_ = registration;
   is_running_ = true;
+  alive_ = alive_channel_of(options_.prefix, random_word());
   connect();
   for (const auto& [name, limits] : registration.limits) add_model(name, registration);
   listen();
@@ -77,11 +87,14 @@ void PoolCore::connect() {
 }
 
 void PoolCore::listen() {
+  hears_ = false;
   SubscriberOptions options;
   static_cast<LinkOptions&>(options) = options_;
   for (const auto& [name, model] : models_) options.channels.push_back(model->keys().channel);
+  options.channels.push_back(alive_);
   // What was said meanwhile is not known: look, and let all jobs ask again.
   options.on_up = [this] {
+    hears_ = true;
     for (const auto& [name, model] : models_) {
       if (model->is_in()) model->heartbeat();
     }
@@ -89,7 +102,13 @@ void PoolCore::listen() {
       if (is_running_) listener_->freed(now(), name);
     }
   };
-  options.on_down = nullptr;
+  // Before somebody sees that nobody listens there.
+  options.on_down = [this](const Failure&) {
+    if (!std::exchange(hears_, false)) return;
+    for (const auto& [name, model] : models_) {
+      if (model->is_in()) model->heartbeat();
+    }
+  };
   options.on_message = [this](std::string_view channel, std::string_view news) {
     hear(channel, news);
   };
@@ -106,10 +125,20 @@ void PoolCore::hear(std::string_view channel, std::string_view news) {
 }
 
 void PoolCore::beat() {
-  heartbeat_.start(options_.heartbeat, [this] {
+  heartbeat_.start(beat_distance(), [this] {
     for (const auto& [name, model] : models_) model->heartbeat();
     beat();
   });
+}
+
+// In a large fleet less often, so that each model has 200 in a second and not more, but often
+// enough for a lease.
+Duration PoolCore::beat_distance() const {
+  std::int64_t count = 0;
+  for (const auto& [name, model] : models_) count = std::max(count, model->totals().count);
+  const Duration shared = std::min(count, kInstancesMax) * kBeatShare;
+  const Duration most = std::max(options_.heartbeat, options_.instance_timeout / 3);
+  return std::clamp(shared, options_.heartbeat, most);
 }
 
 void PoolCore::set_reachable(bool is_reachable) {

@@ -73,6 +73,9 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void post(std::function<void()> work) override {
     loop_.post([self = shared_from_this(), work = std::move(work)] { work(); });
   }
+  std::string_view alive_channel() override {
+    return hears_ ? std::string_view(alive_) : std::string_view();
+  }
   void on_doubt() override;
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
@@ -91,6 +94,7 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void connect();
   void listen();
   void beat();
+  Duration beat_distance() const;
   void hear(std::string_view channel, std::string_view news);
   void set_reachable(bool is_reachable);
   void blame(std::string why);
@@ -114,6 +118,8 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   std::vector<std::unique_ptr<PoolModel>> former_;  // not in the registration any more
   std::unique_ptr<Client> client_;
   std::unique_ptr<Subscriber> subscriber_;
+  std::string alive_;  // the channel that is this process's own
+  bool hears_ = false;
   Timer heartbeat_;
   Timer allocate_;
   bool is_allocating_ = false;

@@ -73,7 +73,7 @@ local mine = struct.pack('<dddddddd', 0, last, b.minute, 0, 0, b.day, 0, 0)
 if is_in then
   kind, mine = '1', found[2]
   settled = struct.unpack('<d', mine, 9)
-  redis.call('HDEL', books, 'r:' .. before, 'i:' .. before)
+  redis.call('HDEL', books, 'r:' .. before, 'i:' .. before, 'a:' .. before)
   redis.call('ZREM', leases, before)
   redis.call('ZREM', left, before)
   local checked = redis.call('HGET', books, 'checked')

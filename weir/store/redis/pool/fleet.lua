@@ -14,7 +14,7 @@ local function forget(b, registration)
   if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
   redis.call('ZREM', leases, registration)
   redis.call('ZREM', left, registration)
-  redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration)
+  redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration, 'a:' .. registration)
   return jobs and struct.pack('<d', tonumber(registration)) .. string.sub(jobs, 9) or ''
 end
 -- What `registration` had settled last and was charged, if it ended a short while ago.
@@ -51,6 +51,21 @@ local function clean_up(b, lease)
   for _, registration in ipairs(lapsed) do records = records .. forget(b, registration) end
   redis.call('HSET', books, 'gone', string.sub(records, -gone_size * gone_most))
   changed(b)
+end
+-- An instance listens on a channel that is its own. When it is killed its connections are closed,
+-- and nobody listens there: it has two seconds left to say that it lives. Two at a time, of those
+-- heard longest ago, so that a fleet is looked over as often as it has half as many heartbeats.
+local grace = 2000000
+local function look_at_channels(own)
+  local list = redis.call('ZRANGEBYSCORE', leases, '(' .. string.format('%.0f', now + grace), '+inf',
+    'LIMIT', 0, 2)
+  for _, registration in ipairs(list) do
+    local alive = registration ~= own and redis.call('HGET', books, 'a:' .. registration)
+    -- A user who may not ask finds nobody dead by this.
+    if alive and redis.pcall('PUBSUB', 'NUMSUB', alive)[2] == 0 then
+      redis.call('ZADD', leases, now + grace, registration)
+    end
+  end
 end
 -- Keeps the highest totals that an instance has seen, for the end of a recovery.
 local function remember(minute, mt, mr, day, dt, dr)

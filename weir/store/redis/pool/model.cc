@@ -625,7 +625,8 @@ void PoolModel::send_heartbeat(bool states_in_flight) {
       packed(marker_, us_of(options.instance_timeout), us_of(options.minute), us_of(options.day),
              states_in_flight ? outstanding_ + releases_.live_count() : -1);
   const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
-  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
+  const std::array<std::string_view, 4> arguments = {keys_.channel, registration_, numbers,
+                                                     host_.alive_channel()};
   host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
     if (phase_ != Phase::kIn) return;
     if (!answer.ok()) return turn_away(answer.failure());

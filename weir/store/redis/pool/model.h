@@ -56,6 +56,8 @@ class PoolHost {
 
   // It is registered, or was refused, or Redis could not be asked.
   virtual void on_enrolled(PoolModel& model, const Status& status) = 0;
+  // Where this instance listens, as long as it does.
+  virtual std::string_view alive_channel() = 0;
   // What is doubtful is more or less.
   virtual void on_doubt() = 0;
   // Its totals are newer. `is_fleet`: who shares them has changed, too.
