@@ -21,9 +21,10 @@ end_recovery(b)
 if flying >= 0 then
   local n, last = struct.unpack('<dd', mine)
   b.flying = math.max(0, b.flying + flying - n)
-  redis.call('HSET', books, 'r:' .. ARGV[2], struct.pack('<dd', flying, last) .. string.sub(mine, 17))
+  local changed_mine = struct.pack('<dd', flying, last) .. string.sub(mine, 17)
+  redis.call('HSET', books, 'r:' .. ARGV[2], changed_mine)
 end
-save(b)
+local state = save(b)
 -- Two days are long: one heartbeat in sixteen is enough.
 if now % 16 == 0 then keep(day_length) end
-return '00' .. packed(b)
+return '00' .. state
