@@ -50,7 +50,7 @@ Rows types_of(const pool::PoolsSettings& settings, const std::vector<pool::Pool>
   Rows rows = {{"job type", "model", "ratio", "a minute", "a day", "at once", "published"}};
   for (std::size_t type = 0; type < settings.types.size(); ++type) {
     for (std::size_t model = 0; model < pools.size(); ++model) {
-      const pool::Amounts estimate = settings.types[type].estimate();
+      const pool::Amounts estimate = pool::estimate_of(settings, type);
       const std::int64_t least = settings.ratios.min_capacity;
       const pool::StrictSlots slots =
           pool::strict_slots(pools[model], ratios[type], estimate, least);

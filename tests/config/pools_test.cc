@@ -111,7 +111,7 @@ TEST(PoolsSection, IsDescribedWithoutThePasswordOfItsRedis) {
       describe(config_of(std::string(kModels) + kTypes + "  coordinator: redis://:secret@[::1]\n"));
   EXPECT_THAT(text, HasSubstr("strict rule; held 10m, at most 1h\n"
                               "  model big: tokens_per_minute 1000\n"
-                              "  job type chat: 1 of each pool, about 10 tokens and 0 requests\n"
+                              "  job type chat: 1 of each pool, about 10 tokens and 1 requests\n"
                               "  escalation: big\n"));
   EXPECT_THAT(text, HasSubstr("pools: shared over redis://"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("secret")));
@@ -143,6 +143,19 @@ TEST(PoolsMistakes, SayWhereWhatWasFoundAndWhatToWrite) {
   EXPECT_EQ(mistake_of("  coordinator: redis:/nowhere\n").substr(0, 28),
             "f:4:16: pools: coordinator R");
   EXPECT_THAT(mistake_of("  rule: strickt\n"), HasSubstr("write 'strict'"));
+}
+
+TEST(PoolsSection, WarnsOfATypeWithoutAnEstimateOfTokensThatAModelLimits) {
+  const Config config =
+      config_of(std::string(kModels) + "  job_types: [{ name: chat, requests: 1 }]\n");
+  EXPECT_THAT(config.warnings,
+              ElementsAre("f:3:15: pools: job type 'chat': it has no estimate of tokens, but model "
+                          "'big' limits them: its jobs start until what others have used fills the "
+                          "window; write 'tokens: 1000'"));
+  EXPECT_THAT(config_of("pools:\n  models: [{ name: a, concurrent: 3 }]\n"
+                        "  job_types: [{ name: b }]\n")
+                  .warnings,
+              ElementsAre());
 }
 
 TEST(PoolsMistakes, NameModelsThatAreNotThere) {

@@ -205,7 +205,7 @@ struct PoolRedisSettings {
   std::string prefix = "weir";
   std::string instance{};  // empty: one is made up
   Duration timeout = std::chrono::milliseconds{500};
-  Duration heartbeat = std::chrono::seconds{5};
+  Duration heartbeat = std::chrono::seconds{1};
   Duration instance_timeout = std::chrono::seconds{15};
   store::redis::Announce announce = store::redis::Announce::kBrief;
   system::pool::OutagePolicy outage = system::pool::OutagePolicy::kDeny;

@@ -207,9 +207,10 @@ std::string pool_lines(const PoolSettings& pools) {
   const std::vector<double> ratios = pool::initial_ratios(settings.types).value();
   for (std::size_t i = 0; i < settings.types.size(); ++i) {
     const pool::JobType& type = settings.types[i];
+    const pool::Amounts estimate = pool::estimate_of(settings, i);
     text += fmt::format("  job type {}: {:.4g} of each pool{}, about {} tokens and {} requests\n",
-                        type.name, ratios[i], type.is_flexible ? "" : " (fixed)",
-                        type.tokens.value_or(0), type.requests.value_or(0));
+                        type.name, ratios[i], type.is_flexible ? "" : " (fixed)", estimate.tokens,
+                        estimate.requests);
   }
   text += fmt::format("  escalation: {}\n", settings.escalation.empty()
                                                 ? settings.models.front().name

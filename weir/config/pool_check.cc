@@ -63,6 +63,18 @@ void check_pools(Place place, Context& context, const PoolDraft& draft) {
                                   unknown(model)));
     }
   }
+  for (std::size_t i = 0; i < settings.types.size(); ++i) {
+    if (settings.types[i].tokens) continue;
+    const auto limited = std::ranges::find_if(settings.models, [](const ModelSpec& model) {
+      return model.limits.rates.tokens_per_minute || model.limits.rates.tokens_per_day;
+    });
+    if (limited == settings.models.end()) break;
+    context.mistakes.warn(
+        draft.type_places[i], context.where,
+        fmt::format("job type {}: it has no estimate of tokens, but model {} limits them: its jobs "
+                    "start until what others have used fills the window; write 'tokens: 1000'",
+                    in_quotes(settings.types[i].name), in_quotes(limited->name)));
+  }
   const Result<std::vector<double>> ratios = initial_ratios(settings.types);
   if (!ratios) context.mistake(place_of(draft.types, place), ratios.error().message);
   check(place_of(draft.ratios, place), validate_ratio_settings(settings.ratios));

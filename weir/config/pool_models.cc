@@ -106,12 +106,15 @@ constexpr Key<JobType> kTypeKeys[] = {
      [](const Entry& entry, Context& context, JobType& type) {
        read_limit(entry, context, 0, pool::kAmountMax, type.tokens);
      },
-     "10000", "Estimate of what one job uses, booked before it runs. `0`: does not constrain."},
+     "10000",
+     "Estimate of what one job uses, booked before it runs. Left out or `0`: nothing is booked, "
+     "and "
+     "only a window that is full refuses."},
     {"requests",
      [](const Entry& entry, Context& context, JobType& type) {
        read_limit(entry, context, 0, pool::kAmountMax, type.requests);
      },
-     "1", "The same of requests."},
+     "1", "The same of requests. Left out: 1."},
     {"memory_kb", count_at<&JobType::memory_kb, 0, pool::kMemoryKbMax, JobType>, "2048",
      "The same of this instance's memory; see `memory`. Default `0`: not counted."},
     {"ratio",

@@ -51,12 +51,13 @@ constexpr Key<PoolRedisSettings> kPoolRedisKeys[] = {
      "Name of this instance, unlike any other's. Left out: one is made up."},
     {"timeout", duration_at<&PoolRedisSettings::timeout, PoolRedisSettings>, "500ms",
      "The longest that Redis is waited for. Default `500ms`."},
-    {"heartbeat", duration_at<&PoolRedisSettings::heartbeat, PoolRedisSettings>, "5s",
-     "How often the instance says that it lives. Default `5s`."},
+    {"heartbeat", duration_at<&PoolRedisSettings::heartbeat, PoolRedisSettings>, "1s",
+     "How often the instance says that it lives; in a fleet of more than 200, less often. Default "
+     "`1s`."},
     {"instance_timeout", duration_at<&PoolRedisSettings::instance_timeout, PoolRedisSettings>,
      "15s",
-     "An instance silent for this long is taken for dead, and its share goes to the others; at "
-     "least twice `heartbeat`. Default `15s`."},
+     "An instance silent for this long is taken for dead, and its share goes to the others; one "
+     "whose connections are closed, after 2 s. At least twice `heartbeat`. Default `15s`."},
     {"announce", choice_at<&PoolRedisSettings::announce, kAnnouncements, PoolRedisSettings>,
      "brief",
      "What the channel carries: `brief`, that something changed, or `full`, the allocation of "

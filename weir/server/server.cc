@@ -131,6 +131,7 @@ struct Server::Impl {
   // --- time, on the first loop
   void tick();
   void look_after_state();
+  void look_at_obstructions();
   void look_at_overages();
 
   // --- configuration
@@ -250,6 +251,7 @@ Status Server::Impl::start(Server& server) {
     set_store(*engine, &shared->limits());
   }
   if (Status status = systems.start(); !status) return status;
+  look_at_obstructions();
   for (const config::Address& address : config.resp) {
     if (Status status = listeners.listen(address, Protocol::kResp); !status) return status;
   }
@@ -342,6 +344,17 @@ void Server::Impl::look_after_state() {
   }
 }
 
+void Server::Impl::look_at_obstructions() {
+  for (const auto& system : systems) {
+    std::string why = system->obstruction();
+    if (why.empty()) {
+      readiness.clear(system->name());
+    } else {
+      readiness.obstruct(std::string(system->name()), std::move(why));
+    }
+  }
+}
+
 // A line for however many, which tells of the limit that was hit most.
 void Server::Impl::look_at_overages() {
   if (overage_looks.count(clock.now()) == 0) return;
@@ -378,6 +391,7 @@ void Server::Impl::tick() {
       system->tick(clock.now());
       turns.look(system->name(), system->trouble());
     }
+    look_at_obstructions();
     for (auto& loop : loops) {
       loop->post([this, &loop = *loop] {
         loop.for_each([now = clock.now()](Connection& connection) { connection.check_time(now); });

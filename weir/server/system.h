@@ -87,6 +87,8 @@ class System {
 
   // Why a part of it does not work; empty: it does.
   virtual std::string trouble() const { return {}; }
+  // Why requests should not be sent here, as it refuses them all; empty: they may be.
+  virtual std::string obstruction() const { return {}; }
   // Why files of its own could not be written; empty: they were. The server is not ready meanwhile.
   virtual std::string state_trouble() const { return {}; }
   // Its metrics, and their values.

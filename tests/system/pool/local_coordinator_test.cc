@@ -92,6 +92,17 @@ TEST(LocalCoordinator, HoldsTheLimitOverAllInstances) {
   granted(b.acquire({600, 1}, kStart + 1min));
 }
 
+TEST(LocalCoordinator, RefusesAnEstimateOfZeroWhereAWindowIsFull) {
+  Member member(std::make_shared<LocalFleet>());
+  ASSERT_TRUE(member.start(registration({.rates = {.requests_per_minute = 1}})));
+  granted(member.acquire({600, 0}, kStart));
+  granted(member.acquire({600, 1}, kStart));
+  const Refusal refusal = refused(member.acquire({600, 0}, kStart));
+  EXPECT_EQ(refusal.reason, Refused::kExhausted);
+  EXPECT_EQ(refusal.dimension, Dimension::kRequestsPerMinute);
+  granted(member.acquire({600, 0}, kStart + 1min));
+}
+
 TEST(LocalCoordinator, SettlesInTheWindowOfTheGrant) {
   Member member(std::make_shared<LocalFleet>());
   ASSERT_TRUE(member.start(registration({.rates = {.tokens_per_minute = 1'000}})));
@@ -180,8 +191,10 @@ TEST(LocalCoordinator, RefusesWhatItCannotServe) {
   ASSERT_TRUE(member.start(registration({.rates = {.tokens_per_minute = 10}})));
   EXPECT_EQ(refused(member.acquire({11, 1}, kStart)).reason, Refused::kNever);
   EXPECT_EQ(refused(member.acquire({1, 1}, kStart, "n")).reason, Refused::kUnknownModel);
-  granted(member.acquire({10, 1}, kStart));
+  granted(member.acquire({9, 1}, kStart));
   granted(member.acquire({0, 1}, kStart));
+  granted(member.acquire({1, 1}, kStart));
+  EXPECT_EQ(refused(member.acquire({0, 1}, kStart)).reason, Refused::kExhausted);
 }
 
 TEST(LocalCoordinator, AnnouncesTheShareOfWhatIsLeftIfAsked) {

@@ -53,6 +53,27 @@ TEST(Outage, IsLivedThroughOnTheLastShare) {
   EXPECT_TRUE(outage.coordinator->reading().is_out);
 }
 
+// The bounds that the reference gives: (2 - 1/N) times the limit, and N times.
+TEST(Outage, LetsAFleetOfTwoUseItsBoundAndNotMore) {
+  for (const OutagePolicy policy : {OutagePolicy::kLocal, OutagePolicy::kAllow}) {
+    Outage one(policy, tokens_per_minute_of(60, 1));
+    Outage two(policy, tokens_per_minute_of(60, 1));
+    one.script->allocate(kStart);
+    for (int i = 0; i < 60; ++i) {
+      one.instance.submit("a", kStart, 0s);
+      one.script->grant(kStart);
+    }
+    ASSERT_EQ(one.instance.started_jobs(), 60u);
+    for (Outage* each : {&one, &two}) {
+      each->script->allocate(kStart + 1s, /*instances=*/2, /*epoch=*/2);
+      each->script->listener->reachable(kStart + 2s, false);
+      for (int i = 0; i < 70; ++i) each->instance.submit("a", kStart + 3s, 0s);
+    }
+    const std::size_t started = one.instance.started_jobs() + two.instance.started_jobs();
+    EXPECT_EQ(started, policy == OutagePolicy::kLocal ? 90u : 120u) << to_string(policy);
+  }
+}
+
 TEST(Outage, IsReportedWhenItIsOver) {
   Outage outage(OutagePolicy::kLocal, tokens_per_minute_of(9'000, 1'000));
   outage.script->allocate(kStart);

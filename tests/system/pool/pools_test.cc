@@ -68,6 +68,31 @@ TEST(Pools, GiveEveryTypeASlotWhereItsShareRoundsToNone) {
   EXPECT_EQ(instance.model_of(instance.submit("a", kStart)), "m");
 }
 
+// The source document's own example configuration has no estimate of requests.
+TEST(Pools, LimitRequestsThatATypeDoesNotEstimate) {
+  for (const CountRule rule : {CountRule::kStrict, CountRule::kSticky}) {
+    PoolsSettings settings;
+    settings.rule = rule;
+    settings.models = {
+        {.name = "m",
+         .limits = {.rates = {.tokens_per_minute = 500'000, .requests_per_minute = 5}}}};
+    settings.types = {
+        {.name = "summary", .tokens = 10'000, .ratio = 0.3},
+        {.name = "VacationPlanning", .tokens = 2'000, .ratio = 0.7, .is_flexible = false}};
+    Instance instance(settings, std::make_shared<LocalFleet>(LocalFleet::Options{
+                                    .announces_usage = rule != CountRule::kStrict}));
+    int started = 0;
+    for (int i = 0; i < 60; ++i) {
+      const JobId job = instance.submit(i % 2 == 0 ? "summary" : "VacationPlanning", kStart, 0s);
+      if (instance.start_of(job) == nullptr) continue;
+      started += 1;
+      instance.finish(job, kStart);
+    }
+    EXPECT_GE(started, 4) << "floor(5 * 0.3) of one type and floor(5 * 0.7) of the other";
+    EXPECT_LE(started, 5);
+  }
+}
+
 TEST(Pools, ShareFiveSlotsAmongTwoTypesThatWantFourEach) {
   PoolsSettings settings = places_of(5);
   settings.types = {type_of("a", 100, 0.6), type_of("b", 100, 0.4)};

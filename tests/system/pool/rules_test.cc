@@ -239,16 +239,20 @@ TEST(ModelLimiter, RefundsInTheSameWindowAndCountsMoreInTheCurrentOne) {
   EXPECT_EQ(tokens(kStart + 2min), 0);
 }
 
-TEST(ModelLimiter, IsNotHeldUpByAnEstimateOfZero) {
+TEST(ModelLimiter, RefusesAnEstimateOfZeroWhereAWindowIsFull) {
   Shortage shortage;
   const ModelLimits limits{.rates = {.tokens_per_minute = 100}};
   ModelLimiter strict(limits, LimiterRule::kStrict);
   ModelLimiter published(limits, LimiterRule::kPublished);
   for (ModelLimiter* limiter : {&strict, &published}) {
-    ASSERT_TRUE(limiter->try_reserve({100, 1}, kStart, shortage));
+    ASSERT_TRUE(limiter->try_reserve({99, 1}, kStart, shortage));
+    EXPECT_TRUE(limiter->try_reserve({0, 1}, kStart, shortage)) << "one token is left";
+    ASSERT_TRUE(limiter->try_reserve({1, 1}, kStart, shortage));
+    EXPECT_FALSE(limiter->try_reserve({0, 1}, kStart, shortage));
+    EXPECT_EQ(shortage.dimension, Dimension::kTokensPerMinute);
+    EXPECT_EQ(shortage.retry_at, kStart + 1min);
+    EXPECT_FALSE(shortage.is_never);
   }
-  EXPECT_TRUE(strict.try_reserve({0, 1}, kStart, shortage));
-  EXPECT_FALSE(published.try_reserve({0, 1}, kStart, shortage));
 }
 
 TEST(ModelLimiter, SaysWhenThereIsRoomAndWhenThereNeverIs) {

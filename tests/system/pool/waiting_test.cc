@@ -168,14 +168,66 @@ TEST(Waiting, IsNoLongerThanTheCallerSays) {
 
 TEST(Waiting, ForASlotOfTheTypeEndsToo) {
   PoolsSettings settings = places_of(1);
-  settings.types[0].max_wait = {{"m", 10s}};
+  settings.rule = CountRule::kSticky;
   Instance instance(settings);
   instance.submit("a", kStart);
-  const JobId waiting = instance.submit("a", kStart);
+  const JobId waiting = instance.submit("a", kStart, 10s);
   EXPECT_EQ(instance->reading(kStart).types[0].waiting, 1);
   instance.run_until(kStart + 10s);
   ASSERT_NE(instance.refusal_of(waiting), nullptr);
   EXPECT_EQ(instance.refusal_of(waiting)->reason, JobRefused::kTypeSlots);
+  EXPECT_EQ(instance.refusal_of(waiting)->model, "m");
+  EXPECT_EQ(instance.refusal_of(waiting)->dimension, Dimension::kConcurrency);
+  EXPECT_EQ(instance.refusal_of(waiting)->retry_at, kStart + 1min);
+}
+
+PoolsSettings narrow_and_wide() {
+  PoolsSettings settings;
+  settings.models = {{.name = "narrow", .limits = {.concurrent = 1}},
+                     {.name = "wide", .limits = {.concurrent = 10}}};
+  settings.escalation = {"narrow", "wide"};
+  settings.types = {type_of("a", 100)};
+  return settings;
+}
+
+TEST(Waiting, HoldsNoSlotSoThatAnIdleModelIsFound) {
+  Instance instance(narrow_and_wide());
+  EXPECT_EQ(instance.model_of(instance.submit("a", kStart)), "narrow");
+  std::vector<JobId> patient;
+  for (int i = 0; i < 40; ++i) patient.push_back(instance.submit("a", kStart));
+  EXPECT_EQ(instance->reading(kStart).models[0].waiting, 40);
+  EXPECT_EQ(instance->reading(kStart).types[0].in_flight, 1) << "those that wait have none";
+  EXPECT_EQ(instance->reading(kStart).types[0].waiting, 40);
+
+  EXPECT_EQ(instance.model_of(instance.submit("a", kStart, 0s)), "wide");
+  const JobId soon = instance.submit("a", kStart, 300ms);
+  instance.run_until(kStart + 300ms);
+  EXPECT_EQ(instance.model_of(soon), "wide");
+}
+
+TEST(Waiting, NotAtAllIsOneTryAtEachModelAndSaysWhatWasShort) {
+  Instance instance(narrow_and_wide());
+  for (int i = 0; i < 11; ++i)
+    ASSERT_NE(instance.start_of(instance.submit("a", kStart, 0s)), nullptr);
+  instance.submit("a", kStart);
+  const JobId none = instance.submit("a", kStart + 1s, 0s);
+  ASSERT_NE(instance.refusal_of(none), nullptr);
+  EXPECT_EQ(instance.refusal_of(none)->reason, JobRefused::kExhausted);
+  EXPECT_EQ(instance.refusal_of(none)->model, "wide");
+  EXPECT_EQ(instance.refusal_of(none)->dimension, Dimension::kConcurrency);
+  EXPECT_EQ(instance.refusal_of(none)->retry_at, kStart + 1min) << "the latest to ask again";
+}
+
+TEST(Waiting, MakesATypeLookFullButNotFuller) {
+  PoolsSettings settings = places_of(10);
+  settings.types = {type_of("a", 100, 0.4), type_of("b", 100, 0.4), type_of("c", 100, 0.2)};
+  Instance instance(settings);
+  for (int i = 0; i < 40; ++i) instance.submit("a", kStart);
+  for (int i = 0; i < 4; ++i) instance.submit("b", kStart);
+  instance.run_until(kStart + 5s);
+  const Reading reading = instance->reading(kStart + 5s);
+  EXPECT_DOUBLE_EQ(reading.types[0].ratio, reading.types[1].ratio);
+  EXPECT_GT(reading.types[0].ratio, 0.4);
 }
 
 TEST(Waiting, CanBeGivenUp) {

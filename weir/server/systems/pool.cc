@@ -81,7 +81,7 @@ constexpr MetricRow kPoolMetrics[] = {
     {"weir_pool_type_ratio", "gauge", "type", "Share of a job type."},
     {"weir_pool_type_slots", "gauge", "type", "Jobs it may have at once."},
     {"weir_pool_type_in_flight", "gauge", "type",
-     "Jobs it has, those that wait for a model included."},
+     "Jobs of it that run; by the published rules those that wait for a model, too."},
     {"weir_pool_adjustments_total", "counter", "", "Times shares were adjusted."},
     {"weir_pool_instances", "gauge", "", "Instances that share the limits."},
     {"weir_pool_reachable", "gauge", "", "Whether the coordinator answers: 1 or 0."},
@@ -89,6 +89,9 @@ constexpr MetricRow kPoolMetrics[] = {
      "Jobs while Redis could not be asked: admitted or refused."},
     {"weir_pool_outage_unsent", "gauge", "",
      "Usage and ends of jobs that Redis has not been told yet."},
+    {"weir_pool_uncertain", "gauge", "unit",
+     "Tokens and requests of this day that Redis may have booked for jobs that were never started "
+     "here, because its answers did not come. They are given back as soon as it tells."},
 };
 
 std::uint64_t count_of(std::int64_t number) { return static_cast<std::uint64_t>(number); }
@@ -103,7 +106,8 @@ void write_models(MetricsText& out, std::string_view name, const system::pool::R
 std::int64_t micro_of(double number) { return std::llround(number * 1e6); }
 
 void write_pool(MetricsText& out, const system::pool::Reading& reading,
-                const std::optional<system::pool::OutageReading>& outage) {
+                const std::optional<system::pool::OutageReading>& outage,
+                const system::pool::Amounts& uncertain) {
   using system::pool::ModelReading;
   using system::pool::TypeReading;
   std::int64_t running = 0;
@@ -167,6 +171,9 @@ void write_pool(MetricsText& out, const system::pool::Reading& reading,
   out.value("outcome", "refused", outage->refused);
   out.begin("weir_pool_outage_unsent");
   out.value(outage->unsent);
+  out.begin("weir_pool_uncertain");
+  out.value("unit", "tokens", count_of(uncertain.tokens));
+  out.value("unit", "requests", count_of(uncertain.requests));
 }
 
 class PoolSystem final : public System {
@@ -230,14 +237,20 @@ class PoolSystem final : public System {
 
   std::string trouble() const override {
     if (jobs_ == nullptr || address_.empty() || jobs_->pools().is_reachable()) return {};
-    return fmt::format("{} cannot be asked for the limits of the pools; check that it runs there",
-                       address_);
+    const std::string why = jobs_->pools().why_unreachable();
+    return fmt::format("{} cannot be asked for the limits of the pools{}", address_,
+                       why.empty() ? "; check that it runs there" : ": " + why);
+  }
+  std::string obstruction() const override {
+    const bool denies = outage_ != nullptr && settings_->redis->outage == pool::OutagePolicy::kDeny;
+    return denies ? trouble() : std::string();
   }
   std::span<const MetricRow> metric_rows() const noexcept override { return kPoolMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
     if (jobs_ == nullptr) return;
     write_pool(out, jobs_->pools().reading(now),
-               outage_ == nullptr ? std::nullopt : std::optional(outage_->reading()));
+               outage_ == nullptr ? std::nullopt : std::optional(outage_->reading()),
+               outage_ == nullptr ? pool::Amounts{} : outage_->uncertain());
   }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
   const wire::resp::CommandTable* commands() const noexcept override { return &commands_; }

@@ -31,6 +31,7 @@ class Catalog {
   std::size_t type_count() const noexcept { return settings_.types.size(); }
   const ModelSpec& model(std::size_t place) const noexcept { return settings_.models[place]; }
   const JobType& type(std::size_t place) const noexcept { return settings_.types[place]; }
+  Amounts estimate(std::size_t type) const noexcept { return estimate_of(settings_, type); }
   // Places of models, in the order in which they are tried.
   const std::vector<std::size_t>& escalation() const noexcept { return escalation_; }
 

@@ -168,8 +168,8 @@ class Coordinator {
   // releases are answered kStopped at once.
   virtual void stop(Instant now, StatusCallback stopped) = 0;
 
-  // Books the estimate, or says why not. An estimate of 0 takes nothing of that kind, and is
-  // not held up by a window that is full. Requires a valid estimate.
+  // Books the estimate, or says why not. An estimate of 0 takes nothing of that kind, and a
+  // window that is full refuses it all the same. Requires a valid estimate.
   virtual void acquire(std::string_view model, const Amounts& estimate, Instant now,
                        AcquireCallback answered) = 0;
 
@@ -195,6 +195,14 @@ class Coordinator {
   virtual void update(Registration registration, Instant now, StatusCallback updated) = 0;
 
   virtual void report(Instant now, ReportCallback reported) = 0;
+
+  // Why it cannot be asked, in the words of who refused; empty: it can, or nobody said. It may be
+  // asked under any lock.
+  virtual std::string trouble() const { return {}; }
+
+  // What is perhaps booked today for acquires that ended in kUnreachable, of all models together,
+  // and given back as soon as that is known.
+  virtual Amounts uncertain() const { return {}; }
 };
 
 }  // namespace weir::system::pool

@@ -244,22 +244,22 @@ void JobLife::change(const PoolsSettings& settings, Work& work) {
 
 void JobLife::begin(LiveJob& job, Work& work) {
   if (!room_.is_allocated() && !is_reachable_.value_or(true)) {
-    job.why = "the coordinator does not answer, and never has";
+    const std::string trouble = outside_.trouble();
+    job.why = fmt::format("the coordinator does not answer, and never has{}{}",
+                          trouble.empty() ? "" : ": ", trouble);
     refuse(job, JobRefused::kUnavailable, work);
     return;
   }
-  if (waiting_.count_for_slot(job.type) == 0 && room_.has_slot(job.type)) {
+  // The strict rule gives slots to jobs that run: of a type on a model, see Room::take().
+  const bool has_slot = waiting_.count_for_slot(job.type) == 0 && room_.has_slot(job.type);
+  if (catalog_.is_strict() || has_slot) {
     room_.take_slot(job);
     next_model(job, work);
     return;
   }
-  // It waits no longer for a slot than for all the models behind it.
-  Duration wait{0};
-  for (const std::size_t model : catalog_.escalation())
-    wait += catalog_.max_wait(job.type, model, work.now);
-  job.deadline = earlier_of(work.now + wait, job.patience_end);
   // The published queue has no time-out, and its cases wait in it for ever.
-  if (!catalog_.is_strict()) job.deadline = job.patience_end;
+  job.model = catalog_.escalation().front();
+  job.deadline = job.patience_end;
   if (job.deadline <= work.now) {
     refuse(job, JobRefused::kTypeSlots, work);
     return;
@@ -292,7 +292,10 @@ void JobLife::next_model(LiveJob& job, Work& work) {
 // No job overtakes those that wait for the same model with the same type.
 bool JobLife::try_in_turn(LiveJob& job, Work& work) {
   const Model& model = models_[job.model];
-  if (waiting_.count_for_model(job.model, job.type) > 0) return false;
+  if (waiting_.count_for_model(job.model, job.type) > 0) {
+    room_.explain(job, work.now);
+    return false;
+  }
   if (const Instant until = blocked_until(job.model, job.type); until > work.now) {
     job.retry_at = earlier_of(job.retry_at, until);
     return false;
@@ -398,10 +401,16 @@ void JobLife::stop_waiting_for_memory(LiveJob& job, Work& work) {
 
 void JobLife::refuse(LiveJob& job, JobRefused reason, Work& work) {
   tally_.refused += 1;
+  if (reason == JobRefused::kTypeSlots) room_.explain(job, work.now);
+  // A place in flight frees at an unknown instant: this is the latest at which to ask again.
+  const bool may_come_back = reason == JobRefused::kTypeSlots || reason == JobRefused::kExhausted;
+  if (may_come_back && job.retry_at == kForever && job.dimension == Dimension::kConcurrency) {
+    job.retry_at = later_of(next_minute_, work.now + kRetryAfterLeast);
+  }
   const std::string& model = catalog_.model(job.model).name;
   JobRefusal refusal{.job = job.id,
                      .reason = reason,
-                     .model = job.tried.any() ? model : std::string(),
+                     .model = model,
                      .dimension = job.dimension,
                      .retry_at = job.retry_at};
   const auto type = in_quotes(catalog_.type(job.type).name);
@@ -628,8 +637,13 @@ void JobLife::advance(Work& work) {
 void JobLife::adjust(Work& work) {
   const Duration interval = catalog_.settings().ratios.interval;
   if (interval > Duration{0}) next_adjustment_ = work.now + interval;
+  // Those who wait want slots, but as many as there are are enough to be full.
+  std::vector<std::int64_t> waiting(catalog_.type_count(), 0);
+  waiting_.for_each_queue([&](std::size_t model, std::size_t type) {
+    waiting[type] += static_cast<std::int64_t>(waiting_.count_for_model(model, type));
+  });
   Room::Granted granted;
-  if (!room_.adjust_ratios(granted)) return;
+  if (!room_.adjust_ratios(waiting, granted)) return;
   last_adjusted_ = work.now;
   tally_.adjustments += 1;
   ask_granted(granted, work);
@@ -681,11 +695,12 @@ Reading JobLife::reading(Instant now) const {
       const auto waiting = static_cast<std::int64_t>(waiting_.count_for_model(i, type));
       model.types[type].waiting = waiting;
       model.waiting += waiting;
+      if (catalog_.is_strict()) reading.types[type].waiting += waiting;
     }
     reading.waiting += static_cast<std::size_t>(model.waiting);
   }
   for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
-    reading.types[type].waiting = static_cast<std::int64_t>(waiting_.count_for_slot(type));
+    reading.types[type].waiting += static_cast<std::int64_t>(waiting_.count_for_slot(type));
     reading.waiting += waiting_.count_for_slot(type);
   }
   return reading;

@@ -1,11 +1,14 @@
 // Job life: how a job goes from one state to the next, and who is looked at when.
 //
-//   submitted ─► a slot of its type ─► for each model in order: room here, memory, the coordinator
-//                     │ none in time            │ none of them in time         │
-//                     ▼                         ▼                              ▼
-//                  refused                   refused                    runs ─► finished, failed,
-//                                               ▲                         │     expired, cancelled
-//                                               └── the next model ◄── delegated
+//   submitted ─► for each model in order: room here, memory, the coordinator
+//                       │ none of them in time         │
+//                       ▼                              ▼
+//                    refused                    runs ─► finished, failed,
+//                       ▲                         │     expired, cancelled
+//                       └── the next model ◄── delegated
+//
+// By the published rules it takes a slot of its type first, over all models, or waits for one, and
+// keeps it until its end.
 //
 // What may have become free (a job ended, a window turned, an allocation came) is noted, and
 // drain() looks at those who wait for it before the owner's lock is released.
@@ -56,6 +59,8 @@ class JobLife {
     // Settles with it; freed() follows, once.
     virtual void release(const Grant& grant, std::size_t model, const Amounts& used,
                          Instant now) = 0;
+    // Why the coordinator cannot be asked, if it said so. The only one called with the lock.
+    virtual std::string trouble() const = 0;
     // A job has used more than its estimate.
     virtual void tell_overage(std::size_t model, const Overage& overage, Instant now) = 0;
   };

@@ -33,8 +33,8 @@ constexpr Duration kWaitMax = std::chrono::hours{24 * 7};
 
 struct JobType {
   std::string name{};
-  // Estimates of one job. Nothing counts as 1 in an average, and as 0 everywhere else; an
-  // estimate of 0 does not constrain.
+  // Estimates of one job. Nothing counts as 1 in an average, and as 0 everywhere else, but see
+  // estimate_of() in settings.h; an estimate of 0 books nothing.
   std::optional<std::int64_t> tokens{};
   std::optional<std::int64_t> requests{};
   std::int64_t memory_kb = 0;  // 0: not counted

@@ -219,7 +219,8 @@ Acquired LocalCoordinator::decide(std::string_view name, const Amounts& estimate
     const std::optional<std::int64_t>& limit = model->limits.rates.of(rate);
     const std::int64_t wanted = estimate.of(rate);
     const std::int64_t used = counter_of(model->used, rate);
-    if (!limit || wanted == 0 || used + wanted <= *limit) continue;
+    // A window that is full admits nothing, whatever the estimate. Neither term exceeds 2^62.
+    if (!limit || used + std::max<std::int64_t>(wanted, 1) <= *limit) continue;
     if (wanted > *limit) {
       return refusal(Refused::kNever, rate, kForever,
                      fmt::format("never: model {}: the estimate is {}, but {} is {}",

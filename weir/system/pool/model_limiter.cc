@@ -35,10 +35,10 @@ std::optional<Reservation> ModelLimiter::try_reserve(const Amounts& estimate, In
                                                      Shortage& shortage) {
   for (const Dimension rate : kRates) {
     const Counter& counter = advance(rate, now);
-    const std::int64_t least = rule_ == LimiterRule::kPublished ? 1 : 0;
-    const std::int64_t wanted = std::max(estimate.of(rate), least);
+    // A window that is full admits nothing, whatever the estimate.
+    const std::int64_t wanted = std::max<std::int64_t>(estimate.of(rate), 1);
     // Counts stay below 2^62 (see finish()) and an estimate is at most kAmountMax.
-    if (!counter.limit || wanted == 0 || counter.count + wanted <= *counter.limit) continue;
+    if (!counter.limit || counter.count + wanted <= *counter.limit) continue;
     shortage = {rate, counter.begin + window_of(rate), wanted > *counter.limit};
     return std::nullopt;
   }

@@ -24,9 +24,8 @@
 
 namespace weir::system::pool {
 
-// The published rule needs a free unit in every window even where the estimate is 0, and does not
-// add dimensions that were not limited at first. It has at least one place in flight, and forgets
-// places it owes when it shrinks.
+// The published rule does not add dimensions that were not limited at first. It has at least one
+// place in flight, and forgets places it owes when it shrinks.
 enum class LimiterRule : std::uint8_t { kStrict, kPublished };
 
 struct Reservation {
@@ -61,7 +60,8 @@ class ModelLimiter {
 
   // Whether a smallest job would pass.
   bool has_capacity(Instant now) noexcept;
-  // Nothing, with the reason in `shortage`, if it does not fit.
+  // Nothing, with the reason in `shortage`, if it does not fit. A window that is full refuses an
+  // estimate of 0 too.
   std::optional<Reservation> try_reserve(const Amounts& estimate, Instant now, Shortage& shortage);
   // Even if it does not fit: the coordinator decided.
   Reservation reserve_anyway(const Amounts& estimate, Instant now) noexcept;

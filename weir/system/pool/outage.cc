@@ -33,11 +33,7 @@ void OutageCoordinator::start(Registration registration, CoordinatorListener& li
   if (policy_ == OutagePolicy::kAllow) {
     // Should the coordinator never answer, this instance acts as if it were alone. Any epoch
     // of the coordinator's replaces this one.
-    Allocation alone{.epoch = 0, .instance_count = 1};
-    for (const auto& [name, limits] : registration.limits) {
-      alone.pools[name] = make_pool(limits, {}, registration.average, 1);
-    }
-    listener.allocated(now, alone);
+    listener.allocated(now, alone());
   }
   inner_->start(std::move(registration), *this, now,
                 [this, started = std::move(started)](Instant at, const Status& status) {
@@ -46,6 +42,14 @@ void OutageCoordinator::start(Registration registration, CoordinatorListener& li
                   }
                   started(at, status);
                 });
+}
+
+Allocation OutageCoordinator::alone() const {
+  Allocation alone{.epoch = epoch_, .instance_count = 1};
+  for (const auto& [name, limits] : registration_.limits) {
+    alone.pools[name] = make_pool(limits, {}, registration_.average, 1);
+  }
+  return alone;
 }
 
 void OutageCoordinator::stop(Instant now, StatusCallback stopped) {
@@ -95,9 +99,11 @@ Grant OutageCoordinator::keep(std::string_view name, Grant inner, const Reservat
 }
 
 // Decides without the coordinator.
-Acquired OutageCoordinator::admit(std::string_view name, const Amounts& estimate, Instant now) {
+Acquired OutageCoordinator::admit(std::string_view name, const Amounts& estimate, Instant now,
+                                  const std::string& trouble) {
   Refusal refusal{.reason = Refused::kUnreachable,
-                  .message = "unreachable: the coordinator does not answer"};
+                  .message = trouble.empty() ? "unreachable: the coordinator does not answer"
+                                             : fmt::format("unreachable: {}", trouble)};
   ModelLimiter* const counters = model(name);
   const bool is_share_known = policy_ == OutagePolicy::kAllow || instance_count_ > 0;
   if (policy_ == OutagePolicy::kDeny || counters == nullptr || !is_share_known) {
@@ -126,7 +132,7 @@ void OutageCoordinator::acquire(std::string_view model, const Amounts& estimate,
                                 AcquireCallback answered) {
   std::unique_lock lock(lock_);
   if (is_out_) {
-    Acquired decided = admit(model, estimate, now);
+    Acquired decided = admit(model, estimate, now, inner_->trouble());
     lock.unlock();
     answered(now, std::move(decided));
     return;
@@ -149,11 +155,18 @@ void OutageCoordinator::answer(Instant now, std::string_view name, const Amounts
       reservation = counters->reserve_anyway(estimate, now);
     }
     answer = keep(name, std::move(*grant), reservation, now);
-  } else if (std::get<Refusal>(answer).reason == Refused::kUnreachable) {
+  } else if (Refusal& refusal = std::get<Refusal>(answer);
+             refusal.reason == Refused::kUnreachable) {
     // The first to time out; reachable() will tell for the others.
     const bool was_out = std::exchange(is_out_, true);
     set_shares();
-    answer = admit(name, estimate, now);
+    Acquired decided = admit(name, estimate, now, {});
+    Refusal* const other = std::get_if<Refusal>(&decided);
+    // It has said why.
+    if (other != nullptr && other->reason == Refused::kUnreachable) {
+      other->message = std::move(refusal.message);
+    }
+    answer = std::move(decided);
     is_out_ = was_out;
     set_shares();
     // One answer that is missing is not an outage yet: no call will say that it is over.
@@ -280,6 +293,7 @@ void OutageCoordinator::allocated(Instant now, const Allocation& allocation) {
   {
     const std::scoped_lock lock(lock_);
     if (allocation.instance_count > 0) instance_count_ = allocation.instance_count;
+    epoch_ = std::max(epoch_, allocation.epoch);
     set_shares();
   }
   listener_->allocated(now, allocation);
@@ -287,12 +301,16 @@ void OutageCoordinator::allocated(Instant now, const Allocation& allocation) {
 
 void OutageCoordinator::reachable(Instant now, bool is_reachable) {
   std::set<std::uint64_t> adopting;
+  std::optional<Allocation> without_others;
   {
     const std::scoped_lock lock(lock_);
     is_out_ = !is_reachable;
     set_shares();
     adopting = own_;
+    if (is_out_ && policy_ == OutagePolicy::kAllow) without_others = alone();
   }
+  // The next allocation of the coordinator's takes its place.
+  if (without_others) listener_->allocated(now, *without_others);
   if (is_reachable) {
     adopt_own(adopting, now);
     send_again(now);

@@ -1,7 +1,7 @@
 // Outage: what to do while the coordinator cannot be asked.
 //
 //   deny    refuse; nothing is admitted on a guess
-//   allow   admit all that this instance alone may have
+//   allow   admit all that this instance alone may have, as if there were no other
 //   local   admit within the last known share: floor(limit / instances) of every window,
 //           what this instance was granted before the outage included
 //
@@ -72,6 +72,8 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   void report(Instant now, ReportCallback reported) override {
     inner_->report(now, std::move(reported));
   }
+  std::string trouble() const override { return inner_->trouble(); }
+  Amounts uncertain() const override { return inner_->uncertain(); }
 
   OutageReading reading() const;
 
@@ -93,11 +95,14 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   // With the lock held.
   ModelLimiter* model(std::string_view name);
   void set_shares();
-  Acquired admit(std::string_view name, const Amounts& estimate, Instant now);
+  Acquired admit(std::string_view name, const Amounts& estimate, Instant now,
+                 const std::string& trouble);
   Grant keep(std::string_view name, Grant inner, const Reservation& reservation, Instant now);
   void add_unsent(const std::string& model, const Amounts& used, Instant used_at);
   void answer(Instant now, std::string_view model, const Amounts& estimate, Acquired answer,
               const AcquireCallback& answered);
+  // As if there were no other instance.
+  Allocation alone() const;
   // Without the lock.
   void send_again(Instant now);
   void adopt_own(const std::set<std::uint64_t>& ids, Instant now);
@@ -112,6 +117,7 @@ class OutageCoordinator final : public Coordinator, private CoordinatorListener 
   bool is_out_ = false;
   Registration registration_{};
   std::int64_t instance_count_ = 0;  // 0: never known
+  std::uint64_t epoch_ = 0;          // of the last allocation
   std::map<std::string, ModelLimiter, std::less<>> models_;
   std::map<std::uint64_t, Held> held_;
   std::set<std::uint64_t> own_;  // of them, those that the coordinator does not know of

@@ -103,6 +103,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
 
   PoolsSettings settings() const;
   bool is_reachable() const;  // whether the coordinator can be asked
+  std::string why_unreachable() const { return is_reachable() ? std::string() : trouble(); }
   Reading reading(Instant now) const;
   // The same of the fleet, as the coordinator sees it.
   void report(Instant now, ReportCallback reported) {
@@ -122,6 +123,7 @@ class Pools final : private CoordinatorListener, private JobLife::Outside {
   // JobLife::Outside.
   void ask(JobId job, std::size_t model, const Amounts& estimate, Instant now) override;
   void release(const Grant& grant, std::size_t model, const Amounts& used, Instant now) override;
+  std::string trouble() const override { return coordinator_->trouble(); }
   void tell_overage(std::size_t model, const Overage& overage, Instant now) override;
 
   // What one call does, with the lock held: act(work) gives the answer.

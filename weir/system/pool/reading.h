@@ -60,8 +60,8 @@ struct TypeReading {
   double initial_ratio = 0;
   bool is_flexible = true;
   std::int64_t slots = 0;
-  std::int64_t in_flight = 0;  // those that wait for a model included
-  std::int64_t waiting = 0;    // for a slot
+  std::int64_t in_flight = 0;  // by the published rules those that wait for a model included
+  std::int64_t waiting = 0;    // for a model; by the published rules for a slot
 };
 
 struct Reading {

@@ -38,11 +38,11 @@ void Room::take_slot(LiveJob& job) noexcept {
   job.has_slot = true;
 }
 
-Room::Took Room::take(LiveJob& job, Instant now) {
-  TypeMeter& meter = lane(job.model, job.type);
+// A place on the model, if its lane has one too; what is short is written into the job.
+std::optional<Reservation> Room::reserve(LiveJob& job, Instant now) {
   ModelLimiter& limiter = models_[job.model].limiter;
   Shortage shortage;
-  const Amounts estimate = catalog_.type(job.type).estimate();
+  const Amounts estimate = catalog_.estimate(job.type);
   const std::optional<Reservation> reservation = limiter.try_reserve(estimate, now, shortage);
   if (!reservation) {
     job.dimension = shortage.dimension;
@@ -51,15 +51,27 @@ Room::Took Room::take(LiveJob& job, Instant now) {
     } else {
       job.retry_at = earlier_of(job.retry_at, shortage.retry_at);
     }
-    return Took::kLacks;
+    return std::nullopt;
   }
-  const TypeCheck check = meter.check(now);
-  if (!check.allowed) {
-    limiter.cancel(*reservation, now);
-    job.dimension = check.dimension;
-    job.retry_at = earlier_of(job.retry_at, check.retry_at);
-    return Took::kLacks;
+  const TypeCheck check = lane(job.model, job.type).check(now);
+  if (check.allowed) return reservation;
+  limiter.cancel(*reservation, now);
+  job.dimension = check.dimension;
+  job.retry_at = earlier_of(job.retry_at, check.retry_at);
+  return std::nullopt;
+}
+
+void Room::explain(LiveJob& job, Instant now) {
+  if (const auto reservation = reserve(job, now)) {
+    models_[job.model].limiter.cancel(*reservation, now);
   }
+}
+
+Room::Took Room::take(LiveJob& job, Instant now) {
+  TypeMeter& meter = lane(job.model, job.type);
+  ModelLimiter& limiter = models_[job.model].limiter;
+  const std::optional<Reservation> reservation = reserve(job, now);
+  if (!reservation) return Took::kLacks;
   if (memory_ && catalog_.is_strict() && !memory_->try_take(job.type)) {
     limiter.cancel(*reservation, now);
     job.why = memory_->fits(job.type) ? "the memory of its type is in use"
@@ -147,8 +159,28 @@ void Room::follow_catalog(Granted& granted) {
   follow_ratios(granted);
 }
 
-bool Room::adjust_ratios(Granted& granted) {
-  if (!shares_.adjust()) return false;
+std::int64_t Room::running(std::size_t type) const noexcept {
+  std::int64_t count = 0;
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    count += lane(model, type).in_flight();
+  }
+  return count;
+}
+
+bool Room::adjust_ratios(const std::vector<std::int64_t>& waiting, Granted& granted) {
+  std::vector<std::int64_t> counted;
+  for (std::size_t type = 0; type < shares_.count(); ++type) {
+    counted.push_back(shares_.in_flight(type));
+    if (!catalog_.is_strict()) continue;
+    const std::int64_t runs = running(type);
+    const std::int64_t wanted = std::min(runs + waiting[type], shares_.slots(type));
+    shares_.set_in_flight(type, std::max(runs, wanted));
+  }
+  const bool has_changed = shares_.adjust();
+  for (std::size_t type = 0; type < shares_.count(); ++type) {
+    shares_.set_in_flight(type, counted[type]);
+  }
+  if (!has_changed) return false;
   follow_ratios(granted);
   return true;
 }
@@ -176,7 +208,7 @@ void Room::follow_ratios(Granted& granted) {
     if (!models_[model].pool) continue;
     for (std::size_t type = 0; type < now.size(); ++type) {
       lane(model, type)
-          .set_slots(*models_[model].pool, now[type], catalog_.type(type).estimate(),
+          .set_slots(*models_[model].pool, now[type], catalog_.estimate(type),
                      catalog_.settings().ratios.min_capacity);
     }
   }
@@ -209,12 +241,13 @@ void Room::read(Reading& reading, Instant now) const {
   std::vector<double> initial;
   for (std::size_t type = 0; type < catalog_.type_count(); ++type) {
     initial.push_back(shares_.initial_ratio(type));
-    reading.types.push_back({.name = catalog_.type(type).name,
-                             .ratio = shares_.ratio(type),
-                             .initial_ratio = shares_.initial_ratio(type),
-                             .is_flexible = catalog_.type(type).is_flexible,
-                             .slots = shares_.slots(type),
-                             .in_flight = shares_.in_flight(type)});
+    reading.types.push_back(
+        {.name = catalog_.type(type).name,
+         .ratio = shares_.ratio(type),
+         .initial_ratio = shares_.initial_ratio(type),
+         .is_flexible = catalog_.type(type).is_flexible,
+         .slots = shares_.slots(type),
+         .in_flight = catalog_.is_strict() ? running(type) : shares_.in_flight(type)});
   }
   const std::optional<std::int64_t> in_memory =
       memory_ ? memory_slots(catalog_.settings().types, initial, memory_->budget()) : std::nullopt;

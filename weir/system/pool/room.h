@@ -45,7 +45,8 @@ class Room {
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
-  // --- Slots of a type, which a job has from before its first model until its end.
+  // --- Slots of a type over all models, which a job has from before its first model until its end.
+  // Only the published rules refuse where there is none; the strict one counts.
   bool has_slot(std::size_t type) const noexcept { return shares_.has_slot(type); }
   void take_slot(LiveJob& job) noexcept;
   // Whether the ratios are due to be adjusted.
@@ -54,6 +55,8 @@ class Room {
 
   // --- A model, with the lane of the job's type and its memory.
   Took take(LiveJob& job, Instant now);
+  // Of one that may not take: what is short at the moment, if anything is.
+  void explain(LiveJob& job, Instant now);
   // It waited for memory, and does so no more. Requires that undo() follows.
   void leave_memory(const LiveJob& job, Granted& granted);
   void undo(LiveJob& job, Instant now, Granted& granted);
@@ -66,7 +69,8 @@ class Room {
 
   // --- How much there is. Each returns whether that has changed.
   bool allocate(const Allocation& allocation, Granted& granted);
-  bool adjust_ratios(Granted& granted);
+  // `waiting`: jobs of each type that wait for a model.
+  bool adjust_ratios(const std::vector<std::int64_t>& waiting, Granted& granted);
   bool probe_memory(Granted& granted);
   // The catalog has changed.
   void follow_catalog(Granted& granted);
@@ -89,8 +93,10 @@ class Room {
   const TypeMeter& lane(std::size_t model, std::size_t type) const noexcept {
     return lanes_[model * catalog_.type_count() + type];
   }
+  std::optional<Reservation> reserve(LiveJob& job, Instant now);
   void give_back_memory(LiveJob& job, Granted& granted);
   void follow_ratios(Granted& granted);
+  std::int64_t running(std::size_t type) const noexcept;
   std::vector<double> ratios() const;
 
   const Catalog& catalog_;

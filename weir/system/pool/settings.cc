@@ -101,6 +101,12 @@ Status validate_settings(const PoolsSettings& settings) {
   return Done{};
 }
 
+Amounts estimate_of(const PoolsSettings& settings, std::size_t type) noexcept {
+  const JobType& of = settings.types[type];
+  const std::int64_t requests = settings.rule == CountRule::kStrict ? 1 : 0;
+  return {of.tokens.value_or(0), of.requests.value_or(requests)};
+}
+
 Registration registration_of(const PoolsSettings& settings) {
   Registration registration{.average = average_estimate(settings.types),
                             .version = settings.version};

@@ -53,6 +53,10 @@ struct PoolsSettings {
 // Refused, with a message that says what to write.
 Status validate_settings(const PoolsSettings& settings);
 
+// What a job of the type books before it runs. Requests that the type leaves out are one request,
+// as a job makes at least one; by the published rules they are none, as there.
+Amounts estimate_of(const PoolsSettings& settings, std::size_t type) noexcept;
+
 // What the coordinator is told.
 Registration registration_of(const PoolsSettings& settings);
 

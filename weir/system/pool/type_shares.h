@@ -1,8 +1,9 @@
 // Type shares: how an instance divides its capacity among job types, and moves it.
 //
-// Every type has a ratio of the whole and so many slots of its own; a job holds one from
-// the moment it is accepted until it ends, while it waits for a model too. From time to time,
-// and after so many jobs, types that are hardly used give to those that are full:
+// Every type has a ratio of the whole and so many slots of its own. By the published rules a job
+// holds one from the moment it is accepted until it ends, while it waits for a model too; by the
+// strict one a job is only counted here, and limited on its model. From time to time, and after so
+// many jobs, types that are hardly used give to those that are full:
 //
 //   capacity 100    ratio 0.3, 30 slots, 5 in use     gives (0.2 at most) * (1 - 5/30)
 //                   ratio 0.4, 40 slots, 38 in use    receives it: 0.5667, 56 slots
@@ -66,7 +67,6 @@ class TypeShares {
   bool has_slot(std::size_t type) const noexcept {
     return rows_[type].in_flight < rows_[type].slots;
   }
-  // Requires a free slot.
   void take(std::size_t type) noexcept { rows_[type].in_flight += 1; }
   // Whether an adjustment is due after this release: call adjust(). A release with nothing in
   // flight is ignored.

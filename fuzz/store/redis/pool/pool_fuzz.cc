@@ -94,6 +94,8 @@ class Game final : public PoolHost {
   const PoolCoordinatorOptions& options() const override { return options_; }
   std::uint64_t next_grant() override { return ++last_grant_; }
   void post(std::function<void()> work) override { posted_.push_back(std::move(work)); }
+  std::string_view alive_channel() override { return "fuzz:alive"; }
+  void on_doubt() override {}
   void on_enrolled(PoolModel&, const Status&) override {}
   void on_totals(PoolModel& model, bool) override {
     check(model.totals().used.minute.tokens >= 0 && model.totals().in_flight >= 0);

@@ -65,8 +65,30 @@ TEST_F(RedisPool, HoldsALimitOverInstancesToTheLastRequest) {
       "exhausted: model 'gpt': 10 of 10 requests_per_minute are used or reserved, and 1 wanted");
   EXPECT_GT(refusal.retry_at, two.now());
   EXPECT_LE(refusal.retry_at, two.now() + std::chrono::hours{24 * 100});
-  // What takes nothing of it is not held up.
-  two.granted("gpt", {7, 0});
+  // A window that is full refuses what takes nothing of it, too.
+  EXPECT_EQ(two.refused("gpt", {7, 0}).dimension, Dimension::kRequestsPerMinute);
+}
+
+TEST_F(RedisPool, KeepsThePlacesOfJobsWhoseInstanceHasLeftForALease) {
+  const Registration two_places = registration_of({.concurrent = 2});
+  PoolCoordinatorOptions mine = options();
+  mine.instance_timeout = 1s;
+  Instance stays(mine, two_places);
+  {
+    Instance leaves(mine, two_places);
+    leaves.granted("gpt", {10, 1});
+    EXPECT_EQ(leaves.release(leaves.granted("gpt", {10, 1}), {10, 1}), Released::kSettled);
+    EXPECT_TRUE(leaves.stop().ok());
+  }
+  const auto left_at = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually([&] { return stays.report().instance_count == 1; }))
+      << "its share is the others' at once";
+  EXPECT_EQ(stays.books().in_flight, 1);
+  stays.granted("gpt", {10, 1});
+  EXPECT_EQ(stays.refused("gpt", {10, 1}).reason, Refused::kBusy);
+  EXPECT_TRUE(eventually([&] { return stays.books().in_flight == 1; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - left_at, 900ms);
+  EXPECT_EQ(stays.books().used.day, (Amounts{30, 3})) << "the estimate stays";
 }
 
 TEST_F(RedisPool, GivesBackWhatWasNotUsed) {
@@ -307,15 +329,16 @@ TEST_F(RedisPool, ReportsWhoIsThere) {
 }
 
 TEST_F(RedisPool, AnswersStoppedOnceItIs) {
-  Instance one(options(), registration_of({.concurrent = 1}));
+  Instance one(options(), registration_of({.concurrent = 2}));
   const Grant grant = one.granted("gpt", {1, 1});
   EXPECT_TRUE(one.stop().ok());
   EXPECT_EQ(one.refused("gpt", {1, 1}).reason, Refused::kStopped);
   EXPECT_EQ(one.release(grant, {1, 1}), Released::kStopped);
-  // Its slot is free, its estimate stays counted.
-  Instance two(options(), registration_of({.concurrent = 1}));
+  // Its job may run on: its slot is kept for a lease, and its estimate stays counted.
+  Instance two(options(), registration_of({.concurrent = 2}));
   const Grant other = two.granted("gpt", {1, 1});
   EXPECT_EQ(other.used.minute, (Amounts{2, 2}));
+  EXPECT_EQ(two.books().in_flight, 2);
 }
 
 TEST_F(RedisPool, KeepsModelsApartWhateverTheirNames) {
@@ -363,6 +386,45 @@ TEST_F(RedisPool, PublishesTheAllocationAsTheDocumentHasIt) {
       R"({"instanceId":"instance-\"1\"","allocation":{"instanceCount":1,"pools":{"gpt":)"
       R"({"totalSlots":9,"tokensPerMinute":1000,"requestsPerMinute":0,"tokensPerDay":0,)"
       R"("requestsPerDay":9}},"dynamicLimits":{"gpt":{"tokensPerMinute":1000,"requestsPerDay":9}}}})");
+}
+
+TEST_F(RedisPool, PublishesAnAllocationOnceAndNoneOfAHalfRegisteredNewcomer) {
+  std::mutex mutex;
+  std::vector<std::string> all;
+  Loop loop;
+  SubscriberOptions hearing;
+  hearing.address = *parse_address(redis_->url());
+  hearing.connect_timeout = kPatience;
+  hearing.silence = kPatience;
+  hearing.channels = {options().prefix + ":pool:1:allocations"};
+  hearing.on_message = [&](std::string_view, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    all.emplace_back(message);
+  };
+  const auto subscriber = make_subscriber(loop, hearing);
+  ASSERT_TRUE(eventually([&] { return subscriber->is_up(); }));
+  PoolCoordinatorOptions full = options();
+  full.announce = Announce::kFull;
+  full.instance = "one";
+  full.heartbeat = 20ms;
+  Registration models = registration_of(kTenRequests);
+  for (const char* const name : {"a", "b", "c", "d"}) models.limits[name] = kTenRequests;
+  Instance one(full, models);
+  std::this_thread::sleep_for(200ms);  // ten heartbeats
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(all.size(), 1u);
+  }
+  Instance two(options(), models);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return all.size() >= 2;
+  }));
+  std::this_thread::sleep_for(100ms);
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(all.size(), 2u) << all.back();
+  EXPECT_THAT(all[1], HasSubstr("\"instanceCount\":2"));
+  EXPECT_THAT(all[1], ::testing::Not(HasSubstr("\"totalSlots\":10")));
 }
 
 TEST_F(RedisPool, RefusesOptionsThatCannotBeUsed) {

@@ -66,13 +66,14 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
     const Grant of_now = two.granted("gpt", {5, 1});
     EXPECT_GT(of_now.fence, of_before.fence);
     EXPECT_EQ(one.books().in_flight, 1);
-    // Nothing is freed that another instance may hold by now.
+    // No place is freed that another instance may hold by now. Its estimate still counted in the
+    // window, and so what it did not use goes back.
     EXPECT_EQ(two.release(of_before, {1, 1}), Released::kFenced);
     EXPECT_EQ(one.books().in_flight, 1);
-    EXPECT_EQ(one.books().used.minute, (Amounts{10, 2}));
+    EXPECT_EQ(one.books().used.minute, (Amounts{6, 2}));
     EXPECT_EQ(two.release(of_now, {1, 1}), Released::kSettled);
     EXPECT_EQ(one.books().in_flight, 0);
-    EXPECT_EQ(one.books().used.minute, (Amounts{6, 2}));
+    EXPECT_EQ(one.books().used.minute, (Amounts{2, 2}));
   }
 }
 

@@ -35,7 +35,12 @@ PoolReply read_text(std::string_view text) {
 
 PoolKeys pool_keys(std::string_view prefix, std::string_view model) {
   const std::string books = fmt::format("{}:pool:1:{{{}}}", prefix, escaped_tag(model));
-  return {books, fmt::format("{}:leases", books), fmt::format("{}:news", books)};
+  return {books, fmt::format("{}:leases", books), fmt::format("{}:left", books),
+          fmt::format("{}:news", books)};
+}
+
+std::string alive_channel_of(std::string_view prefix, std::string_view who) {
+  return fmt::format("{}:pool:1:alive:{}", prefix, who);
 }
 
 std::string allocations_channel(std::string_view prefix) {

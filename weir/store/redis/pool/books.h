@@ -33,9 +33,12 @@ inline std::int64_t us_of(Duration span) { return span.count() / kNsPerUs; }
 struct PoolKeys {
   std::string books;
   std::string leases;
+  std::string left;
   std::string channel;
 };
 PoolKeys pool_keys(std::string_view prefix, std::string_view model);
+// Where an instance listens, so that others see that it lives. `who` is another for each process.
+std::string alive_channel_of(std::string_view prefix, std::string_view who);
 // Where `Announce::kFull` speaks.
 std::string allocations_channel(std::string_view prefix);
 
@@ -104,6 +107,13 @@ struct OwnUsage {
   void add(const system::pool::Amounts& minute, const system::pool::Amounts& day) {
     increase(used.minute, minute);
     increase(used.day, day);
+  }
+  void subtract(const OwnUsage& part) {
+    const auto minus = [](const system::pool::Amounts& amounts) {
+      return system::pool::Amounts{-amounts.tokens, -amounts.requests};
+    };
+    if (part.minute_us == minute_us) increase(used.minute, minus(part.used.minute));
+    if (part.day_us == day_us) increase(used.day, minus(part.used.day));
   }
   // A release by the rule of the script, in the windows known here. `is_granted`: what was
   // used without a grant counts in its own windows only.

@@ -17,7 +17,9 @@ local function packed(b)
 end
 local function save(b)
   b.now = now
-  redis.call('HSET', books, 'state', packed(b))
+  local state = packed(b)
+  redis.call('HSET', books, 'state', state)
+  return state
 end
 local function roll(b, minute_length, day_length)
   local current = now - now % minute_length

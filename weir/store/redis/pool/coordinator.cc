@@ -65,6 +65,8 @@ class RedisCoordinator final : public Coordinator {
       core.report(std::move(reported));
     });
   }
+  std::string trouble() const override { return core_->trouble(); }
+  Amounts uncertain() const override { return core_->uncertain(); }
 
  private:
   template <typename Work>

@@ -49,7 +49,9 @@ struct PoolCoordinatorOptions : LinkOptions {
   std::string prefix = "weir";  // of every key; instances with the same one are a fleet
   std::string instance{};       // its name in reports; nothing: one is made up
   Duration timeout = std::chrono::milliseconds{500};  // of a question
-  Duration heartbeat = std::chrono::seconds{5};
+  // At least; in a fleet of more than heartbeat / 5 ms instances 5 ms for each of them, and at most
+  // a third of `instance_timeout`.
+  Duration heartbeat = std::chrono::seconds{1};
   Duration instance_timeout = std::chrono::seconds{15};  // without a heartbeat: dead
   // Without it, an empty Redis that has not run for `instance_timeout` may be one that lost its
   // data, and the first instance waits for as long.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 #include <utility>
 
 #include "weir/base/in_quotes.h"
@@ -15,6 +16,14 @@ namespace weir::store::redis {
 using namespace system::pool;
 
 namespace {
+
+constexpr Duration kBeatShare = std::chrono::milliseconds{5};  // of a second, of each instance
+
+// Different for each process, also of one that has the name of another.
+std::string random_word() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
 
 // Beyond what the pool system itself demands.
 Status validate(const Registration& registration) {
@@ -33,6 +42,7 @@ void PoolCore::start(const Registration& registration, CoordinatorListener& list
   listener_ = &listener;
   registration_ = registration;
   is_running_ = true;
+  alive_ = alive_channel_of(options_.prefix, random_word());
   connect();
   for (const auto& [name, limits] : registration.limits) add_model(name, registration);
   listen();
@@ -68,6 +78,8 @@ void PoolCore::connect() {
   };
   options.on_down = [this](const Failure& failure) {
     if (options_.on_down) options_.on_down(failure);
+    blame(failure.message);
+    announced_.clear();  // who listens may have missed it
     for (const auto& [name, model] : models_) model->on_down();
     set_reachable(false);
   };
@@ -75,11 +87,14 @@ void PoolCore::connect() {
 }
 
 void PoolCore::listen() {
+  hears_ = false;
   SubscriberOptions options;
   static_cast<LinkOptions&>(options) = options_;
   for (const auto& [name, model] : models_) options.channels.push_back(model->keys().channel);
+  options.channels.push_back(alive_);
   // What was said meanwhile is not known: look, and let all jobs ask again.
   options.on_up = [this] {
+    hears_ = true;
     for (const auto& [name, model] : models_) {
       if (model->is_in()) model->heartbeat();
     }
@@ -87,7 +102,13 @@ void PoolCore::listen() {
       if (is_running_) listener_->freed(now(), name);
     }
   };
-  options.on_down = nullptr;
+  // Before somebody sees that nobody listens there.
+  options.on_down = [this](const Failure&) {
+    if (!std::exchange(hears_, false)) return;
+    for (const auto& [name, model] : models_) {
+      if (model->is_in()) model->heartbeat();
+    }
+  };
   options.on_message = [this](std::string_view channel, std::string_view news) {
     hear(channel, news);
   };
@@ -104,10 +125,20 @@ void PoolCore::hear(std::string_view channel, std::string_view news) {
 }
 
 void PoolCore::beat() {
-  heartbeat_.start(options_.heartbeat, [this] {
+  heartbeat_.start(beat_distance(), [this] {
     for (const auto& [name, model] : models_) model->heartbeat();
     beat();
   });
+}
+
+// In a large fleet less often, so that each model has 200 in a second and not more, but often
+// enough for a lease.
+Duration PoolCore::beat_distance() const {
+  std::int64_t count = 0;
+  for (const auto& [name, model] : models_) count = std::max(count, model->totals().count);
+  const Duration shared = std::min(count, kInstancesMax) * kBeatShare;
+  const Duration most = std::max(options_.heartbeat, options_.instance_timeout / 3);
+  return std::clamp(shared, options_.heartbeat, most);
 }
 
 void PoolCore::set_reachable(bool is_reachable) {
@@ -116,7 +147,13 @@ void PoolCore::set_reachable(bool is_reachable) {
   listener_->reachable(now(), is_reachable);
 }
 
+void PoolCore::blame(std::string why) {
+  const std::scoped_lock lock(trouble_lock_);
+  trouble_ = std::move(why);
+}
+
 void PoolCore::on_enrolled(PoolModel& model, const Status& status) {
+  blame(status ? std::string() : status.error().message);
   if (status) {
     set_reachable(true);
   } else if (status.error().code == ErrorCode::kUnavailable) {
@@ -125,6 +162,16 @@ void PoolCore::on_enrolled(PoolModel& model, const Status& status) {
   if (std::erase(unenrolled_, &model) == 0) return;
   const PoolGatheringRef enrolling = enrolling_;
   enrolling->end(status);
+}
+
+void PoolCore::on_doubt() {
+  Amounts sum;
+  for (const auto& [name, model] : models_) {
+    sum.tokens = saturate(Wide{sum.tokens} + model->doubtful().tokens);
+    sum.requests = saturate(Wide{sum.requests} + model->doubtful().requests);
+  }
+  uncertain_tokens_.store(sum.tokens, std::memory_order_relaxed);
+  uncertain_requests_.store(sum.requests, std::memory_order_relaxed);
 }
 
 void PoolCore::on_totals(PoolModel&, bool is_fleet) {
@@ -152,13 +199,28 @@ void PoolCore::allocate() {
   // A model that left takes its epoch along.
   epoch_ = std::max(epoch_, allocation.epoch);
   allocation.epoch = epoch_;
-  if (options_.announce == Announce::kFull) {
-    const std::string channel = allocations_channel(options_.prefix);
-    const std::string message = allocation_message(options_.instance, allocation);
-    const std::array<std::string_view, 3> words = {"PUBLISH", channel, message};
-    client_->send(words, [](const Answer&) {});
-  }
+  if (options_.announce == Announce::kFull) announce(allocation);
   listener_->allocated(now(), allocation);
+}
+
+// Tells others, if it is news. An instance joins and leaves model by model: until the models agree
+// on how many there are, or do not for a whole lease, nothing is told.
+void PoolCore::announce(const Allocation& allocation) {
+  const bool is_even = std::ranges::all_of(models_, [&](const auto& entry) {
+    return entry.second->totals().count == allocation.instance_count;
+  });
+  if (is_even) {
+    uneven_since_ = kForever;
+  } else {
+    uneven_since_ = earlier_of(uneven_since_, now());
+    if (now() - uneven_since_ < options_.instance_timeout) return;
+  }
+  std::string message = allocation_message(options_.instance, allocation);
+  if (message == announced_) return;
+  const std::string channel = allocations_channel(options_.prefix);
+  const std::array<std::string_view, 3> words = {"PUBLISH", channel, message};
+  client_->send(words, [](const Answer&) {});
+  announced_ = std::move(message);
 }
 
 PoolModel* PoolCore::find(std::string_view model) {

@@ -6,10 +6,12 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,16 +73,33 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   void post(std::function<void()> work) override {
     loop_.post([self = shared_from_this(), work = std::move(work)] { work(); });
   }
+  std::string_view alive_channel() override {
+    return hears_ ? std::string_view(alive_) : std::string_view();
+  }
+  void on_doubt() override;
   void on_enrolled(PoolModel& model, const Status& status) override;
   void on_totals(PoolModel& model, bool is_fleet) override;
+
+  // From any thread, both.
+  std::string trouble() const {
+    const std::scoped_lock lock(trouble_lock_);
+    return trouble_;
+  }
+  system::pool::Amounts uncertain() const noexcept {
+    return {uncertain_tokens_.load(std::memory_order_relaxed),
+            uncertain_requests_.load(std::memory_order_relaxed)};
+  }
 
  private:
   void connect();
   void listen();
   void beat();
+  Duration beat_distance() const;
   void hear(std::string_view channel, std::string_view news);
   void set_reachable(bool is_reachable);
+  void blame(std::string why);
   void allocate();
+  void announce(const system::pool::Allocation& allocation);
   void apply_registration();
   void drop_strangers();
   void add_model(const std::string& name, const system::pool::Registration& registration);
@@ -99,9 +118,17 @@ class PoolCore final : public PoolHost, public std::enable_shared_from_this<Pool
   std::vector<std::unique_ptr<PoolModel>> former_;  // not in the registration any more
   std::unique_ptr<Client> client_;
   std::unique_ptr<Subscriber> subscriber_;
+  std::string alive_;  // the channel that is this process's own
+  bool hears_ = false;
   Timer heartbeat_;
   Timer allocate_;
   bool is_allocating_ = false;
+  std::string announced_;            // the last message; empty: none since Redis is there
+  Instant uneven_since_ = kForever;  // the models disagree on the number of instances
+  mutable std::mutex trouble_lock_;
+  std::string trouble_;  // guarded by its lock; empty: Redis answers
+  std::atomic<std::int64_t> uncertain_tokens_ = 0;
+  std::atomic<std::int64_t> uncertain_requests_ = 0;
   // Ends when each of these has been registered or refused.
   PoolGatheringRef enrolling_;
   std::vector<const PoolModel*> unenrolled_;

@@ -33,7 +33,7 @@ end
 if is_there and remembered == b.marker and found[5] and change > tonumber(found[5]) and
     change < tonumber(found[6]) then
   -- It is not: all instances report anew.
-  redis.call('DEL', books, leases)
+  redis.call('DEL', books, leases, left)
   redis.call('HSET', books, 'expected', registered)
   remember(b.minute, b.mt, b.mr, b.day, b.dt, b.dr)
   epoch = math.max(epoch, b.epoch)
@@ -48,7 +48,7 @@ if is_there and others > 0 then
   local is_other = found[1] ~= ARGV[3] or version ~= b.version
   if is_other and version <= b.version then
     -- Its jobs go on, and so does its lease.
-    if is_in then redis.call('ZADD', leases, now + lease, before) end
+    if is_in and own_end then redis.call('ZADD', leases, now + lease, before) end
     save(b)
     return (is_in and '61' or '60') .. struct.pack('<d', b.version) .. found[1]
   end
@@ -67,17 +67,21 @@ end
 b.epoch = math.max(b.epoch, epoch) + 1
 local number = b.epoch
 local registration = string.format('%.0f', number)
-local kind, mine = '0', struct.pack('<dd', 0, last)
+-- In flight, number of the last release; minute, tokens, requests, day, tokens, requests charged.
+local kind, settled = '0', 0
+local mine = struct.pack('<dddddddd', 0, last, b.minute, 0, 0, b.day, 0, 0)
 if is_in then
   kind, mine = '1', found[2]
-  redis.call('HDEL', books, 'r:' .. before, 'i:' .. before)
+  settled = struct.unpack('<d', mine, 9)
+  redis.call('HDEL', books, 'r:' .. before, 'i:' .. before, 'a:' .. before)
   redis.call('ZREM', leases, before)
+  redis.call('ZREM', left, before)
   local checked = redis.call('HGET', books, 'checked')
   if checked and tonumber(before) <= tonumber(checked) then
     redis.call('HINCRBY', books, 'reported', 1)
   end
 elseif is_lost then
-  kind, mine = '2', struct.pack('<dd', flying, last)
+  kind, settled = '2', last
   b.flying = b.flying + flying
   if b.recover_at == 0 and not found[3] then b.recover_at = now + lease end
   if b.recover_at > 0 then
@@ -87,13 +91,19 @@ elseif is_lost then
     redis.call('HSETNX', books, 'lost_minute', b.minute)
     remember(seen_minute, seen_mt, seen_mr, seen_day, seen_dt, seen_dr)
   end
-  if minute == b.minute then
-    add(b, 'mt', mt)
-    add(b, 'mr', mr)
-  end
-  if day == b.day then
-    add(b, 'dt', dt)
-    add(b, 'dr', dr)
+  if minute ~= b.minute then mt, mr = 0, 0 end
+  if day ~= b.day then dt, dr = 0, 0 end
+  add(b, 'mt', mt)
+  add(b, 'mr', mr)
+  add(b, 'dt', dt)
+  add(b, 'dr', dr)
+  mine = struct.pack('<dddddddd', flying, last, b.minute, mt, mr, b.day, dt, dr)
+elseif is_there and before ~= '' then
+  -- It was taken for dead: its jobs have lost their places, and what it was charged goes on.
+  local record = gone(before)
+  if record then
+    settled = struct.unpack('<d', record)
+    mine = struct.pack('<dd', 0, last) .. string.sub(record, 9)
   end
 end
 redis.call('HSET', books, 'r:' .. registration, mine, 'i:' .. registration, ARGV[2])
@@ -102,5 +112,4 @@ end_recovery(b)
 changed(b)
 save(b)
 keep(day_length)
-local _, settled = struct.unpack('<dd', mine)
-return '0' .. kind .. packed(b) .. struct.pack('<dd', number, settled)
+return '0' .. kind .. packed(b) .. struct.pack('<dd', number, settled) .. string.sub(mine, 17)

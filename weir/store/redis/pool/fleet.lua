@@ -2,15 +2,31 @@
 
 -- How instances join and leave, and what happens if books or instances were lost.
 --   KEYS[2]  registrations by the instant at which their leases end
+--   KEYS[3]  the same of those whose instances have left while jobs of theirs ran
 --   ARGV[1]  the channel on which news are published
 
 local channel = ARGV[1]
-local leases = KEYS[2]
+local leases, left = KEYS[2], KEYS[3]
+local gone_size, gone_most = 64, 1000
+-- What it was charged, for an instance that comes back after all; nothing if it was not there.
 local function forget(b, registration)
   local jobs = redis.call('HGET', books, 'r:' .. registration)
   if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
   redis.call('ZREM', leases, registration)
-  redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration)
+  redis.call('ZREM', left, registration)
+  redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration, 'a:' .. registration)
+  return jobs and struct.pack('<d', tonumber(registration)) .. string.sub(jobs, 9) or ''
+end
+-- What `registration` had settled last and was charged, if it ended a short while ago.
+local function gone(registration)
+  local text = redis.call('HGET', books, 'gone') or ''
+  for at = 1, #text, gone_size do
+    if struct.unpack('<d', text, at) == tonumber(registration) then
+      redis.call('HSET', books, 'gone', string.sub(text, 1, at - 1) ..
+        string.sub(text, at + gone_size))
+      return string.sub(text, at + 8, at + gone_size - 1)
+    end
+  end
 end
 local function changed(b)
   b.count = redis.call('ZCARD', leases)
@@ -28,8 +44,28 @@ local function clean_up(b, lease)
     return
   end
   local dead = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 100)
-  for _, registration in ipairs(dead) do forget(b, registration) end
-  if #dead > 0 then changed(b) end
+  local lapsed = redis.call('ZRANGEBYSCORE', left, '-inf', now, 'LIMIT', 0, 100)
+  if #dead + #lapsed == 0 then return end
+  local records = redis.call('HGET', books, 'gone') or ''
+  for _, registration in ipairs(dead) do records = records .. forget(b, registration) end
+  for _, registration in ipairs(lapsed) do records = records .. forget(b, registration) end
+  redis.call('HSET', books, 'gone', string.sub(records, -gone_size * gone_most))
+  changed(b)
+end
+-- An instance listens on a channel that is its own. When it is killed its connections are closed,
+-- and nobody listens there: it has two seconds left to say that it lives. Two at a time, of those
+-- heard longest ago, so that a fleet is looked over as often as it has half as many heartbeats.
+local grace = 2000000
+local function look_at_channels(own)
+  local list = redis.call('ZRANGEBYSCORE', leases, '(' .. string.format('%.0f', now + grace), '+inf',
+    'LIMIT', 0, 2)
+  for _, registration in ipairs(list) do
+    local alive = registration ~= own and redis.call('HGET', books, 'a:' .. registration)
+    -- A user who may not ask finds nobody dead by this.
+    if alive and redis.pcall('PUBSUB', 'NUMSUB', alive)[2] == 0 then
+      redis.call('ZADD', leases, now + grace, registration)
+    end
+  end
 end
 -- Keeps the highest totals that an instance has seen, for the end of a recovery.
 local function remember(minute, mt, mr, day, dt, dr)
@@ -78,4 +114,5 @@ end
 local function keep(day_length)
   redis.call('PEXPIRE', books, day_length / 500)
   redis.call('PEXPIRE', leases, day_length / 500)
+  redis.call('PEXPIRE', left, day_length / 500)
 end

@@ -3,8 +3,9 @@
 //    refused or closed part refuses.
 // 2. One registration is under way at a time. What it states may be stale by its end, and then
 //    another one follows; what an earlier one asked, Redis no longer heeds.
-// 3. What an acquire has booked is either held, or among the releases, or counted in `own_` until
-//    Redis tells that it is not booked. So a report to new books misses nothing.
+// 3. What an acquire has booked is either held, or among the releases, or counted in `own_` and
+//    in `doubtful_` until Redis tells: by a late answer, or by a registration, before which nothing
+//    is under way any more.
 // 4. Each question is answered once, at its deadline at the latest, by the clock of the host.
 // 5. A release waits in `releases_` until it is in the books, though its callback may have been
 //    told that Redis was not reached.
@@ -68,6 +69,7 @@ void PoolModel::take_totals(const PoolTotals& totals) {
   totals_ = totals;
   ahead_us_ = totals.now_us - us_at(host_.now());
   own_.roll(totals.minute_us, totals.day_us);
+  doubtful_.roll(totals.minute_us, totals.day_us);
   host_.on_totals(*this, is_fleet);
 }
 
@@ -196,6 +198,7 @@ void PoolModel::on_batch(const Batch& batch, const Answer& answer, bool is_late)
   if (!answer.ok() || (!is_gone && (!is(reply.code, PoolCode::kDone) || !totals))) {
     const Failure nonsense{FailureKind::kProtocol, "a reply of the wrong form", true};
     const Failure& failure = answer.ok() ? nonsense : answer.failure();
+    if (!is_late) turn_away(failure);
     for (const Request& request : batch) {
       if (request.asked && !is_late) on_unreachable(request.asked, failure);
       if (!request.asked) on_unsettled(request.number, failure);
@@ -308,7 +311,9 @@ void PoolModel::on_unreachable(const AcquireRef& asked, const Failure& failure) 
   // It counts until it is known not to.
   if (failure.may_have_run) {
     own_.add(asked->estimate, asked->estimate);
+    doubtful_.add(asked->estimate, asked->estimate);
     asked->counted = Windows{own_.minute_us, own_.day_us};
+    host_.on_doubt();
   }
   refuse(*asked, Refused::kUnreachable, fmt::format("unreachable: {}", failure.message),
          host_.now());
@@ -317,14 +322,18 @@ void PoolModel::on_unreachable(const AcquireRef& asked, const Failure& failure) 
 // Of what timed out and was counted as if it had been granted.
 void PoolModel::on_late(const Acquire& asked, const PoolReply& reply, const PoolTotals& totals) {
   const Amounts& estimate = asked.estimate;
-  if (!is(reply.code, PoolCode::kDone)) {
-    if (!asked.counted) return;
+  if (asked.counted) {
     const Amounts back{-estimate.tokens, -estimate.requests};
-    own_.add(asked.counted->minute_us == own_.minute_us ? back : Amounts{},
-             asked.counted->day_us == own_.day_us ? back : Amounts{});
-    return;
+    const Amounts minute = asked.counted->minute_us == own_.minute_us ? back : Amounts{};
+    const Amounts day = asked.counted->day_us == own_.day_us ? back : Amounts{};
+    doubtful_.add(minute, day);
+    own_.add(minute, day);
+    host_.on_doubt();
   }
+  if (!is(reply.code, PoolCode::kDone)) return;
   const Windows windows = windows_of(asked, totals);
+  own_.add(windows.minute_us == totals.minute_us ? estimate : Amounts{},
+           windows.day_us == totals.day_us ? estimate : Amounts{});
   change_us_ = totals.now_us;
   settle({.grant = {.fence = fence_since_,
                     .model = name_,
@@ -444,6 +453,7 @@ void PoolModel::enrol() {
   is_stale_ = false;
   enrolled_until_ = releases_.last_number();
   OwnUsage own = own_;
+  own.subtract(doubtful_);
   OwnUsage seen{totals_.minute_us, totals_.day_us, totals_.used};
   releases_.for_each([&](const PoolRelease& release) {
     own.settle(release.grant, release.used, release.is_granted);
@@ -464,7 +474,7 @@ void PoolModel::enrol() {
       change_us_, seen.minute_us, seen.used.minute.tokens, seen.used.minute.requests, seen.day_us,
       seen.used.day.tokens, seen.used.day.requests);
   const std::string words = limits_in_words(limits, rules_.average, options.minute, options.day);
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
   const std::array<std::string_view, 5> arguments = {keys_.channel, options.instance, words,
                                                      registration_, numbers};
   host_.client().call(pool_scripts().enrol, keys, arguments,
@@ -485,8 +495,8 @@ void PoolModel::on_enrolled(const Answer& answer) {
   phase_ = Phase::kOut;
   if (!answer.ok()) {
     const std::string& message = answer.failure().message;
-    if (answer.failure().kind == FailureKind::kTopology) {
-      // Not for a policy to make good.
+    if (answer.failure().kind == FailureKind::kTopology && registration_.empty()) {
+      // It never was the Redis of a fleet: not for a policy to make good.
       fail_waiting(Refused::kMismatch, fmt::format("mismatch: {}", message));
       fail_releases(Released::kUnreachable);
       return host_.on_enrolled(*this, bad_argument(message));
@@ -541,20 +551,49 @@ void PoolModel::take_registration(const PoolReply& reply, const PoolTotals& tota
   marker_ = totals.marker;
   phase_ = Phase::kIn;
   take_totals(totals);
-  if (kind == Kind::kResumed) {
-    settle_until(static_cast<std::uint64_t>(reply.number(PoolReply::kTotals + 1).value_or(0)));
-  } else if (kind == Kind::kLost) {
+  if (kind == Kind::kLost) {
     change_us_ = totals.now_us;
     settle_until(enrolled_until_);
   } else {
+    settle_until(static_cast<std::uint64_t>(reply.number(PoolReply::kTotals + 1).value_or(0)));
+  }
+  if (kind == Kind::kNew) {
     fence_since_ = static_cast<std::uint64_t>(number);
     outstanding_ = 0;
     releases_.fence();
   }
+  own_.subtract(std::exchange(doubtful_, OwnUsage{own_.minute_us, own_.day_us}));
+  host_.on_doubt();
+  if (kind != Kind::kLost) correct_charge(reply);
   // All that was sent on this connection before has been answered.
   releases_.forget_sent();
   // The books may count acquires whose answers never came.
   if (kind == Kind::kResumed) send_heartbeat(true);
+}
+
+// Gives back what the books have charged this instance in their windows and it knows nothing of:
+// acquires whose answers never came, and which nobody waits for any more. As a use without a grant,
+// of less than nothing, which has a number as a release has, so that it counts once.
+void PoolModel::correct_charge(const PoolReply& reply) {
+  const auto number = [&](std::size_t place) {
+    return std::max<std::int64_t>(0, reply.number(PoolReply::kTotals + 2 + place).value_or(0));
+  };
+  const auto correct = [&](std::size_t place, std::int64_t window_us, Amounts& own,
+                           Instant Grant::*window) {
+    if (number(place) != window_us) return;
+    const Amounts more{std::max<std::int64_t>(0, number(place + 1) - own.tokens),
+                       std::max<std::int64_t>(0, number(place + 2) - own.requests)};
+    if (more == Amounts{} || releases_.is_full()) return;
+    // Until it is counted it is own, as the books have it.
+    own.tokens += more.tokens;
+    own.requests += more.requests;
+    PoolRelease back{
+        .grant = {.model = name_}, .used = {-more.tokens, -more.requests}, .is_granted = false};
+    back.grant.*window = instant_of_us(window_us);
+    releases_.add(std::move(back));  // sent in its turn, after those before it
+  };
+  correct(0, own_.minute_us, own_.used.minute, &Grant::minute);
+  correct(3, own_.day_us, own_.used.day, &Grant::day);
 }
 
 void PoolModel::settle_until(std::uint64_t number) {
@@ -585,10 +624,12 @@ void PoolModel::send_heartbeat(bool states_in_flight) {
   const std::string numbers =
       packed(marker_, us_of(options.instance_timeout), us_of(options.minute), us_of(options.day),
              states_in_flight ? outstanding_ + releases_.live_count() : -1);
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
-  const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
+  const std::array<std::string_view, 4> arguments = {keys_.channel, registration_, numbers,
+                                                     host_.alive_channel()};
   host_.client().call(pool_scripts().heartbeat, keys, arguments, [this](const Answer& answer) {
-    if (!answer.ok() || phase_ != Phase::kIn) return;
+    if (phase_ != Phase::kIn) return;
+    if (!answer.ok()) return turn_away(answer.failure());
     const PoolReply reply = read_reply(answer.reply());
     if (is(reply.code, PoolCode::kLost) || is(reply.code, PoolCode::kNotRegistered))
       return come_back();
@@ -605,6 +646,13 @@ void PoolModel::come_back() {
   is_kept_ = false;
   if (phase_ == Phase::kIn) phase_ = Phase::kOut;
   if (phase_ == Phase::kOut) enrol();
+}
+
+void PoolModel::turn_away(const Failure& failure) {
+  if (phase_ != Phase::kIn) return;
+  if (failure.kind != FailureKind::kTopology && failure.kind != FailureKind::kRefusedUser) return;
+  on_down();
+  host_.on_enrolled(*this, Error{ErrorCode::kUnavailable, failure.message});
 }
 
 void PoolModel::fail_waiting(Refused reason, const std::string& message) {
@@ -628,8 +676,8 @@ void PoolModel::unregister(std::function<void(Status)> done) {
                           "that ends with its lease",
                           in_quotes(name_))});
   }
-  const std::array<std::string_view, 2> keys = {keys_.books, keys_.leases};
-  const std::string numbers = packed(marker_);
+  const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
+  const std::string numbers = packed(marker_, us_of(host_.options().instance_timeout));
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().unregister, keys, arguments,
                       [done = std::move(done)](const Answer& answer) {

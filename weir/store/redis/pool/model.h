@@ -9,8 +9,9 @@
 //   release 7, 8, 9 sent; connection lost; registers: "last was 8"; sends 9 again
 //
 // What an acquire booked whose answer is late is given back when the answer comes. If it never
-// comes, its slot is not counted among those that the new registration states, and its
-// estimate stays counted in the window.
+// comes, the next registration settles it: its slot is not among those that it states, and the
+// books tell what this instance was charged in each window, of which it gives back what it knows
+// nothing of.
 //
 // Internal to this folder.
 //
@@ -55,6 +56,10 @@ class PoolHost {
 
   // It is registered, or was refused, or Redis could not be asked.
   virtual void on_enrolled(PoolModel& model, const Status& status) = 0;
+  // Where this instance listens, as long as it does.
+  virtual std::string_view alive_channel() = 0;
+  // What is doubtful is more or less.
+  virtual void on_doubt() = 0;
   // Its totals are newer. `is_fleet`: who shares them has changed, too.
   virtual void on_totals(PoolModel& model, bool is_fleet) = 0;
 };
@@ -74,6 +79,8 @@ class PoolModel {
 
   PoolModel(PoolHost& host, std::string name, const PoolRules& rules);
 
+  // Booked perhaps, and not known: in the current day, until Redis tells.
+  const Amounts& doubtful() const noexcept { return doubtful_.used.day; }
   const std::string& name() const noexcept { return name_; }
   const PoolKeys& keys() const noexcept { return keys_; }
   const PoolRules& rules() const noexcept { return rules_; }
@@ -157,10 +164,13 @@ class PoolModel {
 
   void on_enrolled(const Answer& answer);
   void take_registration(const PoolReply& reply, const PoolTotals& totals);
+  void correct_charge(const PoolReply& reply);
   void settle_until(std::uint64_t number);
   void send_heartbeat(bool states_in_flight);
   void take_totals(const PoolTotals& totals);
   void come_back();  // the registration is gone
+  // Redis says that it is not, or not any more, one to be asked: an outage until it registers.
+  void turn_away(const Failure& failure);
   void fail_waiting(system::pool::Refused reason, const std::string& message);
   void fail_releases(system::pool::Released result);
   bool may_settle() const noexcept {
@@ -185,6 +195,7 @@ class PoolModel {
   std::int64_t ahead_us_ = 0;   // the Redis server's clock, of the process's
   std::int64_t change_us_ = 0;  // the last change of this instance's that the books have
   OwnUsage own_{};
+  OwnUsage doubtful_{};  // the part of own_ of which it is not known whether it is booked
 
   std::unordered_set<std::uint64_t> held_;  // grants, by id
   std::int64_t outstanding_ = 0;            // held, and not fenced

@@ -17,12 +17,16 @@ local m, v, epoch, count, minute, mt, mr, day, dt, dr, flying, tm, rm, td, rd, m
   wanted, said_at = struct.unpack('<ddddddddddddddddddd', found[1])
 if m ~= marker then return '50' end
 if not found[2] then return '30' end
-local n, last = struct.unpack('<dd', found[2])
+-- What of the windows this registration was charged: a successor compares it with what it knows.
+local n, last, minute_mine, mt_mine, mr_mine, day_mine, dt_mine, dr_mine =
+  struct.unpack('<dddddddd', found[2])
 -- A clock that goes back keeps the window.
 local current = now - now % minute_length
 if current > minute then minute, mt, mr = current, 0, 0 end
 current = now - now % day_length
 if current > day then day, dt, dr = current, 0, 0 end
+if minute > minute_mine then minute_mine, mt_mine, mr_mine = minute, 0, 0 end
+if day > day_mine then day_mine, dt_mine, dr_mine = day, 0, 0 end
 local codes = {}
 local is_changed, is_freed, is_refused, wants = false, false, false, wanted
 local mt_sum, mr_sum, dt_sum, dr_sum = 0, 0, 0, 0
@@ -35,19 +39,18 @@ for i = 1, asked do
     elseif recover_at > 0 then
       code = '40'
     else
-      -- Of several that bind, the one that takes longest to pass is named.
+      -- A window that is full admits nothing, whatever the estimate. Of several that bind, the
+      -- one that takes longest to pass is named.
       code = '00'
       if flying >= most then code = '24' end
-      if requests > 0 then
-        if mr + requests > rm then code = '11' end
-        if dr + requests > rd then code = '13' end
-      end
-      if tokens > 0 then
-        if mt + tokens > tm and code ~= '13' then code = '10' end
-        if dt + tokens > td then code = '12' end
-      end
+      if mr + math.max(requests, 1) > rm then code = '11' end
+      if dr + math.max(requests, 1) > rd then code = '13' end
+      if mt + math.max(tokens, 1) > tm and code ~= '13' then code = '10' end
+      if dt + math.max(tokens, 1) > td then code = '12' end
       if code == '00' then
         mt, mr, dt, dr = mt + tokens, mr + requests, dt + tokens, dr + requests
+        mt_mine, mr_mine = mt_mine + tokens, mr_mine + requests
+        dt_mine, dr_mine = dt_mine + tokens, dr_mine + requests
         flying, n, is_changed = flying + 1, n + 1, true
       else
         wants, is_refused = 1, true
@@ -58,9 +61,11 @@ for i = 1, asked do
     minute_of, day_of, at = struct.unpack('<dd', input, at)
     if minute == minute_of then
       mt, mr = math.min(mt + tokens, 9007199254740991), math.min(mr + requests, 9007199254740991)
+      mt_mine, mr_mine = mt_mine + tokens, mr_mine + requests
     end
     if day == day_of then
       dt, dr = math.min(dt + tokens, 9007199254740991), math.min(dr + requests, 9007199254740991)
+      dt_mine, dr_mine = dt_mine + tokens, dr_mine + requests
     end
     code, flying, n, is_changed = '00', flying + 1, n + 1, true
   else
@@ -69,18 +74,18 @@ for i = 1, asked do
     if number <= last then
       code = '80'
     else
-      -- Of a release, less than estimated is given back in the same window only, and not by a
-      -- registration that has ended; more counts in the current one. What was used without a
-      -- grant counts in its own window only.
+      -- Of a release, less than estimated is given back in the same window only, also where the
+      -- registration has ended, since the books kept what it was charged; more counts in the
+      -- current one. What was used without a grant counts in its own window only.
       local mt_more, mr_more, dt_more, dr_more = tokens, requests, tokens, requests
       if kind == 2 then
         if minute ~= minute_of then mt_more, mr_more = 0, 0 end
         if day ~= day_of then dt_more, dr_more = 0, 0 end
       else
-        if fenced == 1 or minute ~= minute_of then
+        if minute ~= minute_of then
           mt_more, mr_more = math.max(0, tokens), math.max(0, requests)
         end
-        if fenced == 1 or day ~= day_of then
+        if day ~= day_of then
           dt_more, dr_more = math.max(0, tokens), math.max(0, requests)
         end
       end
@@ -88,6 +93,8 @@ for i = 1, asked do
       mr = math.min(math.max(0, mr + mr_more), 9007199254740991)
       dt = math.min(math.max(0, dt + dt_more), 9007199254740991)
       dr = math.min(math.max(0, dr + dr_more), 9007199254740991)
+      mt_mine, mr_mine = math.max(0, mt_mine + mt_more), math.max(0, mr_mine + mr_more)
+      dt_mine, dr_mine = math.max(0, dt_mine + dt_more), math.max(0, dr_mine + dr_more)
       mt_sum, mr_sum, dt_sum, dr_sum =
         mt_sum + mt_more, mr_sum + mr_more, dt_sum + dt_more, dr_sum + dr_more
       code, last, is_changed = '00', number, true
@@ -114,7 +121,10 @@ end
 local state = struct.pack('<dddddddddddddddddddd', m, v, epoch, count, minute, mt, mr, day, dt,
   dr, flying, tm, rm, td, rd, most, recover_at, wants, said_at, now)
 if is_changed then
-  redis.call('HSET', books, 'state', state, mine, struct.pack('<dd', n, last))
+  local most_mine = 9007199254740991
+  redis.call('HSET', books, 'state', state, mine, struct.pack('<dddddddd', n, last, minute_mine,
+    math.min(mt_mine, most_mine), math.min(mr_mine, most_mine), day_mine,
+    math.min(dt_mine, most_mine), math.min(dr_mine, most_mine)))
 elseif wants ~= wanted then
   redis.call('HSET', books, 'state', state)
 end
