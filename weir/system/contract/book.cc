@@ -5,7 +5,8 @@
 //  2. Entries that were not cancelled are in order of their start, lowerings_ in order of time.
 //  3. Replaying both from anchor_ gives the frontier; frontier_ is that whenever is_current_.
 //  4. outstanding_ is the number of active entries.
-//  5. No level of the anchor is above cap_fs().
+//  5. No level of the anchor is above what its policy holds, and a debit leaves none above
+//     in_hand_fs().
 //  6. An entry's `counted` names the policies whose level in the anchor has its debit already:
 //     it is never debited again, and gives nothing back there.
 //  7. finals_ has the costs of every settled and expired entry, once, and never falls.
@@ -27,7 +28,7 @@ Book::Book(std::vector<Policy> policies, Duration jitter, Instant now)
     : policies_(std::move(policies)), jitter_(jitter), anchor_at_(now) {
   WEIR_ASSERT(policies_.size() <= kPoliciesMax);
   WEIR_ASSERT(jitter_.count() >= 0);
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(begun_fs(i));
 }
 
 // cppcheck-suppress passedByValue  ; its members are moved
@@ -41,7 +42,9 @@ Book::Book(Saved saved, Duration jitter)
       entries_(saved.reservations.begin(), saved.reservations.end()),
       lowerings_(saved.lowerings.begin(), saved.lowerings.end()) {
   WEIR_ASSERT(policies_.size() <= kPoliciesMax && anchor_.size() == policies_.size());
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    anchor_[i] = std::min(anchor_[i], full_fs(policies_[i]));
+  }
   std::stable_sort(lowerings_.begin(), lowerings_.end(),
                    [](const Lowering& a, const Lowering& b) { return a.at < b.at; });
   outstanding_ = static_cast<std::size_t>(
@@ -60,39 +63,43 @@ Book::Saved Book::saved() const {
           {lowerings_.begin(), lowerings_.end()}};
 }
 
-// Full, less what refills within the jitter. Fixed quotas refill nothing.
-Wide Book::cap_fs(std::size_t policy) const {
+// Full, less what refills within the jitter; below nothing, where it fills in less. Fixed quotas
+// refill nothing.
+Wide Book::in_hand_fs(std::size_t policy) const {
   const Wide full = full_fs(policies_[policy]);
   if (policies_[policy].is_fixed()) return full;
-  return std::max<Wide>(0, full - Wide{jitter_.count()} * kMicro);
+  return full - Wide{jitter_.count()} * kMicro;
 }
+
+// Who has started before the book was begun may be late.
+Wide Book::begun_fs(std::size_t policy) const { return std::max<Wide>(0, in_hand_fs(policy)); }
 
 void Book::set_left(std::size_t policy, std::int64_t left_micro) {
   WEIR_ASSERT(entries_.empty());
-  anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), cap_fs(policy));
+  anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), begun_fs(policy));
   touch();
 }
 
 void Book::set_jitter(Duration jitter) {
   WEIR_ASSERT(jitter.count() >= 0);
   jitter_ = jitter;
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], begun_fs(i));
   touch();
 }
 
 void Book::advance(Levels& levels, Instant& at, Instant to) const {
   if (to <= at) return;
   for (std::size_t i = 0; i < policies_.size(); ++i) {
-    levels[i] = refilled_fs(policies_[i], levels[i], to - at, cap_fs(i));
+    levels[i] = refilled_fs(policies_[i], levels[i], to - at);
   }
   at = to;
 }
 
 void Book::apply(Levels& levels, const Entry& entry) const {
   for (std::size_t i = 0; i < policies_.size(); ++i) {
-    if (entry.counted[i]) continue;
-    levels[i] =
-        debited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
+    const std::int64_t cost_micro = entry.costs.of(policies_[i].resource);
+    if (entry.counted[i] || cost_micro == 0) continue;
+    levels[i] = debited_fs(std::min(levels[i], in_hand_fs(i)), worth_fs(policies_[i], cost_micro));
   }
 }
 
@@ -135,6 +142,10 @@ std::vector<Standing> Book::standing(const Costs& costs, Instant now) const {
   Levels levels = frontier();
   Instant at = frontier_at_;
   advance(levels, at, now);
+  return standing_of(levels, costs);
+}
+
+std::vector<Standing> Book::standing_of(const Levels& levels, const Costs& costs) const {
   std::vector<Standing> rows(policies_.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Policy& policy = policies_[i];
@@ -155,7 +166,10 @@ Instant Book::first_start(Instant from) const {
 
 Offer Book::offer(const Costs& costs, Instant from) const {
   const Instant base = first_start(from);
-  const std::vector<Standing> rows = standing(costs, base);
+  return offer_of(standing(costs, base), base);
+}
+
+Offer Book::offer_of(const std::vector<Standing>& rows, Instant base) {
   Offer offer{Never::kNot, base, std::nullopt};
   Wide longest_fs = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -192,6 +206,46 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   ++outstanding_;
   ++changes_;
   return first_number_ + entries_.size() - 1;
+}
+
+Instant Book::move_up(std::uint64_t number, Instant now) {
+  Entry& moved = entry_of(number);
+  // Up to those before it, and what was learnt, which is never later than now.
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  auto lowering = lowerings_.begin();
+  const auto lower_up_to = [&](Instant to) {
+    for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
+      advance(levels, at, lowering->at);
+      levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
+    }
+  };
+  for (const Entry& entry : entries_) {
+    if (&entry == &moved) break;
+    if (entry.state == HoldState::kCancelled) continue;
+    lower_up_to(entry.start);
+    advance(levels, at, entry.start);
+    apply(levels, entry);
+  }
+  const Instant base = later_of(later_of(now, not_before_), at);
+  lower_up_to(base);
+  advance(levels, at, base);
+  const Offer offer = offer_of(standing_of(levels, moved.costs), base);
+  if (offer.start < moved.start) {
+    moved.start = offer.start;
+    touch();
+  }
+  return moved.start;
+}
+
+void Book::set_expires(std::uint64_t number, Instant expires) {
+  entry_of(number).expires = expires;
+  ++changes_;
+}
+
+Book::Entry& Book::entry_of(std::uint64_t number) {
+  WEIR_ASSERT(number >= first_number_ && number - first_number_ < entries_.size());
+  return entries_[static_cast<std::size_t>(number - first_number_)];
 }
 
 Book::Entry* Book::find(std::uint64_t number, Instant now) {
@@ -331,7 +385,9 @@ Book::Levels Book::levels_without_outstanding(Instant now) const {
     }
   }
   // What was full in between has lost its refill: not more than it holds.
-  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = std::min(levels[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    levels[i] = std::min(levels[i], full_fs(policies_[i]));
+  }
   return levels;
 }
 
@@ -366,7 +422,7 @@ void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Inst
   Levels levels = levels_without_outstanding(at);
   for (std::size_t i = 0; i < policies_.size(); ++i) {
     if (!left_micro[i]) continue;
-    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), cap_fs(i));
+    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), full_fs(policies_[i]));
   }
   not_before_ = Instant{};  // the service has spoken
   anchor_at(at, std::move(levels), reported, asked_at);
@@ -385,7 +441,7 @@ void Book::change(std::vector<Policy> policies, Instant now) {
     const auto was = std::find_if(former.begin(), former.end(), [&](const Policy& old) {
       return old.resource == policy.resource && old.period == policy.period;
     });
-    Wide level_fs = full_fs(policy);
+    Wide level_fs = begun_fs(i);
     places.emplace_back();
     if (was != former.end()) {
       const auto place = static_cast<std::size_t>(was - former.begin());
@@ -393,12 +449,13 @@ void Book::change(std::vector<Policy> policies, Instant now) {
       const Wide used_fs = full_fs(*was) - before[place];
       // Under another interval used units are kept, rounded up. The product fits: what
       // is used is at most 2^127 / refill_ns micro-units, cut at the largest cost.
+      level_fs = full_fs(policy);
       level_fs -= was->refill_ns == policy.refill_ns
                       ? used_fs
                       : worth_fs(policy, saturate(std::min(ceil_div(used_fs, was->refill_ns),
                                                            Wide{kCostMicroMax})));
     }
-    levels.push_back(std::min(level_fs, cap_fs(i)));
+    levels.push_back(level_fs);
   }
   for (Entry& entry : entries_) {
     const Policies counted = std::exchange(entry.counted, {});

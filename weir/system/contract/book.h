@@ -18,10 +18,11 @@
 // final are folded into the anchor; a replay costs as many steps as there are
 // reservations since the oldest one outstanding.
 //
-// `jitter` is how late a worker may start. The book lets no policy rise above its
-// capacity less what refills in that time; then starts that are late by up to
-// `jitter`, in any order, still find enough. A cost above that, but not above the
-// capacity, waits the difference longer.
+// `jitter` is how late a worker may start. A start finds no more in a policy than its
+// capacity less what refills in that time, whatever stands there; then starts that are
+// late by up to `jitter`, in any order, still find enough. A cost above that, but not
+// above the capacity, starts when so much has refilled since the last start: an account
+// that nobody used for `jitter` after it was full grants it at once.
 //
 // Thread safety: none; an account locks it.
 
@@ -159,6 +160,14 @@ class Book {
   void expire(Instant now);
   void expire_all(Instant now);
 
+  // Gives an active reservation that nobody was told of yet the first start from `now` on that
+  // those before it leave, if that is earlier than the one it has. Returns the one it has then.
+  Instant move_up(std::uint64_t number, Instant now);
+  // An active reservation may change until then.
+  void set_expires(std::uint64_t number, Instant expires);
+  // Changes when a reservation may start earlier than it was granted to.
+  std::uint64_t easings() const noexcept { return easings_; }
+
   // Whether grant() can take one more.
   bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
   // Where there is no room, lets the oldest one expire before its time, if it has started.
@@ -203,6 +212,8 @@ class Book {
   std::vector<Standing> standing(const Costs& costs, Instant now) const;
   // The last granted start that still counts.
   Instant last_start() const;
+  // The first instant at which a service that has refused may be asked again.
+  Instant not_before() const noexcept { return not_before_; }
   // The first instant from `from` on at which a reservation may start.
   Instant first_start(Instant from) const;
 
@@ -210,7 +221,11 @@ class Book {
   using Entry = Reservation;
   using Levels = std::vector<Wide>;
 
-  Wide cap_fs(std::size_t policy) const;
+  Wide in_hand_fs(std::size_t policy) const;
+  Wide begun_fs(std::size_t policy) const;
+  std::vector<Standing> standing_of(const Levels& levels, const Costs& costs) const;
+  static Offer offer_of(const std::vector<Standing>& rows, Instant base);
+  Entry& entry_of(std::uint64_t number);
   Entry* find(std::uint64_t number, Instant now);
   // How a reservation that was folded has ended; kGone: it was too long ago, or never.
   engine::HoldState end_of(std::uint64_t number) const;
@@ -223,6 +238,7 @@ class Book {
   void touch() noexcept {
     is_current_ = false;
     ++changes_;
+    ++easings_;
   }
   const Levels& frontier() const;
   void fold();
@@ -242,6 +258,7 @@ class Book {
   std::size_t outstanding_ = 0;
   Totals finals_;
   std::uint64_t changes_ = 0;
+  std::uint64_t easings_ = 0;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;
