@@ -55,6 +55,8 @@ constexpr MetricRow kContractMetrics[] = {
      "Fetches from the service: done or failed."},
     {"weir_sync_failing", "gauge", "account",
      "Whether something could not be fetched the last time: 1 or 0."},
+    {"weir_sync_left_out", "gauge", "account",
+     "Types of contracts that the service names and that are not known here."},
 };
 
 using NamedView = std::pair<std::string, system::contract::AccountView>;
@@ -82,6 +84,8 @@ void write_sync(MetricsText& out, std::vector<NamedView> all, Instant now) {
   for (const auto& [name, view] : all) {
     out.value("account", name, view.followed->error.empty() ? 0 : 1);
   }
+  out.begin("weir_sync_left_out");
+  for (const auto& [name, view] : all) out.value("account", name, view.followed->left_out.size());
 }
 
 void write_contracts(MetricsText& out, const system::contract::Accounts& accounts, Instant now) {
@@ -164,6 +168,7 @@ class ContractSystem final : public System, private store::sqlite::Parts {
       // check() has judged both.
       const bool takes_options = row.account->change_options(row.settings.options).ok();
       WEIR_ASSERT(takes_options);
+      if (old->settings.given != row.settings.given) row.account->set_given(row.settings.given);
       // Policies that the file has as before may have been changed by a service since.
       if (old->settings.policies == row.settings.policies) continue;
       const bool takes_policies = row.account->change(row.settings.policies, now).ok();
@@ -201,6 +206,7 @@ class ContractSystem final : public System, private store::sqlite::Parts {
     if (old == nullptr) {
       auto made = Account::create(settings.name, settings.policies, settings.options, kSinceEver);
       if (!made) return std::move(made).error();
+      (*made)->set_given(settings.given);
       auto gate = std::make_shared<contract::AccountGate>(*made);
       return AccountInForce{settings, std::move(*made), std::move(gate)};
     }

@@ -408,6 +408,16 @@ std::vector<Policy> Account::policies() const {
   return locked().book.policies();
 }
 
+void Account::set_given(std::vector<Contract> given) {
+  const std::scoped_lock lock(*this);
+  given_ = std::move(given);
+}
+
+std::vector<Contract> Account::given() const {
+  const std::scoped_lock lock(*this);
+  return given_;
+}
+
 void Account::set_followed(std::optional<Followed> followed) {
   const std::scoped_lock lock(*this);
   locked().followed = std::move(followed);

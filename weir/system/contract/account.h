@@ -34,6 +34,7 @@
 #include "weir/engine/ask.h"
 #include "weir/system/contract/account_state.h"
 #include "weir/system/contract/book.h"
+#include "weir/system/contract/listed.h"
 #include "weir/system/contract/policy.h"
 #include "weir/system/contract/published.h"
 #include "weir/system/contract/refusal.h"
@@ -116,8 +117,9 @@ struct Followed {
   std::optional<Instant> counts_at{};
   std::uint64_t fetches = 0;
   std::uint64_t failures = 0;
-  bool contract_missing = false;  // the service has no endpoint for it
-  std::string error{};            // what could not be had the last time; empty: nothing
+  bool contract_missing = false;        // the service has no endpoint for it
+  std::string error{};                  // what could not be had the last time; empty: nothing
+  std::vector<std::string> left_out{};  // types that the service names and nobody here knows
 };
 
 struct AccountView {
@@ -221,6 +223,10 @@ class Account : public Guarded<AccountBook> {
   // knows that there is no endpoint for it.
   void set_followed(std::optional<Followed> followed);
 
+  // The contracts that the policies came from; none: they came from elsewhere. Shown, not applied.
+  void set_given(std::vector<Contract> given);
+  std::vector<Contract> given() const;
+
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
 
@@ -247,6 +253,7 @@ class Account : public Guarded<AccountBook> {
   Published published_;          // the same policies under the published rule
   std::vector<Owner> former_;    // processes before this one
   std::uint64_t first_own_ = 1;  // number of the first reservation of `owner_`
+  std::vector<Contract> given_;
   std::optional<Instant> refreshed_at_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;

@@ -70,23 +70,6 @@ std::optional<contract::Policy> policy_with_id(const std::vector<contract::Polic
   return *found;
 }
 
-// One contract for each type that the account has policies of.
-void append_contracts(std::vector<contract::Contract>& out, const Account& account,
-                      const std::string& user_id, std::int64_t first_id) {
-  for (const contract::Policy& policy : account.policies()) {
-    auto same = std::find_if(out.begin(), out.end(), [&](const contract::Contract& each) {
-      return each.resource == policy.resource;
-    });
-    if (same == out.end()) {
-      const auto number = static_cast<std::int64_t>(policy.resource);
-      same = out.insert(
-          out.end(), contract::Contract{
-                         .id = first_id + number, .user_id = user_id, .resource = policy.resource});
-    }
-    same->policies.push_back(policy);
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<Account> named_account(Exchange& exchange) {
@@ -281,12 +264,33 @@ void show_contracts(Exchange& exchange) {
   std::int64_t first_id = 1;
   for (const std::shared_ptr<Account>& account : accounts->all()) {
     if (accounts->user_id(account->name()) == user_id) {
-      append_contracts(contracts, *account, user_id, first_id);
+      contracts = published_contracts(account->given(), account->policies(), user_id, first_id);
     }
     first_id += 2;
   }
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = write_contracts(contracts);
+}
+
+// Each type that an account was given, with the defaults that were given first.
+void show_contract_types(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return;
+  std::vector<contract::Contract> types;
+  for (const std::shared_ptr<Account>& account : accounts->all()) {
+    for (const contract::Contract& given : account->given()) {
+      const auto same = std::find_if(types.begin(), types.end(), [&](const auto& each) {
+        return each.resource == given.resource;
+      });
+      if (same == types.end()) {
+        types.push_back(given);
+      } else if (same->default_policies.empty()) {
+        same->default_policies = given.default_policies;
+      }
+    }
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = write_contract_types(types);
 }
 
 void show_token_counts(Exchange& exchange) {
@@ -333,13 +337,17 @@ constexpr std::array kContractRows = {
           "Show the policies of an account, what is left of them and what is outstanding.", "",
           "Account"},
     Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
-          "Take the policies of a published list of contracts.", "Document", "State"},
+          "Take the policies of a published list of contracts.", "Document", "DocumentTaken"},
     with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,
-                "contract_counts", "Take what the service reports as left.", "Document", "State",
-                kMarkQuery}),
+                "contract_counts", "Take what the service reports as left.", "Document",
+                "DocumentTaken", kMarkQuery}),
     with_names({"GET", "/aux/ratelimit/contract", Role::kObserve, show_contracts,
                 "published_contracts", "Show a user's contracts as the service publishes them.", "",
                 "Document", kUserQuery}),
+    Route{"GET", "/aux/ratelimit/contract/types", Role::kObserve, show_contract_types,
+          "published_contract_types",
+          "Show the types of contracts and their default policies as the service publishes them.",
+          "", "Document"},
     Route{"GET", "/aux/ratelimit/statistics/tokenCounts/{userId}", Role::kObserve,
           show_token_counts, "published_token_counts",
           "Show what a user's policies have left as the service publishes it.", "", "Document"},

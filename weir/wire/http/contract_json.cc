@@ -191,8 +191,13 @@ void append_followed(std::string& out, const std::optional<contract::Followed>& 
   append_age(out, followed->contract_at, now);
   out += R"(,"counts_age":)";
   append_age(out, followed->counts_at, now);
-  fmt::format_to(std::back_inserter(out), R"(,"fetches":{},"failures":{},"error":)",
+  fmt::format_to(std::back_inserter(out), R"(,"fetches":{},"failures":{},"left_out":[)",
                  followed->fetches, followed->failures);
+  for (const std::string& type : followed->left_out) {
+    if (out.back() != '[') out += ',';
+    append_quoted(out, type);
+  }
+  out += R"(],"error":)";
   if (followed->error.empty()) {
     out += "null}";
     return;
