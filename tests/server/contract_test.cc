@@ -87,7 +87,9 @@ TEST_F(ContractServer, ReservesCommitsAndReleases) {
       R"({"reservation":")" + reservation(first.body) + R"(","processing_units":"0.5"})";
   EXPECT_EQ(ask("commit", commit).body,
             R"({"state":"settled","debited":{"requests":1,"processing_units":0.5}})");
-  EXPECT_EQ(ask("commit", commit).body, R"({"state":"settled"})") << "told the same again";
+  EXPECT_EQ(ask("commit", commit).body,
+            R"({"state":"settled","debited":{"requests":1,"processing_units":0.5}})")
+      << "told the same again";
   EXPECT_EQ(left_milli(), (Left{9'500, 4'000})) << "requests stay as they were reserved";
 
   const std::string second = reservation(ask("reserve", R"({"processing_units":2})").body);
@@ -249,7 +251,8 @@ TEST_F(ContractServer, ShowsAnAccount) {
   EXPECT_THAT(answer.body,
               HasSubstr(R"("outstanding":1,"outstanding_costs":{"requests":1,)"
                         R"("processing_units":2.5},"booked_until":null,"refreshed_at":null,)"
-                        R"("granted":1,"refused":0,"refusals_met":0,"mark":"0-0-)"));
+                        R"("overages_clipped":0,"granted":1,"refused":0,"refusals_met":0,)"
+                        R"("mark":"0-0-)"));
   EXPECT_THAT(answer.body, HasSubstr(R"("sync":null})"));
 }
 
@@ -264,6 +267,31 @@ TEST_F(ContractServer, WorksOutProcessingUnits) {
   const HttpAnswer catalogue = http(post("/v1/contract/processing-units",
                                          R"({"api":"catalog","area_km2":"500000","months":1.5})"));
   EXPECT_EQ(member(catalogue.body, "debited"), "1");
+}
+
+TEST_F(ContractServer, AnswersARepeatedAskAsBeforeAndListsWhoseReservationsThereAre) {
+  begin(", jitter: 0s");
+  const std::string asked = R"({"processing_units":0.5,"who":"job 7","key":"k-1"})";
+  const HttpAnswer first = ask("reserve", asked);
+  ASSERT_EQ(first.status, 200) << first.body;
+  EXPECT_EQ(member(ask("reserve", asked).body, "reservation"), member(first.body, "reservation"));
+  EXPECT_EQ(ask("reserve", R"({"processing_units":0.6,"key":"k-1"})").status, 400);
+  ASSERT_EQ(ask("reserve", R"({"who":"job 8"})").status, 200);
+  const auto list = [&](const std::string& query) {
+    return http(get("/v1/contract/acme/reservations" + query));
+  };
+  const HttpAnswer all = list("");
+  EXPECT_EQ(all.status, 200) << all.body;
+  EXPECT_THAT(all.body, AllOf(HasSubstr(R"("who":"job 7")"), HasSubstr(R"("who":"job 8")"),
+                              HasSubstr(R"("next":null)")));
+  const HttpAnswer one = list("?limit=1");
+  EXPECT_THAT(one.body, Not(HasSubstr("job 8")));
+  const HttpAnswer next = list("?limit=1&after=" + member(one.body, "next"));
+  EXPECT_THAT(next.body, AllOf(HasSubstr("job 8"), Not(HasSubstr("job 7"))));
+  EXPECT_THAT(list("?who=job%207").body, Not(HasSubstr("job 8")));
+  for (const char* wrong : {"?limit=0", "?limit=1001", "?after=x", "?what=1"}) {
+    EXPECT_EQ(list(wrong).status, 400) << wrong;
+  }
 }
 
 // --- the published documents

@@ -187,8 +187,9 @@ TEST_F(ContractProgram, LetsNobodyStarveWhoWaitsWhileOthersReserve) {
   }
   std::this_thread::sleep_for(1s);
   server::HttpClient client(weir.http_address());
-  for (const char* how : {R"({"wait":"10s"})", R"({"wait":"10s","costs":{"requests":10}})",
-                          R"({"book_within":"10s"})", R"({"book_within":"10s","costs":{"requests":10}})"}) {
+  for (const char* how :
+       {R"({"wait":"10s"})", R"({"wait":"10s","costs":{"requests":10}})",
+        R"({"book_within":"10s"})", R"({"book_within":"10s","costs":{"requests":10}})"}) {
     const HttpAnswer answer = client.ask(server::post("/v1/acquire", how));
     EXPECT_EQ(answer.status, 200) << how << answer.body;
   }

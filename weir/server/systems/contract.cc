@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +35,7 @@ using store::sqlite::Bytes;
 using store::sqlite::Part;
 
 constexpr std::string_view kAccountPrefix = "contract/";
+constexpr Duration kLookAtOverages = std::chrono::seconds{10};
 // Full since ever: the first request comes later than that.
 constexpr Instant kSinceEver{0};
 
@@ -49,6 +51,9 @@ constexpr MetricRow kContractMetrics[] = {
      "Those that were refused there: denied, never or 429."},
     {"weir_contract_refusals_met_total", "counter", "account",
      "Refusals by the service that workers reported."},
+    {"weir_contract_overage_clipped_total", "counter", "account",
+     "Commits that were not charged in full, because a policy would have owed more than ten times "
+     "its capacity."},
     {"weir_sync_age_seconds", "gauge", "account, of",
      "Age of what was last fetched from the service, contract or counts; +Inf: never."},
     {"weir_sync_fetches_total", "counter", "account, result",
@@ -113,6 +118,7 @@ void write_contracts(MetricsText& out, const system::contract::Accounts& account
   write("weir_contract_granted_total", &AccountView::granted);
   write("weir_contract_refused_total", &AccountView::refused);
   write("weir_contract_refusals_met_total", &AccountView::refusals_met);
+  write("weir_contract_overage_clipped_total", &AccountView::overages_clipped);
   write_sync(out, all, now);
 }
 
@@ -189,6 +195,24 @@ class ContractSystem final : public System, private store::sqlite::Parts {
     return Done{};
   }
   void rest() override { followers_.stop(); }
+  // Says which commits were clipped, every kLookAtOverages at most.
+  void tick(Instant now) override {
+    if (now < look_at_overages_ || !log_) return;
+    look_at_overages_ = now + kLookAtOverages;
+    const auto accounts = this->accounts();
+    if (accounts == nullptr) return;
+    for (const auto& account : accounts->all()) {
+      const std::uint64_t clipped = account->overages_clipped();
+      std::uint64_t& told = clipped_[account->name()];
+      if (clipped > told) {
+        log_({LogLevel::kWarning,
+              "overage-clipped",
+              {{"limit", "contract " + account->name()},
+               {"times", std::to_string(clipped - told)}}});
+      }
+      told = clipped;
+    }
+  }
 
   std::span<const MetricRow> metric_rows() const noexcept override { return kContractMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
@@ -277,6 +301,8 @@ class ContractSystem final : public System, private store::sqlite::Parts {
   ContractsInForce next_;                                // as checked
   std::map<std::string, Written, std::less<>> written_;  // by the name of the part
   bool has_started_ = false;
+  Instant look_at_overages_{};
+  std::map<std::string, std::uint64_t> clipped_;  // by account, as last told
   Followers followers_;
   const wire::http::ContractRoutes routes_ =
       wire::http::contract_routes([this] { return accounts(); });

@@ -261,11 +261,39 @@ HoldState Book::end_of(std::uint64_t number) const {
   return ends_[ends_.size() - static_cast<std::size_t>(first_number_ - number)];
 }
 
-HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
+// An overage that is charged where the reservation started leaves no more debt by now than it is
+// itself, since a bucket may have refilled since. The sums fit: 2^63 and ten times 2^62.
+Costs Book::within_overage(const Costs& actual, const Costs& reserved, Instant now) {
+  Costs charged = actual;
+  const std::vector<Standing> rows = standing({0, 0}, now);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    const Policy& policy = policies_[i];
+    const bool is_requests = policy.resource == Resource::kRequests;
+    std::int64_t& cost = is_requests ? charged.requests_micro : charged.processing_units_micro;
+    const std::int64_t before = reserved.of(policy.resource);
+    if (cost <= before || policy.capacity == 0) continue;
+    const Wide room =
+        Wide{left_micro(policy, rows[i].level_fs)} + Wide{policy.capacity_micro()} * kOverageTimes;
+    cost = saturate(std::min(Wide{cost}, Wide{before} + std::max<Wide>(0, room)));
+  }
+  if (charged != actual) ++clipped_;
+  return charged;
+}
+
+std::optional<Costs> Book::settled(std::uint64_t number) const {
+  const auto found = settled_.find(number);
+  if (found == settled_.end()) return std::nullopt;
+  return found->second;
+}
+
+HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& asked, Instant now) {
   Entry* entry = find(number, now);
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   ++changes_;
+  std::optional<Costs> actual = asked;
+  if (actual) actual = within_overage(*actual, entry->costs, now);
+  settled_[number] = actual.value_or(entry->costs);
   if (actual && *actual != entry->costs) {
     // What was counted is in the anchor, and so is where an overage belongs.
     for (std::size_t i = 0; i < policies_.size(); ++i) {
@@ -342,7 +370,10 @@ void Book::fold() {
       apply(anchor_, entry);
     }
     ends_.push_back(entry.state);
-    if (ends_.size() > kEndsMax) ends_.pop_front();
+    if (ends_.size() > kEndsMax) {
+      settled_.erase(first_number_ - ends_.size() + 1);
+      ends_.pop_front();
+    }
     entries_.pop_front();
     ++first_number_;
   }

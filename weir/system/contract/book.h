@@ -29,6 +29,7 @@
 #pragma once
 
 #include <bitset>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -47,6 +48,8 @@ namespace weir::system::contract {
 constexpr std::size_t kReservationsMax = 1'000'000;  // that one book remembers
 constexpr std::size_t kEndsMax = 100'000;            // how the last ones ended, likewise
 constexpr std::size_t kLoweringsMax = 1024;          // what refusals have taught, likewise
+// The most that settling with more than was reserved may leave a policy to owe, in capacities.
+constexpr int kOverageTimes = 10;
 // A longer wait that no policy explains counts as this; and a refusal that names no policy
 // takes no more from any than refills in it.
 constexpr Duration kRetryAfterMax = std::chrono::hours{1};
@@ -155,6 +158,10 @@ class Book {
   // answer says how it stands.
   engine::HoldState commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now);
   engine::HoldState release(std::uint64_t number, Instant now);
+  // What a commit came to; nothing: it was none, or too long ago. More than was reserved is charged
+  // as far as no policy of that resource owes more than kOverageTimes its capacity.
+  std::optional<Costs> settled(std::uint64_t number) const;
+  std::uint64_t clipped() const noexcept { return clipped_; }  // commits not charged in full
   // Lets reservations whose time has come be final, as they were granted: their
   // work may have been done. The oldest ones, which is cheap; or all of them.
   void expire(Instant now);
@@ -173,6 +180,9 @@ class Book {
   // Where there is no room, lets the oldest one expire before its time, if it has started.
   void make_room(Instant now);
 
+  // Those that may still change, from first_number() on.
+  const std::deque<Reservation>& reservations() const noexcept { return entries_; }
+  std::uint64_t first_number() const noexcept { return first_number_; }
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
@@ -231,6 +241,8 @@ class Book {
   engine::HoldState end_of(std::uint64_t number) const;
   void let_expire(Entry& entry, Instant now);
   void finish(Entry& entry, engine::HoldState state);
+  // `actual`, or as much of what it is above `reserved` as may be charged.
+  Costs within_overage(const Costs& actual, const Costs& reserved, Instant now);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
@@ -254,11 +266,13 @@ class Book {
   std::uint64_t first_number_ = 1;
   std::deque<Entry> entries_;           // by number; but for cancelled ones so by start
   std::deque<engine::HoldState> ends_;  // of the last numbers before the first
+  boost::unordered_flat_map<std::uint64_t, Costs> settled_;  // of these and of entries_, by number
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
   Totals finals_;
   std::uint64_t changes_ = 0;
   std::uint64_t easings_ = 0;
+  std::uint64_t clipped_ = 0;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -25,6 +26,8 @@ namespace contract = system::contract;
 using contract::Account;
 using contract::Accounts;
 using engine::HoldState;
+
+constexpr std::uint64_t kListedByDefault = 100;
 
 // nullptr: there are none, and the problem is written.
 std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
@@ -220,6 +223,47 @@ void show_account(Exchange& exchange) {
                  exchange.now);
 }
 
+void list_reservations(Exchange& exchange) {
+  const std::shared_ptr<Account> account = named_account(exchange);
+  if (account == nullptr) return;
+  std::string who;
+  if (exchange.query.has("who")) {
+    const Result<std::string_view> given = exchange.query.one("who");
+    if (!given) {
+      exchange.fail(given.error());
+      return;
+    }
+    who = *given;
+  }
+  std::uint64_t after = 0;
+  std::uint64_t most = kListedByDefault;
+  for (const auto& [name, number] : {std::pair{"after", &after}, std::pair{"limit", &most}}) {
+    if (!exchange.query.has(name)) continue;
+    const Result<std::string_view> given = exchange.query.one(name);
+    if (!given) {
+      exchange.fail(given.error());
+      return;
+    }
+    const char* const end = given->data() + given->size();
+    const auto read = std::from_chars(given->data(), end, *number);
+    if (read.ec == std::errc{} && read.ptr == end) continue;
+    exchange.fail(bad_argument(
+        fmt::format("query: {} is {}, but it must be a whole number of 0 or more; write one", name,
+                    in_quotes(*given))));
+    return;
+  }
+  if (most < 1 || most > contract::kListedMax) {
+    exchange.fail(
+        bad_argument(fmt::format("query: limit is {}, but it must be between 1 and {}; "
+                                 "ask for the rest with 'after'",
+                                 most, contract::kListedMax)));
+    return;
+  }
+  const auto rows = account->list(who, after, static_cast<std::size_t>(most));
+  exchange.answer.content_type = kJsonType;
+  append_listed(exchange.answer.body, rows, rows.size() == most);
+}
+
 void work_out_processing_units(Exchange& exchange) {
   Texts texts;
   const Result<contract::Work> work = read_work(exchange.call.body, texts);
@@ -310,6 +354,12 @@ constexpr std::array<QueryParameter, 1> kUserQuery = {{
     {"userId", true, false, "Whose contracts: 'eq:' and the id."},
 }};
 
+constexpr std::array<QueryParameter, 3> kListQuery = {{
+    {"who", false, false, "Only those of this name."},
+    {"after", false, false, "'next' of the list before."},
+    {"limit", false, false, "The most to list, up to 1000. Left out: 100."},
+}};
+
 constexpr std::array<QueryParameter, 1> kMarkQuery = {{
     {"mark", false, false, "What the account showed before the service was asked."},
 }};
@@ -336,6 +386,9 @@ constexpr std::array kContractRows = {
     Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
           "Show the policies of an account, what is left of them and what is outstanding.", "",
           "Account"},
+    with_names({"GET", "/v1/contract/{account}/reservations", Role::kDecide, list_reservations,
+                "contract_reservations", "List the reservations that have not ended, and whose.",
+                "", "Reservations", kListQuery}),
     Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
           "Take the policies of a published list of contracts.", "Document", "DocumentTaken"},
     with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,

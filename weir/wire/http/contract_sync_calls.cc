@@ -46,9 +46,11 @@ Result<contract::Totals> read_mark(std::string_view text) {
 
 // A document was taken, but for what has these types.
 void answer_taken(Exchange& exchange, std::string_view state, const contract::LeftOut& left_out) {
-  exchange.answer.content_type = kJsonType;
+  exchange.answer_state(state);
+  if (left_out.empty()) return;
   std::string& body = exchange.answer.body;
-  body = fmt::format(R"({{"state":"{}","left_out":[)", state);
+  body.back() = ',';
+  body += R"("left_out":[)";
   for (const std::string& type : left_out) {
     if (body.back() != '[') body += ',';
     append_quoted(body, type);
