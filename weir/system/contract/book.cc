@@ -9,7 +9,9 @@
 //     in_hand_fs().
 //  6. An entry's `counted` names the policies whose level in the anchor has its debit already:
 //     it is never debited again, and gives nothing back there.
-//  7. finals_ has the costs of every settled and expired entry, once, and never falls.
+//  7. short_runs_ and long_runs_ cover the numbers of entries_, and no whole run before the first.
+//     One that is not stale is what replaying its entries does, from anchor_at_ on at the earliest.
+//  8. finals_ has the costs of every settled and expired entry, once, and never falls.
 
 #include "weir/system/contract/book.h"
 
@@ -50,6 +52,7 @@ Book::Book(Saved saved, Duration jitter)
   outstanding_ = static_cast<std::size_t>(
       std::count_if(entries_.begin(), entries_.end(),
                     [](const Entry& entry) { return entry.state == HoldState::kActive; }));
+  mark_runs();
   fold();
 }
 
@@ -84,6 +87,7 @@ void Book::set_jitter(Duration jitter) {
   WEIR_ASSERT(jitter.count() >= 0);
   jitter_ = jitter;
   for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], begun_fs(i));
+  mark_runs();
   touch();
 }
 
@@ -123,11 +127,126 @@ void Book::replay(Levels& levels, Instant& at, Instant until) const {
   lower_up_to(until);
 }
 
+// --- runs
+
+LevelStep Book::refill_step(std::size_t policy, Duration elapsed) const {
+  const Wide gain_fs = policies_[policy].is_fixed() ? 0 : Wide{elapsed.count()} * kMicro;
+  return {gain_fs, full_fs(policies_[policy])};
+}
+
+// What started before the anchor is debited there.
+void Book::extend(Run& run, const Entry& entry) const {
+  if (entry.state == HoldState::kCancelled) return;
+  const Instant start = later_of(entry.start, anchor_at_);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    LevelStep& step = run.steps[i];
+    if (!run.is_empty) step = step.then(refill_step(i, start - run.last));
+    const std::int64_t cost_micro = entry.costs.of(policies_[i].resource);
+    if (entry.counted[i] || cost_micro == 0) continue;
+    const Wide worth = worth_fs(policies_[i], cost_micro);
+    step = step.then({-worth, in_hand_fs(i) - worth});
+  }
+  if (run.is_empty) run.first = start;
+  run.is_empty = false;
+  run.last = start;
+}
+
+void Book::extend(Run& run, const Run& next) const {
+  if (next.is_empty) return;
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    LevelStep& step = run.steps[i];
+    if (!run.is_empty) step = step.then(refill_step(i, next.first - run.last));
+    step = step.then(next.steps[i]);
+  }
+  if (run.is_empty) run.first = next.first;
+  run.is_empty = false;
+  run.last = next.last;
+}
+
+std::size_t Book::short_run_of(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>((number >> kRunShift) - (first_number_ >> kRunShift));
+}
+std::size_t Book::long_run_of(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>((number >> 2 * kRunShift) - (first_number_ >> 2 * kRunShift));
+}
+
+const Run& Book::short_run(std::size_t place) const {
+  Run& run = short_runs_[place];
+  if (!run.is_stale) return run;
+  run = Run{};
+  const std::uint64_t begin = ((first_number_ >> kRunShift) + place) << kRunShift;
+  const std::uint64_t end = std::min(begin + kRunLength, first_number_ + entries_.size());
+  for (std::uint64_t number = std::max(begin, first_number_); number < end; ++number) {
+    extend(run, entries_[static_cast<std::size_t>(number - first_number_)]);
+  }
+  run.is_stale = false;
+  return run;
+}
+
+const Run& Book::long_run(std::size_t place) const {
+  Run& run = long_runs_[place];
+  if (!run.is_stale) return run;
+  run = Run{};
+  const std::uint64_t begin = ((first_number_ >> 2 * kRunShift) + place) << kRunShift;
+  const std::uint64_t first = first_number_ >> kRunShift;
+  for (std::uint64_t i = std::max(begin, first); i < begin + kRunLength; ++i) {
+    if (i - first >= short_runs_.size()) break;
+    extend(run, short_run(static_cast<std::size_t>(i - first)));
+  }
+  run.is_stale = false;
+  return run;
+}
+
+void Book::go_through(const Run& run, Levels& levels, Instant& at) const {
+  if (run.is_empty) return;
+  advance(levels, at, run.first);
+  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = run.steps[i].of(levels[i]);
+  at = later_of(at, run.last);
+}
+
+void Book::go_up_to(std::uint64_t number, Levels& levels, Instant& at) const {
+  const std::uint64_t first_long = first_number_ >> 2 * kRunShift;
+  const std::uint64_t first_short = first_number_ >> kRunShift;
+  std::uint64_t next = first_number_;
+  for (std::uint64_t i = first_long; i < number >> 2 * kRunShift; ++i) {
+    go_through(long_run(static_cast<std::size_t>(i - first_long)), levels, at);
+    next = (i + 1) << 2 * kRunShift;
+  }
+  for (std::uint64_t i = next >> kRunShift; i < number >> kRunShift; ++i) {
+    go_through(short_run(static_cast<std::size_t>(i - first_short)), levels, at);
+    next = (i + 1) << kRunShift;
+  }
+  Run rest;
+  for (; next < number; ++next) {
+    extend(rest, entries_[static_cast<std::size_t>(next - first_number_)]);
+  }
+  go_through(rest, levels, at);
+}
+
+void Book::mark_run(std::uint64_t number) {
+  const std::size_t short_place = short_run_of(number);
+  const std::size_t long_place = long_run_of(number);
+  if (short_runs_.size() <= short_place) short_runs_.resize(short_place + 1);
+  if (long_runs_.size() <= long_place) long_runs_.resize(long_place + 1);
+  short_runs_[short_place].is_stale = true;
+  long_runs_[long_place].is_stale = true;
+}
+
+void Book::mark_runs() {
+  short_runs_.clear();
+  long_runs_.clear();
+  if (!entries_.empty()) mark_run(first_number_ + entries_.size() - 1);
+}
+
 const Book::Levels& Book::frontier() const {
   if (!is_current_) {
     frontier_ = anchor_;
     frontier_at_ = anchor_at_;
-    replay(frontier_, frontier_at_, kForever);
+    if (lowerings_.empty()) {
+      go_up_to(first_number_ + entries_.size(), frontier_, frontier_at_);
+    } else {
+      replay(frontier_, frontier_at_, kForever);
+    }
     is_current_ = true;
   }
   return frontier_;
@@ -201,6 +320,7 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   frontier();
   const Instant at = later_of(start, frontier_at_);
   entries_.push_back({at, expires, costs, HoldState::kActive, {}});
+  mark_run(first_number_ + entries_.size() - 1);
   advance(frontier_, frontier_at_, at);
   apply(frontier_, entries_.back());
   ++outstanding_;
@@ -210,9 +330,9 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
 
 Instant Book::move_up(std::uint64_t number, Instant now) {
   Entry& moved = entry_of(number);
-  // Up to those before it, and what was learnt, which is never later than now.
   Levels levels = anchor_;
   Instant at = anchor_at_;
+  // What was learnt is never later than now.
   auto lowering = lowerings_.begin();
   const auto lower_up_to = [&](Instant to) {
     for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
@@ -220,12 +340,16 @@ Instant Book::move_up(std::uint64_t number, Instant now) {
       levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
     }
   };
-  for (const Entry& entry : entries_) {
-    if (&entry == &moved) break;
-    if (entry.state == HoldState::kCancelled) continue;
-    lower_up_to(entry.start);
-    advance(levels, at, entry.start);
-    apply(levels, entry);
+  if (lowerings_.empty()) {
+    go_up_to(number, levels, at);
+  } else {
+    for (const Entry& entry : entries_) {
+      if (&entry == &moved) break;
+      if (entry.state == HoldState::kCancelled) continue;
+      lower_up_to(entry.start);
+      advance(levels, at, entry.start);
+      apply(levels, entry);
+    }
   }
   const Instant base = later_of(later_of(now, not_before_), at);
   lower_up_to(base);
@@ -233,6 +357,7 @@ Instant Book::move_up(std::uint64_t number, Instant now) {
   const Offer offer = offer_of(standing_of(levels, moved.costs), base);
   if (offer.start < moved.start) {
     moved.start = offer.start;
+    mark_run(number);
     touch();
   }
   return moved.start;
@@ -303,6 +428,7 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& asked, 
       anchor_[i] = debited_fs(anchor_[i], worth_fs(policies_[i], over_micro));
     }
     entry->costs = *actual;
+    mark_run(number);
     touch();
   }
   finish(*entry, HoldState::kSettled);
@@ -315,6 +441,7 @@ HoldState Book::release(std::uint64_t number, Instant now) {
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kCancelled;
+  mark_run(number);
   touch();
   --outstanding_;
   fold();
@@ -374,8 +501,11 @@ void Book::fold() {
       settled_.erase(first_number_ - ends_.size() + 1);
       ends_.pop_front();
     }
+    mark_run(first_number_);
     entries_.pop_front();
     ++first_number_;
+    if (first_number_ % kRunLength == 0) short_runs_.pop_front();
+    if (first_number_ % (kRunLength * kRunLength) == 0) long_runs_.pop_front();
   }
   if (entries_.empty()) fold_lowerings(kForever);
 }
@@ -438,6 +568,7 @@ void Book::anchor_at(Instant now, Levels levels, const Policies& reported, Insta
     }
   }
   lowerings_.clear();
+  mark_runs();
   fold();
   touch();
 }

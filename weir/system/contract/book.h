@@ -15,7 +15,8 @@
 // still change: committed with the actual cost, released, or expired. A change
 // replays those after it, so that what comes back is exactly what the service has,
 // and not what a bucket that was full in between has lost. Reservations that are
-// final are folded into the anchor; a replay costs as many steps as there are
+// final are folded into the anchor. A replay goes in runs (runs.h), of which an end
+// changes two; while lowerings are not folded yet it costs as many steps as there are
 // reservations since the oldest one outstanding.
 //
 // `jitter` is how late a worker may start. A start finds no more in a policy than its
@@ -42,6 +43,7 @@
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
 #include "weir/system/contract/policy.h"
+#include "weir/system/contract/runs.h"
 
 namespace weir::system::contract {
 
@@ -245,6 +247,20 @@ class Book {
   Costs within_overage(const Costs& actual, const Costs& reserved, Instant now);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
+  // What an instant's refill does to a policy; and a reservation, or a run, after another run.
+  LevelStep refill_step(std::size_t policy, Duration elapsed) const;
+  void extend(Run& run, const Entry& entry) const;
+  void extend(Run& run, const Run& next) const;
+  // The place of the run of 64 with that number, and of 4096.
+  std::size_t short_run_of(std::uint64_t number) const noexcept;
+  std::size_t long_run_of(std::uint64_t number) const noexcept;
+  const Run& short_run(std::size_t place) const;
+  const Run& long_run(std::size_t place) const;
+  // The run of the reservations up to that number, without it; from the anchor.
+  void go_up_to(std::uint64_t number, Levels& levels, Instant& at) const;
+  void go_through(const Run& run, Levels& levels, Instant& at) const;
+  void mark_run(std::uint64_t number);
+  void mark_runs();
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
   void replay(Levels& levels, Instant& at, Instant until) const;
   void touch() noexcept {
@@ -264,8 +280,12 @@ class Book {
   Instant anchor_at_;
   Instant not_before_{};  // no start earlier: refused with no policy to blame
   std::uint64_t first_number_ = 1;
-  std::deque<Entry> entries_;           // by number; but for cancelled ones so by start
-  std::deque<engine::HoldState> ends_;  // of the last numbers before the first
+  std::deque<Entry> entries_;  // by number; but for cancelled ones so by start
+  // Of entries_, by number / 64 and number / 4096, from those of first_number_ on; made when they
+  // are asked for.
+  mutable std::deque<Run> short_runs_;
+  mutable std::deque<Run> long_runs_;
+  std::deque<engine::HoldState> ends_;                       // of the last numbers before the first
   boost::unordered_flat_map<std::uint64_t, Costs> settled_;  // of these and of entries_, by number
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
