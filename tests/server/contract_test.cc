@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -651,6 +654,54 @@ TEST_F(ContractServer, ShowsItsPoliciesAsMetrics) {
                           HasSubstr("weir_contract_granted_total{account=\"acme\"} 1\n"),
                           HasSubstr("weir_contract_refused_total{account=\"acme\"} 1\n"),
                           HasSubstr("weir_contract_refusals_met_total{account=\"acme\"} 1\n")));
+}
+
+// A system's clock that a test can put ahead.
+struct ClockAhead final : Clock {
+  Instant now() noexcept override { return clock.now() + Duration{by_ns.load()}; }
+
+  SystemClock clock;
+  std::atomic<std::int64_t> by_ns{0};
+};
+
+TEST_F(ContractServer, TellsHowMuchOfALongPolicyIsUsedAndWhichCommitsWereClipped) {
+  write(settings(", jitter: 0s"));
+  ClockAhead ahead;
+  std::mutex lock;
+  std::vector<std::string> told;
+  const auto note = [&](const LogLine& line) {
+    if (line.event != "contract-used" && line.event != "overage-clipped") return;
+    const std::scoped_lock held(lock);
+    std::string text(line.event);
+    for (const LogField& field : line.fields) text += " " + std::string(field.value);
+    told.push_back(std::move(text));
+  };
+  auto started = Server::start(*config::load(path()), ahead, StartEmpty::kNo, note);
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  EXPECT_TRUE(eventually([&] {
+    return http(get("/metrics"))
+               .body.find(
+                   "weir_contract_used_up_seconds{account=\"acme\","
+                   "policy=\"PU_10_PT744H\"} +Inf\n") != std::string::npos;
+  }));
+  const std::string id = reservation(ask("reserve", R"({"processing_units":9})").body);
+  // It looked when it started, and looks again ten seconds later.
+  ahead.by_ns = Duration{std::chrono::seconds{11}}.count();
+  const auto has_told = [&](std::string_view what) {
+    return eventually([&] {
+      const std::scoped_lock held(lock);
+      return std::any_of(told.begin(), told.end(),
+                         [&](const std::string& each) { return each.starts_with(what); });
+    });
+  };
+  // 9 of 10, and a millionth or two that came back.
+  EXPECT_TRUE(has_told("contract-used acme PU_10_PT744H 80 %"));
+  ask("commit", R"({"reservation":")" + id + R"(","processing_units":1000})");
+  ahead.by_ns = Duration{std::chrono::seconds{22}}.count();
+  EXPECT_TRUE(has_told("overage-clipped contract acme 1"));
+  EXPECT_TRUE(has_told("contract-used acme PU_10_PT744H 100 %"));
+  server.reset();
 }
 
 }  // namespace

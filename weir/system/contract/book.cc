@@ -52,6 +52,12 @@ Book::Book(Saved saved, Duration jitter)
   outstanding_ = static_cast<std::size_t>(
       std::count_if(entries_.begin(), entries_.end(),
                     [](const Entry& entry) { return entry.state == HoldState::kActive; }));
+  // One that is said to start before those in front of it is debited after them all the same.
+  Instant last{};
+  for (Entry& entry : entries_) {
+    if (entry.state == HoldState::kCancelled) continue;
+    entry.start = last = later_of(entry.start, last);
+  }
   mark_runs();
   fold();
 }
