@@ -36,7 +36,7 @@ bool read_tile(const std::string& text, contract::Tile& tile) {
   const auto width = std::from_chars(text.data(), end, tile.width);
   if (width.ec != std::errc{} || width.ptr == end || *width.ptr != 'x') return false;
   const auto height = std::from_chars(width.ptr + 1, end, tile.height);
-  return height.ec == std::errc{} && height.ptr == end;
+  return height.ec == std::errc{} && height.ptr == end && tile.width > 0 && tile.height > 0;
 }
 
 int run(Flags& flags) {
@@ -59,8 +59,8 @@ int run(Flags& flags) {
     contract::Tile tile;
     if (!read_tile(size, tile)) {
       return wrong_usage(
-          "pu", fmt::format("--size is {}, but it must be a width and a height in pixels; write "
-                            "one such as '512x512'",
+          "pu", fmt::format("--size is {}, but it must be a width and a height of 1 pixel or "
+                            "more; write one such as '512x512'",
                             in_quotes(size)));
     }
     work.tiles.push_back(tile);

@@ -105,6 +105,7 @@ class PassingFetcher final : public contract::Fetcher {
  public:
   PassingFetcher(contract::ServiceOptions service, std::unique_ptr<Told> told, std::string save_to)
       : user_id_(service.user_id),
+        options_(service),
         service_(std::move(service)),
         told_(std::move(told)),
         save_to_(std::move(save_to)) {}
@@ -116,7 +117,8 @@ class PassingFetcher final : public contract::Fetcher {
     Fetched reply = service_.fetch(what, access_token);
     if (!is_good(reply.status) || what == Fetch::kToken) return reply;
     const bool is_counts = what == Fetch::kTokenCounts;
-    const std::string document = is_counts ? reply.body : contract_in(what, reply.body);
+    const std::string document =
+        is_counts ? reply.body : contract_in(what, reply.body, access_token);
     if (document.empty()) return reply;
     std::string error;
     if (!is_counts && !save_to_.empty()) error = save(save_to_, document);
@@ -134,18 +136,31 @@ class PassingFetcher final : public contract::Fetcher {
  private:
   // A document with the user's contract; empty: there is none, as the reader of it says. A
   // listing of types becomes the contract that its defaults stand for.
-  std::string contract_in(Fetch what, const std::string& body) const {
+  std::string contract_in(Fetch what, const std::string& body,
+                          const std::string& access_token) const {
     if (what == Fetch::kContract) {
-      const auto contracts = contract::read_contracts(body);
-      return contracts && policies_of(*contracts, user_id_) ? body : "";
+      contract::LeftOut left_out;
+      auto contracts = contract::read_contracts(body, &left_out);
+      if (!contracts) return {};
+      const std::string asked = service_user(access_token);
+      std::erase_if(*contracts, [&](const auto& each) { return !is_of(each, asked); });
+      if (contracts->empty()) return {};
+      for (contract::Contract& each : *contracts) each.user_id = user_id_;
+      return write_contracts(*contracts);
     }
-    auto types = contract::read_contract_types(body);
+    contract::LeftOut left_out;
+    auto types = contract::read_contract_types(body, &left_out);
     if (!types) return {};
     for (contract::Contract& type : *types) type.user_id = user_id_;
     return write_contracts(*types);
   }
 
+  std::string service_user(const std::string& access_token) const {
+    return contract::user_of(options_, access_token);
+  }
+
   const std::string user_id_;
+  const contract::ServiceOptions options_;
   contract::ServiceClient service_;
   std::unique_ptr<Told> told_;
   std::string save_to_;

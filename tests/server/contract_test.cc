@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,7 +90,9 @@ TEST_F(ContractServer, ReservesCommitsAndReleases) {
       R"({"reservation":")" + reservation(first.body) + R"(","processing_units":"0.5"})";
   EXPECT_EQ(ask("commit", commit).body,
             R"({"state":"settled","debited":{"requests":1,"processing_units":0.5}})");
-  EXPECT_EQ(ask("commit", commit).body, R"({"state":"settled"})") << "told the same again";
+  EXPECT_EQ(ask("commit", commit).body,
+            R"({"state":"settled","debited":{"requests":1,"processing_units":0.5}})")
+      << "told the same again";
   EXPECT_EQ(left_milli(), (Left{9'500, 4'000})) << "requests stay as they were reserved";
 
   const std::string second = reservation(ask("reserve", R"({"processing_units":2})").body);
@@ -249,7 +254,8 @@ TEST_F(ContractServer, ShowsAnAccount) {
   EXPECT_THAT(answer.body,
               HasSubstr(R"("outstanding":1,"outstanding_costs":{"requests":1,)"
                         R"("processing_units":2.5},"booked_until":null,"refreshed_at":null,)"
-                        R"("granted":1,"refused":0,"refusals_met":0,"mark":"0-0-)"));
+                        R"("overages_clipped":0,"granted":1,"refused":0,"refusals_met":0,)"
+                        R"("mark":"0-0-)"));
   EXPECT_THAT(answer.body, HasSubstr(R"("sync":null})"));
 }
 
@@ -264,6 +270,31 @@ TEST_F(ContractServer, WorksOutProcessingUnits) {
   const HttpAnswer catalogue = http(post("/v1/contract/processing-units",
                                          R"({"api":"catalog","area_km2":"500000","months":1.5})"));
   EXPECT_EQ(member(catalogue.body, "debited"), "1");
+}
+
+TEST_F(ContractServer, AnswersARepeatedAskAsBeforeAndListsWhoseReservationsThereAre) {
+  begin(", jitter: 0s");
+  const std::string asked = R"({"processing_units":0.5,"who":"job 7","key":"k-1"})";
+  const HttpAnswer first = ask("reserve", asked);
+  ASSERT_EQ(first.status, 200) << first.body;
+  EXPECT_EQ(member(ask("reserve", asked).body, "reservation"), member(first.body, "reservation"));
+  EXPECT_EQ(ask("reserve", R"({"processing_units":0.6,"key":"k-1"})").status, 400);
+  ASSERT_EQ(ask("reserve", R"({"who":"job 8"})").status, 200);
+  const auto list = [&](const std::string& query) {
+    return http(get("/v1/contract/acme/reservations" + query));
+  };
+  const HttpAnswer all = list("");
+  EXPECT_EQ(all.status, 200) << all.body;
+  EXPECT_THAT(all.body, AllOf(HasSubstr(R"("who":"job 7")"), HasSubstr(R"("who":"job 8")"),
+                              HasSubstr(R"("next":null)")));
+  const HttpAnswer one = list("?limit=1");
+  EXPECT_THAT(one.body, Not(HasSubstr("job 8")));
+  const HttpAnswer next = list("?limit=1&after=" + member(one.body, "next"));
+  EXPECT_THAT(next.body, AllOf(HasSubstr("job 8"), Not(HasSubstr("job 7"))));
+  EXPECT_THAT(list("?who=job%207").body, Not(HasSubstr("job 8")));
+  for (const char* wrong : {"?limit=0", "?limit=1001", "?after=x", "?what=1"}) {
+    EXPECT_EQ(list(wrong).status, 400) << wrong;
+  }
 }
 
 // --- the published documents
@@ -623,6 +654,54 @@ TEST_F(ContractServer, ShowsItsPoliciesAsMetrics) {
                           HasSubstr("weir_contract_granted_total{account=\"acme\"} 1\n"),
                           HasSubstr("weir_contract_refused_total{account=\"acme\"} 1\n"),
                           HasSubstr("weir_contract_refusals_met_total{account=\"acme\"} 1\n")));
+}
+
+// A system's clock that a test can put ahead.
+struct ClockAhead final : Clock {
+  Instant now() noexcept override { return clock.now() + Duration{by_ns.load()}; }
+
+  SystemClock clock;
+  std::atomic<std::int64_t> by_ns{0};
+};
+
+TEST_F(ContractServer, TellsHowMuchOfALongPolicyIsUsedAndWhichCommitsWereClipped) {
+  write(settings(", jitter: 0s"));
+  ClockAhead ahead;
+  std::mutex lock;
+  std::vector<std::string> told;
+  const auto note = [&](const LogLine& line) {
+    if (line.event != "contract-used" && line.event != "overage-clipped") return;
+    const std::scoped_lock held(lock);
+    std::string text(line.event);
+    for (const LogField& field : line.fields) text += " " + std::string(field.value);
+    told.push_back(std::move(text));
+  };
+  auto started = Server::start(*config::load(path()), ahead, StartEmpty::kNo, note);
+  ASSERT_TRUE(started) << started.error().message;
+  server = std::move(*started);
+  EXPECT_TRUE(eventually([&] {
+    return http(get("/metrics"))
+               .body.find(
+                   "weir_contract_used_up_seconds{account=\"acme\","
+                   "policy=\"PU_10_PT744H\"} +Inf\n") != std::string::npos;
+  }));
+  const std::string id = reservation(ask("reserve", R"({"processing_units":9})").body);
+  // It looked when it started, and looks again ten seconds later.
+  ahead.by_ns = Duration{std::chrono::seconds{11}}.count();
+  const auto has_told = [&](std::string_view what) {
+    return eventually([&] {
+      const std::scoped_lock held(lock);
+      return std::any_of(told.begin(), told.end(),
+                         [&](const std::string& each) { return each.starts_with(what); });
+    });
+  };
+  // 9 of 10, and a millionth or two that came back.
+  EXPECT_TRUE(has_told("contract-used acme PU_10_PT744H 80 %"));
+  ask("commit", R"({"reservation":")" + id + R"(","processing_units":1000})");
+  ahead.by_ns = Duration{std::chrono::seconds{22}}.count();
+  EXPECT_TRUE(has_told("overage-clipped contract acme 1"));
+  EXPECT_TRUE(has_told("contract-used acme PU_10_PT744H 100 %"));
+  server.reset();
 }
 
 }  // namespace

@@ -242,7 +242,9 @@ TEST_F(SyncTest, RefusesDocumentsThatAreWrongAndKeepsWhatItHas) {
   };
   EXPECT_THAT(put("contract", "<html>").body, HasSubstr("not_json"));
   EXPECT_THAT(put("contract", R"({"data":[]})").body, HasSubstr("unknown_user"));
-  EXPECT_THAT(put("counts", R"({"data":{"COFFEE":{"PT1M":1}}})").body, HasSubstr("unknown_type"));
+  EXPECT_THAT(put("counts", R"({"data":{"REQUESTS":[]}})").body, HasSubstr("wrong_type"));
+  EXPECT_EQ(put("counts", R"({"data":{"COFFEE":{"PT1M":1}}})").body,
+            R"({"state":"refreshed","left_out":["COFFEE"]})");
   for (const char* wrong :
        {"", "1", "1-", "1-1", "1-1-", "-1-1-1", "1-x-1", "1-1-x", "99999999999999999999-1-1"}) {
     const HttpAnswer answer = put("counts?mark=" + std::string(wrong), kCounts);

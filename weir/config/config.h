@@ -155,6 +155,7 @@ struct ContractSettings {
   std::string name{};
   std::string user_id{};                             // in published documents
   std::string file{};                                // of such a document; empty: none
+  std::vector<system::contract::Contract> given{};   // of the file
   std::vector<system::contract::Policy> policies{};  // of the file and of the list
   system::contract::AccountOptions options{};
   std::optional<system::contract::FollowerOptions> sync{};  // none: it follows no service

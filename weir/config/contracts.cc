@@ -148,12 +148,21 @@ void read_document(const Entry& entry, Context& context, AccountDraft& account) 
     context.mistakes.add_elsewhere(entry.value.place,
                                    fmt::format("{}: {}", settings.file, error.message));
   };
-  const Result<std::vector<contract::Contract>> contracts = contract::read_contracts(*text);
+  contract::LeftOut left_out;
+  const auto contracts = contract::read_contracts(*text, &left_out);
   if (!contracts) return elsewhere(contracts.error());
+  for (const std::string& type : left_out) {
+    context.mistakes.warn(
+        entry.value.place, context.where,
+        fmt::format("{}: contracts of type {} are not known, so they are left out; write "
+                    "'policies' if they are to count",
+                    settings.file, in_quotes(type)));
+  }
   // An account that does not say whose it is, is the only user's there is.
   Result<std::vector<Policy>> policies = policies_of(*contracts, settings.user_id);
   if (!policies) return elsewhere(policies.error());
   settings.policies = std::move(*policies);
+  settings.given = contracts_of(*contracts, settings.user_id);
 }
 
 void read_account_name(const Entry& entry, Context& context, AccountDraft& account) {
@@ -199,7 +208,9 @@ constexpr std::string_view kRetryAfterUnits[] = {"milliseconds", "seconds"};
 constexpr Key<AccountDraft> kAccountKeys[] = {
     {"name", read_account_name, "acme", "Unique, at most 128 bytes.", kRequired},
     {"user_id", read_user_id, "u-1547",
-     "Whose it is in published documents. Default: its name; in `file`, the only user there is."},
+     "Whose it is in published documents. Default: its name; in `file`, the only user there is; "
+     "for "
+     "`sync`, the `sub` of the access token, if it has one."},
     {"file", read_document, "./contracts.json",
      "A published list of contracts ([contract.md](contract.md)); relative to the working "
      "directory."},
@@ -253,6 +264,7 @@ ContractSettings read_account(const TreeNode& item, Context& context, const Read
   const std::size_t before = context.mistakes.count();
   read_map<AccountDraft>(item, kAccountKeys, context, account);
   ContractSettings& settings = account.settings;
+  if (settings.sync) settings.sync->service.asks_token = settings.user_id.empty();
   if (settings.user_id.empty()) settings.user_id = settings.name;
   if (settings.sync) {
     settings.sync->service.user_id = settings.user_id;

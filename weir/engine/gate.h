@@ -100,6 +100,18 @@ class WEIR_EXPORT Gate {
   // Whether charge() may be given an instant to come, if fits_from() gave that instant.
   virtual bool can_book() const { return false; }
 
+  // Whether who waits here is given a start to come, once and in the order of arrival, instead of
+  // a turn to be tried. The gate keeps that order itself: nobody waits here for older ones to pass.
+  virtual bool gives_places() const { return false; }
+  // What follows up to unlock() is asked for the waiter with this ticket. check() passes at the
+  // start of its place, and charge() takes the place.
+  virtual void enter(std::uint64_t /*ticket*/) {}
+  // Gives the waiter that has entered a place from `from` on. One that it has stays, unless that is
+  // earlier. Without room for one it has none.
+  virtual void take_place(const Request& /*request*/, Instant /*from*/, std::int64_t /*cost*/) {}
+  // Gives up the place of the waiter, if it has one.
+  virtual void leave_place(std::uint64_t /*ticket*/) {}
+
   // Whole units of the limit that would pass for the request at `now`, at least 0.
   virtual std::int64_t available(const Request& request, Instant now) = 0;
 

@@ -31,6 +31,11 @@ void check_contracts(std::string_view text) {
   for (std::size_t i = 0; i < contracts->size(); ++i) {
     if ((*again)[i].effective() != (*contracts)[i].effective()) std::abort();
     if ((*again)[i].user_id != (*contracts)[i].user_id) std::abort();
+    if ((*again)[i].id != (*contracts)[i].id) std::abort();
+    if ((*again)[i].notification != (*contracts)[i].notification &&
+        !(*contracts)[i].notification.empty()) {
+      std::abort();
+    }
     for (const Policy& policy : (*contracts)[i].effective()) {
       if (policy.refill_ns < 1 || policy.capacity < 0 || policy.period.count() < 0) std::abort();
       if (full_fs(policy) < 0) std::abort();
@@ -44,6 +49,14 @@ void check_contracts(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_contracts(text);
+  // Whoever is told where to name unknown types has no error of that name.
+  LeftOut left_out;
+  if (const auto contracts = read_contracts(text, &left_out); !contracts) {
+    check_named(contracts.error());
+    if (contracts.error().message.starts_with("unknown_type")) std::abort();
+  }
+  if (left_out.size() > kLeftOutMax) std::abort();
+  if (const auto user = subject_of(text); user && user->empty()) std::abort();
   if (const auto counts = read_token_counts(text); !counts) check_named(counts.error());
   if (const auto types = read_contract_types(text); !types) check_named(types.error());
   if (const auto token = read_access_token(text); !token) check_named(token.error());

@@ -204,7 +204,7 @@ TEST(Account, StatesWhatACommitDebited) {
   const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
   const HoldId first = account->reserve({.costs = units(4)}, kStart)->reservation;
   EXPECT_EQ(account->commit(first, units(3), kStart)->debited, units(3));
-  EXPECT_EQ(account->commit(first, units(3), kStart)->debited, std::nullopt) << "only once";
+  EXPECT_EQ(account->commit(first, units(2), kStart)->debited, units(3)) << "the first counts";
   const HoldId second = account->reserve({.costs = units(4)}, kStart)->reservation;
   EXPECT_EQ(account->commit(second, std::nullopt, kStart)->debited, units(4));
 }
@@ -337,6 +337,111 @@ TEST(Accounts, AreFoundByTheirUser) {
   EXPECT_EQ(accounts.of_user("other"), other);
   EXPECT_TRUE(accounts.remove("acme"));
   EXPECT_EQ(accounts.of_user("u1"), nullptr);
+}
+
+// --- more than was reserved
+
+TEST(Account, IsChargedNoMoreThanTenCapacitiesOfDebt) {
+  const auto account = account_of({units_per(10, 10s), requests_per(5, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = units(1)}, kStart);
+  const Costs absurd{kMicro, kCostMicroMax};
+  const Committed committed = *account->commit(reserved.reservation, absurd, kStart);
+  // 9 were left and 100 may be owed, beside the one that was reserved.
+  EXPECT_EQ(committed.debited, units(110));
+  EXPECT_EQ(left_of(*account, 0, kStart), -100 * kMicro);
+  EXPECT_EQ(left_of(*account, 1, kStart), 4 * kMicro);
+  EXPECT_EQ(account->overages_clipped(), 1u);
+  const Reserved later = *account->reserve({.costs = units(0)}, kStart + 1s);
+  ASSERT_TRUE(account->commit(later.reservation, units(5), kStart + 1s));
+  EXPECT_EQ(left_of(*account, 0, kStart + 1s), -100 * kMicro) << "it owes as much as it may";
+}
+
+TEST(Account, IsChargedAnOverageThatItMayOwe) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = units(1)}, kStart);
+  EXPECT_EQ(account->commit(reserved.reservation, units(110), kStart)->debited, units(110));
+  EXPECT_EQ(account->overages_clipped(), 0u);
+}
+
+// --- asks that are repeated, and whose they are
+
+TEST(Account, AnswersARepeatedCommitAsBefore) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const Reserved reserved = *account->reserve({.costs = units(5)}, kStart);
+  const Reserved before = *account->reserve({.costs = units(1)}, kStart);
+  const Committed first = *account->commit(reserved.reservation, units(2), kStart);
+  for (const double other : {2.0, 4.0}) {
+    const Committed again = *account->commit(reserved.reservation, units(other), kStart + 1s);
+    EXPECT_EQ(again.state, HoldState::kSettled);
+    EXPECT_EQ(again.debited, first.debited);
+  }
+  ASSERT_TRUE(account->commit(before.reservation, std::nullopt, kStart));
+  EXPECT_EQ(account->commit(reserved.reservation, std::nullopt, kStart + 1s)->debited, units(2))
+      << "also when it is folded";
+}
+
+TEST(Account, AnswersAnAskThatIsRepeatedUnderItsKeyAsBeforeAndDebitsNothing) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s, .hold = 1min});
+  ASSERT_TRUE(account->reserve({.costs = units(10)}, kStart));
+  const Ask ask{.costs = units(5), .key = "job-1"};
+  const Reserved first = *account->reserve(ask, kStart);
+  EXPECT_EQ(first.start, kStart + 5s);
+  const Reserved again = *account->reserve(ask, kStart + 2s);
+  EXPECT_EQ(again.reservation, first.reservation);
+  EXPECT_EQ(again.start, first.start);
+  EXPECT_EQ(again.delay_ns, 3'000'000'000);
+  EXPECT_EQ(account->view(kStart).outstanding, 2u);
+  EXPECT_EQ(account->reserve(ask, kStart + 7s)->delay_ns, 0) << "it may have started";
+  const Ask other{.costs = units(6), .key = "job-1"};
+  EXPECT_EQ(name_of(account->reserve(other, kStart).error()), "key_reused");
+  // Until the reservation is final.
+  EXPECT_NE(account->reserve(ask, kStart + 65s)->reservation, first.reservation);
+}
+
+TEST(Account, RemembersNoKeyOfWhatWasDenied) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(account->reserve({.costs = units(10)}, kStart));
+  const Ask ask{.costs = units(5), .max_delay = 1s, .key = "job-1"};
+  EXPECT_EQ(account->reserve(ask, kStart)->verdict, Verdict::kDenied);
+  EXPECT_EQ(account->reserve(ask, kStart + 5s)->verdict, Verdict::kAllowed);
+}
+
+TEST(Account, RemembersAsManyKeysAsItMayAndNoMore) {
+  const auto account = account_of({}, {.jitter = 0s});
+  for (std::size_t i = 0; i < kAskKeysMax; ++i) {
+    ASSERT_TRUE(account->reserve({.key = std::to_string(i)}, kStart));
+  }
+  EXPECT_EQ(account->reserve({.key = "more"}, kStart).error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(account->reserve({.key = "7"}, kStart));
+  EXPECT_TRUE(account->reserve({}, kStart));
+  EXPECT_TRUE(account->reserve({.key = "more"}, kStart + 10min));
+  EXPECT_FALSE(account->reserve({.who = std::string(kAskNameBytesMax + 1, 'x')}, kStart));
+  EXPECT_TRUE(account->reserve({.who = std::string(kAskNameBytesMax, 'x')}, kStart));
+}
+
+TEST(Account, ListsReservationsAndWhose) {
+  const auto account = account_of({units_per(100, 10s)}, {.jitter = 0s});
+  std::vector<HoldId> ids;
+  for (int i = 0; i < 6; ++i) {
+    ids.push_back(
+        account->reserve({.costs = units(i), .who = i % 2 ? "odd" : ""}, kStart)->reservation);
+  }
+  account->release(ids[3], kStart);
+  ASSERT_TRUE(account->commit(ids[0], std::nullopt, kStart));
+  const std::vector<Listed> all = account->list("", 0, kListedMax);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].reservation, ids[1]);
+  EXPECT_EQ(all[0].who, "odd");
+  EXPECT_EQ(all[0].costs, units(1));
+  EXPECT_EQ(all[0].expires, kStart + 10min);
+  EXPECT_EQ(all[1].who, "");
+  EXPECT_EQ(account->list("odd", 0, kListedMax).size(), 2u);
+  EXPECT_EQ(account->list("nobody", 0, kListedMax).size(), 0u);
+  const std::vector<Listed> next = account->list("", all[1].reservation.number, 1);
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].reservation, all[2].reservation);
+  EXPECT_EQ(account->list("", all[3].reservation.number, 9).size(), 0u);
+  EXPECT_EQ(account->list("", ~std::uint64_t{0}, 9).size(), 0u);
 }
 
 }  // namespace

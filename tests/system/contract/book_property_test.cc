@@ -1,6 +1,7 @@
 // What a book promises, for any policies and any arrivals.
 
 #include <algorithm>
+#include <random>
 
 #include "tests/meter/property.h"
 #include "tests/system/contract/support.h"
@@ -100,10 +101,8 @@ TEST(BookProperty, StartsThatAreLateByTheJitterAreNotRefused) {
   for_all([] {
     const Duration jitter{*between(0, 500'000'000)};
     std::vector<Policy> policies = any_policies();
-    // A policy that fills within the jitter has nothing to keep in hand.
-    std::erase_if(policies, [&](const Policy& policy) {
-      return full_fs(policy) < Wide{jitter.count()} * kMicro;
-    });
+    // One that fills within the jitter: all starts could meet in one instant.
+    if (*between(0, 1) == 0) policies.push_back(requests_per(*between(2, 5), 100ms));
     Book book(policies, jitter, kStart);
     std::vector<Granted> granted;
     Instant now = kStart;
@@ -230,6 +229,106 @@ TEST(BookProperty, FoldingChangesNothing) {
       RC_ASSERT(folded.commit(x, actual, now) == kept.commit(y, actual, now));
     }
   });
+}
+
+// The same book, which replays one reservation after the other: one that has learnt something does.
+Book replayed(const Book& book) {
+  Book::Saved saved = book.saved();
+  if (!saved.policies.empty()) saved.lowerings.push_back({saved.at, 0, 0});
+  return Book(std::move(saved), book.jitter());
+}
+
+void expect_same(const Book& book, Instant now) {
+  const Book plain = replayed(book);
+  RC_ASSERT(book.last_start() == plain.last_start());
+  const std::vector<Standing> runs = book.standing({0, 0}, now);
+  const std::vector<Standing> steps = plain.standing({0, 0}, now);
+  for (std::size_t i = 0; i < runs.size(); ++i) RC_ASSERT(runs[i].level_fs == steps[i].level_fs);
+}
+
+// Anything that may happen to a book, `times`; compared each time, or at the end alone.
+void live(Book& book, std::int64_t times, bool is_compared) {
+  Instant now = kStart;
+  for (std::int64_t i = 0; i < times; ++i) {
+    now = now + Duration{*between(0, 2) * *between(0, 300'000'000)};
+    const Costs costs = any_costs();
+    if (const Offer offer = book.offer(costs, now); offer.never == Never::kNot) {
+      const Instant start = offer.start + Duration{*between(0, 9) == 0 ? 1'000'000 : 0};
+      RC_ASSERT(book.grant(costs, start, start + 1s * *between(0, 300)).ok());
+    }
+    const auto count = static_cast<std::int64_t>(book.reservations().size());
+    if (count == 0) continue;
+    const std::uint64_t number =
+        book.first_number() + static_cast<std::uint64_t>(*between(0, count - 1));
+    switch (*between(0, 11)) {
+      case 0:
+      case 1:
+        book.release(number, now);
+        break;
+      case 2:
+      case 3:
+        book.commit(number, any_costs(), now);
+        break;
+      case 4:
+        if (book.reserved(number)) book.move_up(number, now);
+        break;
+      case 5:
+        book.expire_all(now);
+        break;
+      case 6:
+        if (*between(0, 4) == 0) {
+          std::vector<std::optional<std::int64_t>> left(book.policies().size());
+          left[0] = *between(0, 50'000'000);
+          book.refresh(left, now, now);
+        }
+        break;
+      case 7:
+        if (*between(0, 9) == 0) book.change(any_policies(), now);
+        break;
+      default:
+        break;
+    }
+    if (is_compared) expect_same(book, now);
+  }
+  expect_same(book, now);
+}
+
+TEST(BookProperty, RunsOfReservationsAreWhatTheyAreOneByOne) {
+  for_all([] {
+    Book book(any_policies(), Duration{*between(0, 500'000'000)}, kStart);
+    live(book, *between(1, 60), true);
+  });
+}
+
+TEST(BookProperty, RunsOfManyReservationsAreWhatTheyAreOneByOne) {
+  std::mt19937_64 random(meter::property_seed());
+  Book book({units_per(1000, 10s), requests_per(500, 1min)}, 100ms, kStart);
+  Instant now = kStart;
+  for (int i = 0; i < 20'000; ++i) {
+    const Costs costs{kMicro, static_cast<std::int64_t>(random() % 5'000'000)};
+    ASSERT_TRUE(book.grant(costs, book.offer(costs, now).start, kForever));
+    if (random() % 3 == 0) {
+      const std::uint64_t number = book.first_number() + random() % book.reservations().size();
+      if (random() % 2 == 0) {
+        book.release(number, now);
+      } else {
+        book.commit(number, Costs{kMicro, 0}, now);
+      }
+    }
+    // So that whole runs are folded: the oldest ones end.
+    if (i > 15'000) {
+      for (int j = 0; j < 4; ++j) book.release(book.first_number(), now);
+    }
+    now = now + 10ms;
+    if (i % 500 == 0) {
+      const Book plain = replayed(book);
+      ASSERT_EQ(book.last_start(), plain.last_start()) << meter::how_to_reproduce();
+      for (std::size_t p = 0; p < 2; ++p) {
+        ASSERT_EQ(book.standing({0, 0}, now)[p].level_fs, plain.standing({0, 0}, now)[p].level_fs)
+            << meter::how_to_reproduce();
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -233,11 +233,120 @@ TEST(Document, ReadsAccessTokens) {
   ASSERT_TRUE(token);
   EXPECT_EQ(token->token, "abc");
   EXPECT_EQ(token->lasts, 1h);
-  for (const char* text :
-       {"", "{}", R"({"access_token":"a"})", R"({"access_token":"","expires_in":5})",
-        R"({"access_token":"a","expires_in":0})"}) {
+  for (const char* text : {"", "{}", R"({"expires_in":5})", R"({"access_token":"","expires_in":5})",
+                           R"({"access_token":""})", R"({"access_token":"a","expires_in":0})",
+                           R"({"access_token":"a","expires_in":"soon"})"}) {
     EXPECT_FALSE(read_access_token(text)) << text;
   }
+}
+
+TEST(Document, ReadsAnAccessTokenThatDoesNotSayHowLongItLasts) {
+  for (const char* text :
+       {R"({"access_token":"abc"})", R"({"access_token":"abc","expires_in":null})"}) {
+    const auto token = read_access_token(text);
+    ASSERT_TRUE(token) << token.error().message;
+    EXPECT_EQ(token->lasts, kTokenLasts);
+  }
+}
+
+TEST(Document, FindsTheUserInAnAccessToken) {
+  // {"alg":"none"} . {"sub":"u-1547","n":"é?"} . nothing
+  EXPECT_EQ(subject_of("eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1LTE1NDciLCJuIjoiw6k_In0."), "u-1547");
+  EXPECT_EQ(subject_of("eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1LTE1NDciLCJuIjoiw6k_In0=.x"), "u-1547");
+  for (const char* other : {"", "abc", "a.b", "a.!.c", "a.e30.c", "a.eyJzdWIiOiIifQ.c",
+                            "a.eyJzdWIiOjV9.c", "a.W10.c", "..", "secret.secret.secret"}) {
+    EXPECT_EQ(subject_of(other), std::nullopt) << other;
+  }
+}
+
+TEST(Document, LeavesUnknownTypesOutAndNamesThem) {
+  const std::string text =
+      document(contract_json("[" + kMinute + "]") + "," + contract_json("[{}]", "DATA_TRANSFER") +
+               "," + contract_json("3", "DATA_TRANSFER", "u2"));
+  LeftOut left_out;
+  const auto contracts = read_contracts(text, &left_out);
+  ASSERT_TRUE(contracts) << contracts.error().message;
+  EXPECT_EQ(contracts->size(), 1u);
+  EXPECT_EQ(left_out, LeftOut{"DATA_TRANSFER"});
+  LeftOut of_counts;
+  const auto counts = read_token_counts(
+      R"({"data":{"DATA_TRANSFER":{"never":"read"},"REQUESTS":{"PT1M":3}}})", &of_counts);
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->size(), 1u);
+  EXPECT_EQ(of_counts, LeftOut{"DATA_TRANSFER"});
+}
+
+TEST(Document, NamesNoMoreUnknownTypesThanItKeeps) {
+  std::string rows = contract_json("[" + kMinute + "]");
+  for (std::size_t i = 0; i <= kLeftOutMax; ++i) {
+    rows += "," + contract_json("[]", std::string(kTypeNameBytesMax, 'x') + "y", "u1") + "," +
+            contract_json("[]", fmt::format("T{}", i), "u1");
+  }
+  LeftOut left_out;
+  ASSERT_TRUE(read_contracts(document(rows), &left_out));
+  ASSERT_EQ(left_out.size(), kLeftOutMax);
+  EXPECT_EQ(left_out[0], std::string(kTypeNameBytesMax, 'x'));
+}
+
+TEST(Document, TakesARowWithoutAUserForTheOneThatWasAskedFor) {
+  const auto contracts = read_contracts(
+      document(R"({"id":1,"policies":[)" + kMinute + R"(],"type":{"name":"REQUESTS"}})"));
+  ASSERT_TRUE(contracts) << contracts.error().message;
+  EXPECT_EQ(policies_of(*contracts, "u1")->size(), 1u);
+}
+
+// --- what is published again
+
+TEST(Document, IsPublishedAsItWasGiven) {
+  const std::string text = document(
+      R"({"@id":"https://services.example.org/contract/1547","id":1547,"policies":[)" + kMinute +
+      R"(],"usageNotificationExtra":{"at":[80]},"userId":"u1","type":{"name":"PROCESSING_UNITS",)"
+      R"("suffix":"PU","defaultPolicies":[{"capacity":300,"samplingPeriod":"PT1M"}]}})");
+  const auto given = read_contracts(text);
+  ASSERT_TRUE(given) << given.error().message;
+  const auto again = published_contracts(*given, given->front().policies, "u1", 1);
+  EXPECT_EQ(again, *given);
+  const std::string written = write_contracts(again);
+  EXPECT_EQ(*read_contracts(written), *given);
+  EXPECT_NE(written.find(R"("@id":"https://services.example.org/contract/1547","id":1547)"),
+            std::string::npos)
+      << written;
+  EXPECT_NE(written.find(R"("usageNotificationExtra":{"at":[80]})"), std::string::npos) << written;
+  EXPECT_EQ((*read_contract_types(write_contract_types(again)))[0].default_policies,
+            given->front().default_policies);
+}
+
+TEST(Document, IsPublishedWithThePoliciesThatAreInForce) {
+  const Contract given{.id = 364,
+                       .resource = Resource::kProcessingUnits,
+                       .policies = {units_per(300, 1min)},
+                       .default_policies = {units_per(5, 1min)}};
+  const Policy policies[] = {requests_per(9, 1min), units_per(400, 1min)};
+  const auto published = published_contracts({given}, policies, "u1", 7);
+  ASSERT_EQ(published.size(), 2u);
+  EXPECT_EQ(published[0].id, 7);
+  EXPECT_EQ(published[0].policies, std::vector{policies[0]});
+  EXPECT_EQ(published[1].id, 364);
+  EXPECT_EQ(published[1].user_id, "u1");
+  EXPECT_EQ(published[1].policies, std::vector{policies[1]});
+  EXPECT_EQ(published[1].default_policies, given.default_policies);
+}
+
+TEST(Document, PublishesPoliciesOfTheTypeAsSuch) {
+  const Contract given{
+      .id = 3, .resource = Resource::kRequests, .default_policies = {requests_per(5, 1min)}};
+  const auto published = published_contracts({given}, given.default_policies, "u1", 1);
+  ASSERT_EQ(published.size(), 1u);
+  EXPECT_TRUE(published[0].policies.empty());
+}
+
+TEST(Document, WritesCountsAsPlainNumbers) {
+  const PolicyView views[] = {{units_per(400'000, 744h), 398'000'250'000, 0},
+                              {requests_per(1000, 1min), 1000 * kMicro, 0},
+                              {units_per(5, 1min), -55 * kMicro / 10, 0}};
+  EXPECT_EQ(write_token_counts(views), R"({"data":{"REQUESTS":{"PT1M":1000.0},)"
+                                       R"("PROCESSING_UNITS":{"PT744H":398000.25,"PT1M":-5.5}}})");
+  EXPECT_EQ(write_token_counts({}), R"({"data":{}})");
 }
 
 }  // namespace

@@ -209,5 +209,192 @@ TEST_F(AccountGateTest, IsLimitedToWhatIsThere) {
   EXPECT_EQ(left(0), 0);
 }
 
+// --- places in the book
+
+struct ContractPlaces : AccountGateTest {
+  // Waits, and notes when it is answered, and how.
+  struct Waits {
+    std::optional<Verdict> verdict;
+    HoldId hold{};
+    std::uint64_t ticket = 0;
+  };
+  std::shared_ptr<Waits> wait(double processing_units, Instant now, Instant deadline = kForever,
+                              Duration hold = {}) {
+    auto waits = std::make_shared<Waits>();
+    const engine::Cost costs[] = {
+        {kProcessingUnitsUnit, contract::units(processing_units).processing_units_micro}};
+    const auto told = [waits](const Result<Decision>& answer) {
+      waits->verdict = answer->verdict;
+      waits->hold = answer->hold;
+    };
+    const engine::Patience patience{.deadline = deadline, .hold = hold};
+    const auto begun = engine::wait(*engine, {.costs = costs}, patience, now, told);
+    if (begun->decision.verdict == Verdict::kQueued) {
+      waits->ticket = begun->ticket;
+    } else {
+      waits->verdict = begun->decision.verdict;
+    }
+    return waits;
+  }
+  Instant reserve(double processing_units, Instant now) {
+    return account->reserve({.costs = contract::units(processing_units)}, now)->start;
+  }
+};
+
+TEST_F(ContractPlaces, ACostOfTheWholeCapacityIsGrantedAtTheHintAndAtOnceWhenFull) {
+  account = account_of({requests_per(1, 1s)}, {.jitter = 100ms});
+  use({});
+  const Decision denied = ask(0, kStart);
+  ASSERT_EQ(denied.verdict, Verdict::kDenied);
+  ASSERT_EQ(denied.earliest, kStart + 100ms);
+  EXPECT_FALSE(ask(0, denied.earliest - 1ns).allowed());
+  EXPECT_TRUE(ask(0, denied.earliest).allowed());
+  EXPECT_EQ(ask(0, kStart + 1s).earliest, kStart + 1200ms);
+  EXPECT_TRUE(ask(0, kStart + 10s).allowed());
+}
+
+TEST_F(ContractPlaces, ACostOfTheWholeCapacityIsWaitedForAndBooked) {
+  account = account_of({requests_per(10, 1s)}, {.jitter = 100ms});
+  use({});
+  const engine::Cost ten[] = {{engine::kRequests, 10}};
+  const Decision booked = *engine::acquire(*engine, {.costs = ten}, {.book_within = 4s}, kStart);
+  ASSERT_TRUE(booked.allowed());
+  EXPECT_EQ(booked.earliest, kStart + 100ms);
+  std::optional<Verdict> verdict;
+  ASSERT_TRUE(engine::wait(*engine, {.costs = ten}, {.deadline = kStart + 4s}, kStart,
+                           [&](const Result<Decision>& answer) { verdict = answer->verdict; }));
+  engine->advance(kStart + 1200ms - 1ns);
+  EXPECT_FALSE(verdict);
+  engine->advance(kStart + 1200ms);
+  EXPECT_EQ(verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, AWaiterStartsInItsTurnWhileOthersReserve) {
+  account = account_of({requests_per(10, 1s)}, {.jitter = 0s});
+  use({});
+  Instant last = kStart;
+  for (int i = 0; i < 25; ++i) last = reserve(0, kStart);
+  EXPECT_EQ(last, kStart + 1500ms);
+  const auto waits = wait(0, kStart, kStart + 10s);
+  EXPECT_EQ(reserve(0, kStart), kStart + 1700ms) << "after the waiter";
+  EXPECT_EQ(engine->next_instant(), kStart + 1600ms);
+  for (Instant now = kStart; now < kStart + 1600ms; now = now + 50ms) {
+    reserve(0, now);
+    engine->advance(now);
+    ASSERT_FALSE(waits->verdict);
+  }
+  engine->advance(kStart + 1600ms);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, AStartIsBookedBehindWhoWaits) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto waits = wait(20, kStart);
+  const Decision booked = ask(20, kStart, {.book_within = 1h});
+  ASSERT_TRUE(booked.allowed());
+  EXPECT_EQ(booked.earliest, kStart + 4s);
+  engine->advance(kStart + 2s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, AWaitThatCannotEndInTimeTakesNone) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  EXPECT_EQ(wait(50, kStart, kStart + 5s - 1ns)->verdict, Verdict::kDenied);
+  EXPECT_EQ(reserve(10, kStart), kStart + 1s);
+  EXPECT_EQ(account->view(kStart).outstanding, 1u);
+}
+
+TEST_F(ContractPlaces, WhoGivesUpLeavesItAndTheNextMovesUp) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto first = wait(50, kStart);
+  const auto second = wait(30, kStart);
+  ASSERT_TRUE(engine->give_up(first->ticket, kStart));
+  EXPECT_EQ(engine->next_instant(), kStart + 3s);
+  engine->advance(kStart + 3s);
+  EXPECT_EQ(second->verdict, Verdict::kAllowed);
+  EXPECT_EQ(left_of(*account, 1, kStart + 3s), 0);
+}
+
+TEST_F(ContractPlaces, MovesUpWhenSomethingBeforeItIsReleased) {
+  use({});
+  const Reserved reserved = *account->reserve({.costs = contract::units(80)}, kStart);
+  const auto waits = wait(70, kStart);
+  EXPECT_EQ(engine->next_instant(), kStart + 5s);
+  account->release(reserved.reservation, kStart + 1s);
+  engine->try_waiters(kStart + 1s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, IsTheReservationOfTheHoldAfterTheAnswer) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto waits = wait(50, kStart, kForever, 1min);
+  engine->advance(kStart + 5s);
+  ASSERT_EQ(waits->verdict, Verdict::kAllowed);
+  EXPECT_EQ(account->view(kStart + 5s).outstanding, 1u);
+  engine::cancel(*engine, waits->hold, kStart + 5s);
+  EXPECT_EQ(left_of(*account, 1, kStart + 5s), 50 * kMicro);
+}
+
+TEST_F(ContractPlaces, IsLeftWhileAnotherLimitKeepsTheRequestWaiting) {
+  use({{.name = "window", .meter = WindowSpec{1, 10s}}});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto waits = wait(20, kStart);
+  // The account would have 20 after 2 s; the window's next one begins after 10 s.
+  EXPECT_EQ(reserve(10, kStart), kStart + 1s) << "it waits for the window first";
+  EXPECT_EQ(engine->next_instant(), kStart + 10s);
+  reserve(100, kStart + 9s);  // at 11 s
+  engine->advance(kStart + 10s);
+  EXPECT_FALSE(waits->verdict);
+  EXPECT_EQ(engine->next_instant(), kStart + 13s);
+  EXPECT_FALSE(ask(0, kStart + 10s).allowed()) << "the window's place is the waiter's";
+  engine->advance(kStart + 13s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, WaitsForTheServiceThatHasRefused) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto waits = wait(20, kStart);
+  ASSERT_TRUE(account->feedback({.costs = {0, 0}, .retry_after = 7s}, kStart + 1s).ok());
+  engine->advance(kStart + 2s);
+  EXPECT_FALSE(waits->verdict);
+  EXPECT_EQ(engine->next_instant(), kStart + 8s);
+  engine->advance(kStart + 8s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+// Twenty workers of whom one request in twenty asks for all there is.
+TEST_F(ContractPlaces, TwentyWorkersFinishInNearlyTheIdealTimeWithLargeOnesAmongThem) {
+  account = account_of({requests_per(10, 1s)}, {.jitter = 100ms});
+  use({});
+  constexpr int kEach = 20;
+  int left = 20 * kEach;
+  int asked = 0;
+  Instant now = kStart;
+  std::function<void(int)> work = [&](int times) {
+    if (times == 0) return;
+    const engine::Cost costs[] = {{engine::kRequests, ++asked % 20 == 0 ? 10 : 1}};
+    const auto told = [&, times](const Result<Decision>& answer) {
+      ASSERT_TRUE(answer->allowed());
+      --left;
+      work(times - 1);
+    };
+    engine::ask(*engine, {.request = {.costs = costs}, .wait_until = kForever}, now, told);
+  };
+  for (int worker = 0; worker < 20; ++worker) work(kEach);
+  while (left > 0 && engine->next_instant() != kForever) {
+    now = later_of(now, engine->next_instant());
+    engine->advance(now);
+  }
+  EXPECT_EQ(left, 0);
+  const Duration ideal = 100ms * (20 * 19 + 20 * 10 - 10);
+  EXPECT_LE(now - kStart, ideal * 11 / 10);
+  EXPECT_GE(now - kStart, ideal);
+}
+
 }  // namespace
 }  // namespace weir::system::contract

@@ -96,6 +96,17 @@ TEST(ProcessingUnits, CountWhatIsAnnouncedOnlyWhereItIsGiven) {
   EXPECT_EQ(micro(work), 5 * kMicro);
 }
 
+TEST(ProcessingUnits, OfEqualTilesAreThoseOfOneTimesTheirCount) {
+  Work many = image(512, 512, 3);
+  many.api = Api::kBatch;
+  many.tiles.assign(20'000, {512, 512});
+  Work counted = many;
+  counted.tiles.assign(1, {512, 512, 20'000});
+  EXPECT_EQ(micro(counted), micro(many));
+  counted.tiles.assign(2, {512, 512, 10'000});
+  EXPECT_EQ(micro(counted), micro(many));
+}
+
 TEST(ProcessingUnits, OfAbsurdWorkAreRefused) {
   EXPECT_FALSE(processing_units(image(-1, 5, 3)));
   EXPECT_FALSE(processing_units(image(5, kSideMax + 1, 3)));
@@ -107,6 +118,10 @@ TEST(ProcessingUnits, OfAbsurdWorkAreRefused) {
   EXPECT_FALSE(processing_units(work));
   work.samples = 1;
   work.tiles.assign(kTilesMax + 1, {1, 1});
+  EXPECT_FALSE(processing_units(work));
+  work.tiles.assign(1, {1, 1, 0});
+  EXPECT_FALSE(processing_units(work));
+  work.tiles.assign(1, {1, 1, kTileCountMax + 1});
   EXPECT_FALSE(processing_units(work));
   work.tiles.assign(1, {1, 1});
   work.local_collections = -1;

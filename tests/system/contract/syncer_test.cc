@@ -52,6 +52,45 @@ TEST_F(SyncerTest, FetchesTokenContractAndCountsAtTheStart) {
   EXPECT_EQ(syncer.next_instant(), kStart + 5min);
 }
 
+TEST_F(SyncerTest, GoesOnWhenTheServiceNamesATypeThatIsNotKnown) {
+  std::string with_another = contract(100);
+  with_another.insert(9, R"({"userId":"u1","type":{"name":"DATA_TRANSFER"}},)");
+  service.replies[Fetch::kContract].body = with_another;
+  service.replies[Fetch::kTokenCounts].body =
+      R"({"data":{"DATA_TRANSFER":{"PT1M":3},"EGRESS":{},"PROCESSING_UNITS":{"PT10S":60}}})";
+  const Status status = syncer.step(service, kStart);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(account->policies()[0].capacity, 100);
+  EXPECT_EQ(left_of(*account, 0, kStart), 60 * kMicro);
+  EXPECT_EQ(syncer.status(kStart).left_out, (LeftOut{"DATA_TRANSFER", "EGRESS"}));
+}
+
+TEST_F(SyncerTest, TakesTheUserFromTheTokenIfItIsToldTo) {
+  // Of {"sub":"u1"}.
+  service.replies[Fetch::kToken].body = R"({"access_token":"e30.eyJzdWIiOiJ1MSJ9."})";
+  options.user_id = "acme";
+  service.replies[Fetch::kContractTypes] = {404, "", {}};
+  Syncer told(account, options, kStart);
+  EXPECT_FALSE(told.step(service, kStart)) << "the contract is of another user";
+  options.asks_token = true;
+  Syncer asks(account, options, kStart);
+  ASSERT_TRUE(asks.step(service, kStart));
+  EXPECT_EQ(account->policies()[0].capacity, 100);
+}
+
+TEST_F(SyncerTest, TakesNoListingWithoutDefaultsForNoLimits) {
+  service.replies[Fetch::kContract].body = R"({"data":[]})";
+  service.replies[Fetch::kContractTypes] = {200, R"({"data":[{"name":"REQUESTS"}]})", {}};
+  EXPECT_FALSE(syncer.step(service, kStart));
+  EXPECT_EQ(account->policies().size(), 1u);
+}
+
+TEST_F(SyncerTest, KeepsWhatTheContractSaysBesideItsPolicies) {
+  ASSERT_TRUE(syncer.step(service, kStart));
+  ASSERT_EQ(account->given().size(), 1u);
+  EXPECT_EQ(account->given()[0].user_id, "u1");
+}
+
 TEST_F(SyncerTest, NeedsNoTokenWhereThereIsNone) {
   options.authenticates = false;
   Syncer open(account, options, kStart);

@@ -98,7 +98,9 @@ void Attempt::look_up(std::size_t i) noexcept {
 }
 
 bool Attempt::has_waiters(std::size_t i) const noexcept {
-  if (const GateSeat* gate = seat(i)) return items_[i].is_concern && gate->waiters > 0;
+  if (const GateSeat* gate = seat(i)) {
+    return items_[i].is_concern && gate->waiters > 0 && !gate->gate->gives_places();
+  }
   const Slot* slot = items_[i].slot;
   return slot != nullptr && (slot->meta() & meta::kWaiters) != 0;
 }
@@ -143,6 +145,33 @@ void Attempt::check() noexcept {
     }
   }
   judge();
+}
+
+void Attempt::enter(std::uint64_t ticket) noexcept {
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (GateSeat* gate = seat(i)) gate->gate->enter(ticket);
+  }
+}
+
+// A place that is taken while another limit keeps the request waiting would be in vain.
+Attempt::Items Attempt::settle_places(std::uint64_t ticket) noexcept {
+  Items giving;
+  Instant start = now_;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (!gives_places(i) || planned(i).limit->shadow || !items_[i].is_concern) continue;
+    giving.set(i);
+    start = later_of(start, alone_at(i));
+  }
+  const bool takes = start != kForever && earliest() == start;
+  for (std::size_t i = 0; i < plan_.count; ++i) {
+    if (!giving[i]) continue;
+    if (takes) {
+      seat(i)->gate->take_place(request_, start, items_[i].cost);
+    } else {
+      seat(i)->gate->leave_place(ticket);
+    }
+  }
+  return takes ? giving : Items{};
 }
 
 void Attempt::tell_refused() noexcept {

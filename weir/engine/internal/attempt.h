@@ -103,6 +103,8 @@ struct Ruling {
 
 class Attempt {
  public:
+  using Items = std::bitset<kLimitsPerRequestMax>;
+
   Attempt(Table& table, const Rows& rows, const std::atomic<std::uint64_t>& generation,
           const SettingNames& names, const Plan& plan, const Request& request,
           Instant now) noexcept;
@@ -137,6 +139,15 @@ class Attempt {
 
   // Asks every gate. Takes nothing.
   void check() noexcept;
+
+  // What follows is asked for a waiter: gates that give places go by the one it has.
+  void enter(std::uint64_t ticket) noexcept;
+  bool gives_places(std::size_t i) const noexcept {
+    return seat(i) != nullptr && seat(i)->gate->gives_places();
+  }
+  // Lets the waiter take its places at gates that give them, all at one start, if no other limit
+  // keeps it waiting longer; or leave them. Requires that the attempt does not pass.
+  Items settle_places(std::uint64_t ticket) noexcept;
 
   // Item `i` is refused because an older waiter is there, at least until
   // `earliest`. After check().
@@ -222,8 +233,6 @@ class Attempt {
     Instant charged_at;
     std::uint64_t receipt;  // of a gate, or the mark of an ebb
   };
-
-  using Items = std::bitset<kLimitsPerRequestMax>;
 
   const PlanItem& planned(std::size_t i) const noexcept { return plan_.items[i]; }
   GateSeat* seat(std::size_t i) const noexcept { return planned(i).limit->seat; }

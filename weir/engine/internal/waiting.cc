@@ -267,6 +267,7 @@ Waiting::Stays Waiting::try_once(Waiter& waiter, Attempt& attempt, Result<Decisi
   const Instant deadline = waiter.deadline;
   const bool late = attempt.now() > deadline;
   answer = Result<Decision>(std::in_place);
+  attempt.enter(waiter.ticket);
   const Ask ask{.request = waiter.request.view(), .hold = waiter.hold};
   Status status = resolver_.resolve(attempt, plan, ask, late ? Mode::kPeek : Mode::kTry,
                                     waiter.ticket, *answer);
@@ -311,7 +312,14 @@ Waiting::Stays Waiting::try_once(Waiter& waiter, Attempt& attempt, Result<Decisi
     }
     room_.take_place(waiter, {item.print, place, item.cost, item.limit->owned_seat});
   }
-  const bool behind = room_.older_at(place, waiter.ticket);
+  const Attempt::Items placed = attempt.settle_places(waiter.ticket);
+  for (std::size_t i = 0; placed.any() && i < plan.count; ++i) {
+    if (!placed[i] || WaitRoom::has_place(waiter, attempt.place(i))) continue;
+    attempt.enqueue(i);
+    const PlanItem& one = plan.items[i];
+    room_.take_place(waiter, {one.print, attempt.place(i), one.cost, one.limit->owned_seat});
+  }
+  const bool behind = !attempt.gives_places(binding) && room_.older_at(place, waiter.ticket);
   room_.set_timer(waiter, behind ? kForever : attempt.try_again_at());
   answer->verdict = Verdict::kQueued;
   return Stays::kWaits;
@@ -345,8 +353,9 @@ void Waiting::leave_places(Waiter& waiter, std::set<std::uint64_t>& next) {
 void Waiting::leave_place(Waiter& waiter, const Waiter::Held& held) {
   room_.leave_place(waiter, held.place);
   if (held.seat != nullptr) {
-    const std::scoped_lock lock(held.seat->seat_lock);
+    const std::scoped_lock lock(*held.seat);
     held.seat->waiters -= 1;
+    held.seat->gate->leave_place(waiter.ticket);
     return;
   }
   Shard& shard = ground_.table.shard_of(held.print);

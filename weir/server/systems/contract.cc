@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,11 +18,13 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/in_quotes.h"
+#include "weir/engine/quantity.h"
 #include "weir/server/systems.h"
 #include "weir/server/systems/followers.h"
 #include "weir/system/contract/account.h"
 #include "weir/system/contract/accounts.h"
 #include "weir/system/contract/gate.h"
+#include "weir/system/contract/usage.h"
 #include "weir/wire/http/contract_routes.h"
 
 namespace weir::server {
@@ -34,6 +37,7 @@ using store::sqlite::Bytes;
 using store::sqlite::Part;
 
 constexpr std::string_view kAccountPrefix = "contract/";
+constexpr Duration kLookAtUsesEvery = std::chrono::seconds{10};
 // Full since ever: the first request comes later than that.
 constexpr Instant kSinceEver{0};
 
@@ -49,12 +53,20 @@ constexpr MetricRow kContractMetrics[] = {
      "Those that were refused there: denied, never or 429."},
     {"weir_contract_refusals_met_total", "counter", "account",
      "Refusals by the service that workers reported."},
+    {"weir_contract_overage_clipped_total", "counter", "account",
+     "Commits that were not charged in full, because a policy would have owed more than ten times "
+     "its capacity."},
+    {"weir_contract_used_up_seconds", "gauge", "account, policy",
+     "When a policy of an hour or more is used up at the pace of the last hour; +Inf: not, nobody "
+     "knows yet, or it is shorter."},
     {"weir_sync_age_seconds", "gauge", "account, of",
      "Age of what was last fetched from the service, contract or counts; +Inf: never."},
     {"weir_sync_fetches_total", "counter", "account, result",
      "Fetches from the service: done or failed."},
     {"weir_sync_failing", "gauge", "account",
      "Whether something could not be fetched the last time: 1 or 0."},
+    {"weir_sync_left_out", "gauge", "account",
+     "Types of contracts that the service names and that are not known here."},
 };
 
 using NamedView = std::pair<std::string, system::contract::AccountView>;
@@ -82,6 +94,8 @@ void write_sync(MetricsText& out, std::vector<NamedView> all, Instant now) {
   for (const auto& [name, view] : all) {
     out.value("account", name, view.followed->error.empty() ? 0 : 1);
   }
+  out.begin("weir_sync_left_out");
+  for (const auto& [name, view] : all) out.value("account", name, view.followed->left_out.size());
 }
 
 void write_contracts(MetricsText& out, const system::contract::Accounts& accounts, Instant now) {
@@ -109,6 +123,7 @@ void write_contracts(MetricsText& out, const system::contract::Accounts& account
   write("weir_contract_granted_total", &AccountView::granted);
   write("weir_contract_refused_total", &AccountView::refused);
   write("weir_contract_refusals_met_total", &AccountView::refusals_met);
+  write("weir_contract_overage_clipped_total", &AccountView::overages_clipped);
   write_sync(out, all, now);
 }
 
@@ -164,6 +179,7 @@ class ContractSystem final : public System, private store::sqlite::Parts {
       // check() has judged both.
       const bool takes_options = row.account->change_options(row.settings.options).ok();
       WEIR_ASSERT(takes_options);
+      if (old->settings.given != row.settings.given) row.account->set_given(row.settings.given);
       // Policies that the file has as before may have been changed by a service since.
       if (old->settings.policies == row.settings.policies) continue;
       const bool takes_policies = row.account->change(row.settings.policies, now).ok();
@@ -184,10 +200,45 @@ class ContractSystem final : public System, private store::sqlite::Parts {
     return Done{};
   }
   void rest() override { followers_.stop(); }
+  // Says which commits were clipped, and which thresholds of use were reached, every
+  // kLookAtUsesEvery at most.
+  void tick(Instant now) override {
+    if (now < look_at_) return;
+    look_at_ = now + kLookAtUsesEvery;
+    const auto accounts = this->accounts();
+    std::map<std::string, Watched> watched;  // without accounts that are gone
+    std::map<std::string, std::vector<contract::PolicyUsage>> usages;
+    if (accounts != nullptr) {
+      for (const auto& account : accounts->all()) {
+        Watched& of = watched[account->name()];
+        of = std::move(watched_[account->name()]);
+        usages[account->name()] = look_at(*account, of, now);
+      }
+    }
+    watched_ = std::move(watched);
+    const std::scoped_lock lock(lock_);
+    usages_ = std::move(usages);
+  }
 
   std::span<const MetricRow> metric_rows() const noexcept override { return kContractMetrics; }
   void write_metrics(MetricsText& out, Instant now) const override {
-    if (const auto accounts = this->accounts()) write_contracts(out, *accounts, now);
+    const auto accounts = this->accounts();
+    if (accounts == nullptr) return;
+    write_contracts(out, *accounts, now);
+    out.begin("weir_contract_used_up_seconds");
+    const std::scoped_lock lock(lock_);
+    for (const auto& account : accounts->all()) {
+      const auto known = usages_.find(account->name());
+      for (const contract::Policy& policy : account->policies()) {
+        std::optional<Duration> in;
+        if (known != usages_.end()) {
+          for (const contract::PolicyUsage& usage : known->second) {
+            if (usage.policy == policy) in = usage.used_up_in;
+          }
+        }
+        out.seconds("account", account->name(), "policy", policy_id(policy), in);
+      }
+    }
   }
   store::sqlite::Parts* parts() noexcept override { return this; }
   const wire::http::RouteTable* routes() const noexcept override { return &routes_; }
@@ -201,6 +252,7 @@ class ContractSystem final : public System, private store::sqlite::Parts {
     if (old == nullptr) {
       auto made = Account::create(settings.name, settings.policies, settings.options, kSinceEver);
       if (!made) return std::move(made).error();
+      (*made)->set_given(settings.given);
       auto gate = std::make_shared<contract::AccountGate>(*made);
       return AccountInForce{settings, std::move(*made), std::move(gate)};
     }
@@ -225,6 +277,37 @@ class ContractSystem final : public System, private store::sqlite::Parts {
       if (row.settings.sync) followed.push_back({row.account, *row.settings.sync});
     }
     followers_.follow(followed, log_);
+  }
+
+  struct Watched {
+    contract::UsageWatch watch{};
+    std::uint64_t clipped = 0;  // as last told
+  };
+
+  std::vector<contract::PolicyUsage> look_at(Account& account, Watched& watched,
+                                             Instant now) const {
+    const contract::AccountView view = account.view(now);
+    std::vector<contract::PolicyUsage> usages = watched.watch.look(view, now);
+    const std::uint64_t clipped =
+        view.overages_clipped - std::min(view.overages_clipped, watched.clipped);
+    watched.clipped = view.overages_clipped;
+    if (!log_) return usages;
+    if (clipped > 0) {
+      log_({LogLevel::kWarning,
+            "overage-clipped",
+            {{"limit", "contract " + account.name()}, {"times", std::to_string(clipped)}}});
+    }
+    for (const contract::PolicyUsage& usage : usages) {
+      if (!usage.reached) continue;
+      std::vector<LogField> fields = {{"account", account.name()},
+                                      {"policy", policy_id(usage.policy)},
+                                      {"reached", fmt::format("{} %", *usage.reached)}};
+      if (usage.used_up_in) {
+        fields.push_back({"used_up_in", engine::duration_text(*usage.used_up_in)});
+      }
+      log_({LogLevel::kWarning, "contract-used", std::move(fields)});
+    }
+    return usages;
   }
 
   std::shared_ptr<const Accounts> accounts() const {
@@ -271,6 +354,9 @@ class ContractSystem final : public System, private store::sqlite::Parts {
   ContractsInForce next_;                                // as checked
   std::map<std::string, Written, std::less<>> written_;  // by the name of the part
   bool has_started_ = false;
+  Instant look_at_{};
+  std::map<std::string, Watched> watched_;                            // by account; tick()'s own
+  std::map<std::string, std::vector<contract::PolicyUsage>> usages_;  // by account; under lock_
   Followers followers_;
   const wire::http::ContractRoutes routes_ =
       wire::http::contract_routes([this] { return accounts(); });

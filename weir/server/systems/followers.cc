@@ -34,6 +34,14 @@ contract::Follower::Listener log_follower(const Log& log) {
         log({LogLevel::kInfo, "contract", {{"account", name}, {"policies", policies}}});
         return;
       }
+      case Kind::kLeftOut: {
+        std::string types;
+        for (const std::string& type : event.status.left_out) {
+          types += (types.empty() ? "" : " ") + in_quotes(type);
+        }
+        log({LogLevel::kWarning, "contract-left-out", {{"account", name}, {"types", types}}});
+        return;
+      }
       case Kind::kRound:
         return;
     }

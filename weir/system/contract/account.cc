@@ -137,10 +137,18 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (auto error = check_costs(ask.costs)) return std::move(*error);
   if (auto error = check_now(now)) return std::move(*error);
   if (auto error = check_time(name_, "hold", ask.hold)) return std::move(*error);
+  if (ask.who.size() > kAskNameBytesMax || ask.key.size() > kAskNameBytesMax) {
+    return bad_argument(
+        fmt::format("who and key have {} and {} bytes, but may have {}; shorten them",
+                    ask.who.size(), ask.key.size(), kAskNameBytesMax));
+  }
   const std::scoped_lock lock(*this);
   if (auto error = check_contract()) return std::move(*error);
   const Instant latest = locked().advance(now);
   if (locked().options.rule == Rule::kPublished) return ask_published(ask, latest);
+  Result<std::optional<Reserved>> before = answered_before(ask, latest);
+  if (!before) return std::move(before).error();
+  if (*before) return std::move(**before);
   locked().book.expire(latest);
   locked().book.make_room(latest);
   const Offer offer = locked().book.offer(ask.costs, latest);
@@ -172,7 +180,73 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (!granted) return granted.error();
   reserved.reservation = *granted;
   reserved.debited = ask.costs;
+  remember(ask, reserved);
   return reserved;
+}
+
+// Only what was granted is remembered: what was denied may be granted the next time.
+Result<std::optional<Reserved>> Account::answered_before(const Ask& ask, Instant now) {
+  while (!forget_at_.empty() && forget_at_.begin()->first <= now) {
+    answered_.erase(forget_at_.begin()->second);
+    forget_at_.erase(forget_at_.begin());
+  }
+  if (ask.key.empty()) return std::optional<Reserved>();
+  const auto found = answered_.find(ask.key);
+  if (found == answered_.end()) {
+    if (answered_.size() < kAskKeysMax) return std::optional<Reserved>();
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("account {}: {} keys of asks are remembered, as many as an account "
+                             "keeps; ask without a key, or with a shorter hold",
+                             in_quotes(name_), answered_.size())};
+  }
+  if (found->second.costs != ask.costs) {
+    return bad_argument(fmt::format(
+        "key_reused: account {}: key {} stands for an ask of other costs; choose another key",
+        in_quotes(name_), in_quotes(ask.key)));
+  }
+  Reserved again = found->second.reserved;
+  again.start = later_of(again.start, now);
+  again.delay_ns = (again.start - now).count();
+  return std::optional(again);
+}
+
+void Account::remember(const Ask& ask, const Reserved& reserved) {
+  if (!ask.who.empty()) {
+    names_.erase(names_.begin(), names_.lower_bound(locked().book.first_number()));
+    names_.emplace(reserved.reservation.number, ask.who);
+  }
+  if (ask.key.empty()) return;
+  answered_.emplace(ask.key, Answered{ask.costs, reserved});
+  forget_at_.emplace(reserved.expires, ask.key);
+}
+
+std::vector<Listed> Account::list(std::string_view who, std::uint64_t after,
+                                  std::size_t most) const {
+  const std::scoped_lock lock(*this);
+  const Book& book = locked().book;
+  std::vector<Listed> listed;
+  const std::uint64_t first = book.first_number();
+  const std::uint64_t end = first + book.reservations().size();
+  for (std::uint64_t number = std::max(first, after < end ? after + 1 : end); number < end;
+       ++number) {
+    if (listed.size() >= std::min(most, kListedMax)) break;
+    const Book::Reservation& one = book.reservations()[static_cast<std::size_t>(number - first)];
+    if (one.state != HoldState::kActive) continue;
+    const auto name = names_.find(number);
+    if (!who.empty() && (name == names_.end() || name->second != who)) continue;
+    listed.push_back({id_of(number), one.start, one.expires, one.costs,
+                      name == names_.end() ? std::string() : name->second});
+  }
+  return listed;
+}
+
+// Of this process, or of the one before that made it.
+HoldId Account::id_of(std::uint64_t number) const {
+  std::uint64_t owner = owner_;
+  for (const Owner& former : former_) {
+    if (number < first_own_ && number >= former.first && number < former.end) owner = former.owner;
+  }
+  return {owned_word(owner, number), number};
 }
 
 Error Account::wrong_rule(std::string_view what) const {
@@ -207,10 +281,9 @@ Result<Committed> Account::commit(HoldId reservation, const std::optional<Costs>
   if (auto error = check_now(now)) return std::move(*error);
   const std::scoped_lock lock(*this);
   if (!owns(reservation)) return Committed{};
-  const std::optional<Costs> reserved = locked().book.reserved(reservation.number);
   Committed committed{locked().book.commit(reservation.number, actual, locked().advance(now)), {}};
-  if (reserved && committed.state == HoldState::kSettled) {
-    committed.debited = actual.value_or(*reserved);
+  if (committed.state == HoldState::kSettled) {
+    committed.debited = locked().book.settled(reservation.number);
   }
   return committed;
 }
@@ -403,9 +476,24 @@ AccountOptions Account::options() const {
   return locked().options;
 }
 
+std::uint64_t Account::overages_clipped() const {
+  const std::scoped_lock lock(*this);
+  return locked().book.clipped();
+}
+
 std::vector<Policy> Account::policies() const {
   const std::scoped_lock lock(*this);
   return locked().book.policies();
+}
+
+void Account::set_given(std::vector<Contract> given) {
+  const std::scoped_lock lock(*this);
+  given_ = std::move(given);
+}
+
+std::vector<Contract> Account::given() const {
+  const std::scoped_lock lock(*this);
+  return given_;
 }
 
 void Account::set_followed(std::optional<Followed> followed) {
@@ -437,6 +525,7 @@ AccountView Account::view(Instant now) {
   view.followed = locked().followed;
   view.finals = locked().book.finals();
   view.finals.at = now;
+  view.overages_clipped = locked().book.clipped();
   view.refusals_met = refusals_met_;
   view.granted = granted_;
   view.refused = refused_;

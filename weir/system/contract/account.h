@@ -19,8 +19,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +37,7 @@
 #include "weir/engine/ask.h"
 #include "weir/system/contract/account_state.h"
 #include "weir/system/contract/book.h"
+#include "weir/system/contract/listed.h"
 #include "weir/system/contract/policy.h"
 #include "weir/system/contract/published.h"
 #include "weir/system/contract/refusal.h"
@@ -70,6 +74,23 @@ struct Ask {
   std::optional<Duration> max_delay{};  // the longest wait of use; 0: now or not at all; none:
                                         // the account's
   Duration hold{};                      // 0, or longer than the account's: the account's
+  std::string who{};                    // who asks, to be shown; at most kAskNameBytesMax
+  // An ask that is repeated under the same key while its reservation lasts is answered as before,
+  // and debits nothing. Empty: none; at most kAskNameBytesMax.
+  std::string key{};
+};
+
+constexpr std::size_t kAskNameBytesMax = 128;
+constexpr std::size_t kAskKeysMax = 100'000;  // that an account remembers
+constexpr std::size_t kListedMax = 1000;      // reservations in one list
+
+// A reservation that has not ended.
+struct Listed {
+  HoldId reservation{};
+  Instant start{};
+  Instant expires{};
+  Costs costs{0, 0};
+  std::string who{};  // empty: it was not said
 };
 
 struct Reserved {
@@ -101,7 +122,7 @@ struct Met {
 // How a reservation stands after a commit.
 struct Committed {
   engine::HoldState state = engine::HoldState::kGone;  // kGone: expired, or never was
-  std::optional<Costs> debited{};                      // finally; by this commit only
+  std::optional<Costs> debited{};                      // finally; none: it was too long ago
 };
 
 struct PolicyView {
@@ -116,8 +137,9 @@ struct Followed {
   std::optional<Instant> counts_at{};
   std::uint64_t fetches = 0;
   std::uint64_t failures = 0;
-  bool contract_missing = false;  // the service has no endpoint for it
-  std::string error{};            // what could not be had the last time; empty: nothing
+  bool contract_missing = false;        // the service has no endpoint for it
+  std::string error{};                  // what could not be had the last time; empty: nothing
+  std::vector<std::string> left_out{};  // types that the service names and nobody here knows
 };
 
 struct AccountView {
@@ -128,6 +150,7 @@ struct AccountView {
   std::optional<Instant> refreshed_at{};  // when the service last reported
   std::optional<Followed> followed{};     // none: it follows no service
   Totals finals{};
+  std::uint64_t overages_clipped = 0;  // commits that were not charged in full
   std::uint64_t refusals_met = 0;
   std::uint64_t granted = 0;  // reservations and consumptions
   std::uint64_t refused = 0;  // asks that were denied, never or 429
@@ -175,6 +198,10 @@ class Account : public Guarded<AccountBook> {
   // How the reservation stands afterwards; kGone: expired, or never was.
   engine::HoldState release(HoldId reservation, Instant now);
 
+  // Those that have not ended, in the order in which they were made, from the one after number
+  // `after` on: of `who`, or of all if that is empty. At most `most`, and kListedMax.
+  std::vector<Listed> list(std::string_view who, std::uint64_t after, std::size_t most) const;
+
   // The costs of a reservation that has not ended.
   std::optional<Costs> reserved(HoldId reservation) const;
 
@@ -221,6 +248,11 @@ class Account : public Guarded<AccountBook> {
   // knows that there is no endpoint for it.
   void set_followed(std::optional<Followed> followed);
 
+  // The contracts that the policies came from; none: they came from elsewhere. Shown, not applied.
+  void set_given(std::vector<Contract> given);
+  std::vector<Contract> given() const;
+
+  std::uint64_t overages_clipped() const;
   std::vector<Policy> policies() const;
   AccountView view(Instant now);
 
@@ -231,11 +263,15 @@ class Account : public Guarded<AccountBook> {
           Instant now);
 
   bool owns(HoldId reservation) const;
+  HoldId id_of(std::uint64_t number) const;
   std::optional<Error> check_contract() const;  // that it need not be awaited
   void refresh_counts_locked(std::span<const Count> counts, const Totals& before, Instant now);
   void change_locked(std::vector<Policy> policies, Instant now);
   void follow_other_rule(Instant now);
   Error wrong_rule(std::string_view what) const;
+  // What the ask was answered under its key; none: nothing yet.
+  Result<std::optional<Reserved>> answered_before(const Ask& ask, Instant now);
+  void remember(const Ask& ask, const Reserved& reserved);
   Result<Reserved> ask_published(const Ask& ask, Instant now);
   Result<HoldId> grant(const Costs& costs, Instant start, Instant expires);
   void refresh_locked(std::span<const std::optional<std::int64_t>> left_micro, const Totals& before,
@@ -247,6 +283,15 @@ class Account : public Guarded<AccountBook> {
   Published published_;          // the same policies under the published rule
   std::vector<Owner> former_;    // processes before this one
   std::uint64_t first_own_ = 1;  // number of the first reservation of `owner_`
+  // Who made a reservation, by its number; of those that the book has, and a few before.
+  std::map<std::uint64_t, std::string> names_;
+  struct Answered {
+    Costs costs;
+    Reserved reserved;
+  };
+  std::map<std::string, Answered, std::less<>> answered_;  // by the key of the ask
+  std::set<std::pair<Instant, std::string>> forget_at_;    // these keys
+  std::vector<Contract> given_;
   std::optional<Instant> refreshed_at_;
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;

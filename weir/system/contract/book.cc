@@ -5,10 +5,13 @@
 //  2. Entries that were not cancelled are in order of their start, lowerings_ in order of time.
 //  3. Replaying both from anchor_ gives the frontier; frontier_ is that whenever is_current_.
 //  4. outstanding_ is the number of active entries.
-//  5. No level of the anchor is above cap_fs().
+//  5. No level of the anchor is above what its policy holds, and a debit leaves none above
+//     in_hand_fs().
 //  6. An entry's `counted` names the policies whose level in the anchor has its debit already:
 //     it is never debited again, and gives nothing back there.
-//  7. finals_ has the costs of every settled and expired entry, once, and never falls.
+//  7. short_runs_ and long_runs_ cover the numbers of entries_, and no whole run before the first.
+//     One that is not stale is what replaying its entries does, from anchor_at_ on at the earliest.
+//  8. finals_ has the costs of every settled and expired entry, once, and never falls.
 
 #include "weir/system/contract/book.h"
 
@@ -27,7 +30,7 @@ Book::Book(std::vector<Policy> policies, Duration jitter, Instant now)
     : policies_(std::move(policies)), jitter_(jitter), anchor_at_(now) {
   WEIR_ASSERT(policies_.size() <= kPoliciesMax);
   WEIR_ASSERT(jitter_.count() >= 0);
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_.push_back(begun_fs(i));
 }
 
 // cppcheck-suppress passedByValue  ; its members are moved
@@ -41,12 +44,21 @@ Book::Book(Saved saved, Duration jitter)
       entries_(saved.reservations.begin(), saved.reservations.end()),
       lowerings_(saved.lowerings.begin(), saved.lowerings.end()) {
   WEIR_ASSERT(policies_.size() <= kPoliciesMax && anchor_.size() == policies_.size());
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    anchor_[i] = std::min(anchor_[i], full_fs(policies_[i]));
+  }
   std::stable_sort(lowerings_.begin(), lowerings_.end(),
                    [](const Lowering& a, const Lowering& b) { return a.at < b.at; });
   outstanding_ = static_cast<std::size_t>(
       std::count_if(entries_.begin(), entries_.end(),
                     [](const Entry& entry) { return entry.state == HoldState::kActive; }));
+  // One that is said to start before those in front of it is debited after them all the same.
+  Instant last{};
+  for (Entry& entry : entries_) {
+    if (entry.state == HoldState::kCancelled) continue;
+    entry.start = last = later_of(entry.start, last);
+  }
+  mark_runs();
   fold();
 }
 
@@ -60,39 +72,44 @@ Book::Saved Book::saved() const {
           {lowerings_.begin(), lowerings_.end()}};
 }
 
-// Full, less what refills within the jitter. Fixed quotas refill nothing.
-Wide Book::cap_fs(std::size_t policy) const {
+// Full, less what refills within the jitter; below nothing, where it fills in less. Fixed quotas
+// refill nothing.
+Wide Book::in_hand_fs(std::size_t policy) const {
   const Wide full = full_fs(policies_[policy]);
   if (policies_[policy].is_fixed()) return full;
-  return std::max<Wide>(0, full - Wide{jitter_.count()} * kMicro);
+  return full - Wide{jitter_.count()} * kMicro;
 }
+
+// Who has started before the book was begun may be late.
+Wide Book::begun_fs(std::size_t policy) const { return std::max<Wide>(0, in_hand_fs(policy)); }
 
 void Book::set_left(std::size_t policy, std::int64_t left_micro) {
   WEIR_ASSERT(entries_.empty());
-  anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), cap_fs(policy));
+  anchor_[policy] = std::min(worth_fs(policies_[policy], left_micro), begun_fs(policy));
   touch();
 }
 
 void Book::set_jitter(Duration jitter) {
   WEIR_ASSERT(jitter.count() >= 0);
   jitter_ = jitter;
-  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], begun_fs(i));
+  mark_runs();
   touch();
 }
 
 void Book::advance(Levels& levels, Instant& at, Instant to) const {
   if (to <= at) return;
   for (std::size_t i = 0; i < policies_.size(); ++i) {
-    levels[i] = refilled_fs(policies_[i], levels[i], to - at, cap_fs(i));
+    levels[i] = refilled_fs(policies_[i], levels[i], to - at);
   }
   at = to;
 }
 
 void Book::apply(Levels& levels, const Entry& entry) const {
   for (std::size_t i = 0; i < policies_.size(); ++i) {
-    if (entry.counted[i]) continue;
-    levels[i] =
-        debited_fs(levels[i], worth_fs(policies_[i], entry.costs.of(policies_[i].resource)));
+    const std::int64_t cost_micro = entry.costs.of(policies_[i].resource);
+    if (entry.counted[i] || cost_micro == 0) continue;
+    levels[i] = debited_fs(std::min(levels[i], in_hand_fs(i)), worth_fs(policies_[i], cost_micro));
   }
 }
 
@@ -116,11 +133,126 @@ void Book::replay(Levels& levels, Instant& at, Instant until) const {
   lower_up_to(until);
 }
 
+// --- runs
+
+LevelStep Book::refill_step(std::size_t policy, Duration elapsed) const {
+  const Wide gain_fs = policies_[policy].is_fixed() ? 0 : Wide{elapsed.count()} * kMicro;
+  return {gain_fs, full_fs(policies_[policy])};
+}
+
+// What started before the anchor is debited there.
+void Book::extend(Run& run, const Entry& entry) const {
+  if (entry.state == HoldState::kCancelled) return;
+  const Instant start = later_of(entry.start, anchor_at_);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    LevelStep& step = run.steps[i];
+    if (!run.is_empty) step = step.then(refill_step(i, start - run.last));
+    const std::int64_t cost_micro = entry.costs.of(policies_[i].resource);
+    if (entry.counted[i] || cost_micro == 0) continue;
+    const Wide worth = worth_fs(policies_[i], cost_micro);
+    step = step.then({-worth, in_hand_fs(i) - worth});
+  }
+  if (run.is_empty) run.first = start;
+  run.is_empty = false;
+  run.last = start;
+}
+
+void Book::extend(Run& run, const Run& next) const {
+  if (next.is_empty) return;
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    LevelStep& step = run.steps[i];
+    if (!run.is_empty) step = step.then(refill_step(i, next.first - run.last));
+    step = step.then(next.steps[i]);
+  }
+  if (run.is_empty) run.first = next.first;
+  run.is_empty = false;
+  run.last = next.last;
+}
+
+std::size_t Book::short_run_of(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>((number >> kRunShift) - (first_number_ >> kRunShift));
+}
+std::size_t Book::long_run_of(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>((number >> 2 * kRunShift) - (first_number_ >> 2 * kRunShift));
+}
+
+const Run& Book::short_run(std::size_t place) const {
+  Run& run = short_runs_[place];
+  if (!run.is_stale) return run;
+  run = Run{};
+  const std::uint64_t begin = ((first_number_ >> kRunShift) + place) << kRunShift;
+  const std::uint64_t end = std::min(begin + kRunLength, first_number_ + entries_.size());
+  for (std::uint64_t number = std::max(begin, first_number_); number < end; ++number) {
+    extend(run, entries_[static_cast<std::size_t>(number - first_number_)]);
+  }
+  run.is_stale = false;
+  return run;
+}
+
+const Run& Book::long_run(std::size_t place) const {
+  Run& run = long_runs_[place];
+  if (!run.is_stale) return run;
+  run = Run{};
+  const std::uint64_t begin = ((first_number_ >> 2 * kRunShift) + place) << kRunShift;
+  const std::uint64_t first = first_number_ >> kRunShift;
+  for (std::uint64_t i = std::max(begin, first); i < begin + kRunLength; ++i) {
+    if (i - first >= short_runs_.size()) break;
+    extend(run, short_run(static_cast<std::size_t>(i - first)));
+  }
+  run.is_stale = false;
+  return run;
+}
+
+void Book::go_through(const Run& run, Levels& levels, Instant& at) const {
+  if (run.is_empty) return;
+  advance(levels, at, run.first);
+  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = run.steps[i].of(levels[i]);
+  at = later_of(at, run.last);
+}
+
+void Book::go_up_to(std::uint64_t number, Levels& levels, Instant& at) const {
+  const std::uint64_t first_long = first_number_ >> 2 * kRunShift;
+  const std::uint64_t first_short = first_number_ >> kRunShift;
+  std::uint64_t next = first_number_;
+  for (std::uint64_t i = first_long; i < number >> 2 * kRunShift; ++i) {
+    go_through(long_run(static_cast<std::size_t>(i - first_long)), levels, at);
+    next = (i + 1) << 2 * kRunShift;
+  }
+  for (std::uint64_t i = next >> kRunShift; i < number >> kRunShift; ++i) {
+    go_through(short_run(static_cast<std::size_t>(i - first_short)), levels, at);
+    next = (i + 1) << kRunShift;
+  }
+  Run rest;
+  for (; next < number; ++next) {
+    extend(rest, entries_[static_cast<std::size_t>(next - first_number_)]);
+  }
+  go_through(rest, levels, at);
+}
+
+void Book::mark_run(std::uint64_t number) {
+  const std::size_t short_place = short_run_of(number);
+  const std::size_t long_place = long_run_of(number);
+  if (short_runs_.size() <= short_place) short_runs_.resize(short_place + 1);
+  if (long_runs_.size() <= long_place) long_runs_.resize(long_place + 1);
+  short_runs_[short_place].is_stale = true;
+  long_runs_[long_place].is_stale = true;
+}
+
+void Book::mark_runs() {
+  short_runs_.clear();
+  long_runs_.clear();
+  if (!entries_.empty()) mark_run(first_number_ + entries_.size() - 1);
+}
+
 const Book::Levels& Book::frontier() const {
   if (!is_current_) {
     frontier_ = anchor_;
     frontier_at_ = anchor_at_;
-    replay(frontier_, frontier_at_, kForever);
+    if (lowerings_.empty()) {
+      go_up_to(first_number_ + entries_.size(), frontier_, frontier_at_);
+    } else {
+      replay(frontier_, frontier_at_, kForever);
+    }
     is_current_ = true;
   }
   return frontier_;
@@ -135,6 +267,10 @@ std::vector<Standing> Book::standing(const Costs& costs, Instant now) const {
   Levels levels = frontier();
   Instant at = frontier_at_;
   advance(levels, at, now);
+  return standing_of(levels, costs);
+}
+
+std::vector<Standing> Book::standing_of(const Levels& levels, const Costs& costs) const {
   std::vector<Standing> rows(policies_.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Policy& policy = policies_[i];
@@ -155,7 +291,10 @@ Instant Book::first_start(Instant from) const {
 
 Offer Book::offer(const Costs& costs, Instant from) const {
   const Instant base = first_start(from);
-  const std::vector<Standing> rows = standing(costs, base);
+  return offer_of(standing(costs, base), base);
+}
+
+Offer Book::offer_of(const std::vector<Standing>& rows, Instant base) {
   Offer offer{Never::kNot, base, std::nullopt};
   Wide longest_fs = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -187,11 +326,57 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   frontier();
   const Instant at = later_of(start, frontier_at_);
   entries_.push_back({at, expires, costs, HoldState::kActive, {}});
+  mark_run(first_number_ + entries_.size() - 1);
   advance(frontier_, frontier_at_, at);
   apply(frontier_, entries_.back());
   ++outstanding_;
   ++changes_;
   return first_number_ + entries_.size() - 1;
+}
+
+Instant Book::move_up(std::uint64_t number, Instant now) {
+  Entry& moved = entry_of(number);
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  // What was learnt is never later than now.
+  auto lowering = lowerings_.begin();
+  const auto lower_up_to = [&](Instant to) {
+    for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
+      advance(levels, at, lowering->at);
+      levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
+    }
+  };
+  if (lowerings_.empty()) {
+    go_up_to(number, levels, at);
+  } else {
+    for (const Entry& entry : entries_) {
+      if (&entry == &moved) break;
+      if (entry.state == HoldState::kCancelled) continue;
+      lower_up_to(entry.start);
+      advance(levels, at, entry.start);
+      apply(levels, entry);
+    }
+  }
+  const Instant base = later_of(later_of(now, not_before_), at);
+  lower_up_to(base);
+  advance(levels, at, base);
+  const Offer offer = offer_of(standing_of(levels, moved.costs), base);
+  if (offer.start < moved.start) {
+    moved.start = offer.start;
+    mark_run(number);
+    touch();
+  }
+  return moved.start;
+}
+
+void Book::set_expires(std::uint64_t number, Instant expires) {
+  entry_of(number).expires = expires;
+  ++changes_;
+}
+
+Book::Entry& Book::entry_of(std::uint64_t number) {
+  WEIR_ASSERT(number >= first_number_ && number - first_number_ < entries_.size());
+  return entries_[static_cast<std::size_t>(number - first_number_)];
 }
 
 Book::Entry* Book::find(std::uint64_t number, Instant now) {
@@ -207,11 +392,39 @@ HoldState Book::end_of(std::uint64_t number) const {
   return ends_[ends_.size() - static_cast<std::size_t>(first_number_ - number)];
 }
 
-HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now) {
+// An overage that is charged where the reservation started leaves no more debt by now than it is
+// itself, since a bucket may have refilled since. The sums fit: 2^63 and ten times 2^62.
+Costs Book::within_overage(const Costs& actual, const Costs& reserved, Instant now) {
+  Costs charged = actual;
+  const std::vector<Standing> rows = standing({0, 0}, now);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    const Policy& policy = policies_[i];
+    const bool is_requests = policy.resource == Resource::kRequests;
+    std::int64_t& cost = is_requests ? charged.requests_micro : charged.processing_units_micro;
+    const std::int64_t before = reserved.of(policy.resource);
+    if (cost <= before || policy.capacity == 0) continue;
+    const Wide room =
+        Wide{left_micro(policy, rows[i].level_fs)} + Wide{policy.capacity_micro()} * kOverageTimes;
+    cost = saturate(std::min(Wide{cost}, Wide{before} + std::max<Wide>(0, room)));
+  }
+  if (charged != actual) ++clipped_;
+  return charged;
+}
+
+std::optional<Costs> Book::settled(std::uint64_t number) const {
+  const auto found = settled_.find(number);
+  if (found == settled_.end()) return std::nullopt;
+  return found->second;
+}
+
+HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& asked, Instant now) {
   Entry* entry = find(number, now);
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   ++changes_;
+  std::optional<Costs> actual = asked;
+  if (actual) actual = within_overage(*actual, entry->costs, now);
+  settled_[number] = actual.value_or(entry->costs);
   if (actual && *actual != entry->costs) {
     // What was counted is in the anchor, and so is where an overage belongs.
     for (std::size_t i = 0; i < policies_.size(); ++i) {
@@ -221,6 +434,7 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& actual,
       anchor_[i] = debited_fs(anchor_[i], worth_fs(policies_[i], over_micro));
     }
     entry->costs = *actual;
+    mark_run(number);
     touch();
   }
   finish(*entry, HoldState::kSettled);
@@ -233,6 +447,7 @@ HoldState Book::release(std::uint64_t number, Instant now) {
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
   entry->state = HoldState::kCancelled;
+  mark_run(number);
   touch();
   --outstanding_;
   fold();
@@ -288,9 +503,15 @@ void Book::fold() {
       apply(anchor_, entry);
     }
     ends_.push_back(entry.state);
-    if (ends_.size() > kEndsMax) ends_.pop_front();
+    if (ends_.size() > kEndsMax) {
+      settled_.erase(first_number_ - ends_.size() + 1);
+      ends_.pop_front();
+    }
+    mark_run(first_number_);
     entries_.pop_front();
     ++first_number_;
+    if (first_number_ % kRunLength == 0) short_runs_.pop_front();
+    if (first_number_ % (kRunLength * kRunLength) == 0) long_runs_.pop_front();
   }
   if (entries_.empty()) fold_lowerings(kForever);
 }
@@ -331,7 +552,9 @@ Book::Levels Book::levels_without_outstanding(Instant now) const {
     }
   }
   // What was full in between has lost its refill: not more than it holds.
-  for (std::size_t i = 0; i < policies_.size(); ++i) levels[i] = std::min(levels[i], cap_fs(i));
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    levels[i] = std::min(levels[i], full_fs(policies_[i]));
+  }
   return levels;
 }
 
@@ -351,6 +574,7 @@ void Book::anchor_at(Instant now, Levels levels, const Policies& reported, Insta
     }
   }
   lowerings_.clear();
+  mark_runs();
   fold();
   touch();
 }
@@ -366,7 +590,7 @@ void Book::refresh(std::span<const std::optional<std::int64_t>> left_micro, Inst
   Levels levels = levels_without_outstanding(at);
   for (std::size_t i = 0; i < policies_.size(); ++i) {
     if (!left_micro[i]) continue;
-    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), cap_fs(i));
+    levels[i] = std::min(worth_fs(policies_[i], *left_micro[i]), full_fs(policies_[i]));
   }
   not_before_ = Instant{};  // the service has spoken
   anchor_at(at, std::move(levels), reported, asked_at);
@@ -385,7 +609,7 @@ void Book::change(std::vector<Policy> policies, Instant now) {
     const auto was = std::find_if(former.begin(), former.end(), [&](const Policy& old) {
       return old.resource == policy.resource && old.period == policy.period;
     });
-    Wide level_fs = full_fs(policy);
+    Wide level_fs = begun_fs(i);
     places.emplace_back();
     if (was != former.end()) {
       const auto place = static_cast<std::size_t>(was - former.begin());
@@ -393,12 +617,13 @@ void Book::change(std::vector<Policy> policies, Instant now) {
       const Wide used_fs = full_fs(*was) - before[place];
       // Under another interval used units are kept, rounded up. The product fits: what
       // is used is at most 2^127 / refill_ns micro-units, cut at the largest cost.
+      level_fs = full_fs(policy);
       level_fs -= was->refill_ns == policy.refill_ns
                       ? used_fs
                       : worth_fs(policy, saturate(std::min(ceil_div(used_fs, was->refill_ns),
                                                            Wide{kCostMicroMax})));
     }
-    levels.push_back(std::min(level_fs, cap_fs(i)));
+    levels.push_back(level_fs);
   }
   for (Entry& entry : entries_) {
     const Policies counted = std::exchange(entry.counted, {});

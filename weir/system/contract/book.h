@@ -15,19 +15,22 @@
 // still change: committed with the actual cost, released, or expired. A change
 // replays those after it, so that what comes back is exactly what the service has,
 // and not what a bucket that was full in between has lost. Reservations that are
-// final are folded into the anchor; a replay costs as many steps as there are
+// final are folded into the anchor. A replay goes in runs (runs.h), of which an end
+// changes two; while lowerings are not folded yet it costs as many steps as there are
 // reservations since the oldest one outstanding.
 //
-// `jitter` is how late a worker may start. The book lets no policy rise above its
-// capacity less what refills in that time; then starts that are late by up to
-// `jitter`, in any order, still find enough. A cost above that, but not above the
-// capacity, waits the difference longer.
+// `jitter` is how late a worker may start. A start finds no more in a policy than its
+// capacity less what refills in that time, whatever stands there; then starts that are
+// late by up to `jitter`, in any order, still find enough. A cost above that, but not
+// above the capacity, starts when so much has refilled since the last start: an account
+// that nobody used for `jitter` after it was full grants it at once.
 //
 // Thread safety: none; an account locks it.
 
 #pragma once
 
 #include <bitset>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -40,12 +43,15 @@
 #include "weir/base/time.h"
 #include "weir/engine/ask.h"
 #include "weir/system/contract/policy.h"
+#include "weir/system/contract/runs.h"
 
 namespace weir::system::contract {
 
 constexpr std::size_t kReservationsMax = 1'000'000;  // that one book remembers
 constexpr std::size_t kEndsMax = 100'000;            // how the last ones ended, likewise
 constexpr std::size_t kLoweringsMax = 1024;          // what refusals have taught, likewise
+// The most that settling with more than was reserved may leave a policy to owe, in capacities.
+constexpr int kOverageTimes = 10;
 // A longer wait that no policy explains counts as this; and a refusal that names no policy
 // takes no more from any than refills in it.
 constexpr Duration kRetryAfterMax = std::chrono::hours{1};
@@ -154,16 +160,31 @@ class Book {
   // answer says how it stands.
   engine::HoldState commit(std::uint64_t number, const std::optional<Costs>& actual, Instant now);
   engine::HoldState release(std::uint64_t number, Instant now);
+  // What a commit came to; nothing: it was none, or too long ago. More than was reserved is charged
+  // as far as no policy of that resource owes more than kOverageTimes its capacity.
+  std::optional<Costs> settled(std::uint64_t number) const;
+  std::uint64_t clipped() const noexcept { return clipped_; }  // commits not charged in full
   // Lets reservations whose time has come be final, as they were granted: their
   // work may have been done. The oldest ones, which is cheap; or all of them.
   void expire(Instant now);
   void expire_all(Instant now);
+
+  // Gives an active reservation that nobody was told of yet the first start from `now` on that
+  // those before it leave, if that is earlier than the one it has. Returns the one it has then.
+  Instant move_up(std::uint64_t number, Instant now);
+  // An active reservation may change until then.
+  void set_expires(std::uint64_t number, Instant expires);
+  // Changes when a reservation may start earlier than it was granted to.
+  std::uint64_t easings() const noexcept { return easings_; }
 
   // Whether grant() can take one more.
   bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
   // Where there is no room, lets the oldest one expire before its time, if it has started.
   void make_room(Instant now);
 
+  // Those that may still change, from first_number() on.
+  const std::deque<Reservation>& reservations() const noexcept { return entries_; }
+  std::uint64_t first_number() const noexcept { return first_number_; }
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
@@ -203,6 +224,8 @@ class Book {
   std::vector<Standing> standing(const Costs& costs, Instant now) const;
   // The last granted start that still counts.
   Instant last_start() const;
+  // The first instant at which a service that has refused may be asked again.
+  Instant not_before() const noexcept { return not_before_; }
   // The first instant from `from` on at which a reservation may start.
   Instant first_start(Instant from) const;
 
@@ -210,19 +233,40 @@ class Book {
   using Entry = Reservation;
   using Levels = std::vector<Wide>;
 
-  Wide cap_fs(std::size_t policy) const;
+  Wide in_hand_fs(std::size_t policy) const;
+  Wide begun_fs(std::size_t policy) const;
+  std::vector<Standing> standing_of(const Levels& levels, const Costs& costs) const;
+  static Offer offer_of(const std::vector<Standing>& rows, Instant base);
+  Entry& entry_of(std::uint64_t number);
   Entry* find(std::uint64_t number, Instant now);
   // How a reservation that was folded has ended; kGone: it was too long ago, or never.
   engine::HoldState end_of(std::uint64_t number) const;
   void let_expire(Entry& entry, Instant now);
   void finish(Entry& entry, engine::HoldState state);
+  // `actual`, or as much of what it is above `reserved` as may be charged.
+  Costs within_overage(const Costs& actual, const Costs& reserved, Instant now);
   void advance(Levels& levels, Instant& at, Instant to) const;
   void apply(Levels& levels, const Entry& entry) const;
+  // What an instant's refill does to a policy; and a reservation, or a run, after another run.
+  LevelStep refill_step(std::size_t policy, Duration elapsed) const;
+  void extend(Run& run, const Entry& entry) const;
+  void extend(Run& run, const Run& next) const;
+  // The place of the run of 64 with that number, and of 4096.
+  std::size_t short_run_of(std::uint64_t number) const noexcept;
+  std::size_t long_run_of(std::uint64_t number) const noexcept;
+  const Run& short_run(std::size_t place) const;
+  const Run& long_run(std::size_t place) const;
+  // The run of the reservations up to that number, without it; from the anchor.
+  void go_up_to(std::uint64_t number, Levels& levels, Instant& at) const;
+  void go_through(const Run& run, Levels& levels, Instant& at) const;
+  void mark_run(std::uint64_t number);
+  void mark_runs();
   // Brings `levels` from the anchor to the last of what is booked up to `until`.
   void replay(Levels& levels, Instant& at, Instant until) const;
   void touch() noexcept {
     is_current_ = false;
     ++changes_;
+    ++easings_;
   }
   const Levels& frontier() const;
   void fold();
@@ -236,12 +280,19 @@ class Book {
   Instant anchor_at_;
   Instant not_before_{};  // no start earlier: refused with no policy to blame
   std::uint64_t first_number_ = 1;
-  std::deque<Entry> entries_;           // by number; but for cancelled ones so by start
-  std::deque<engine::HoldState> ends_;  // of the last numbers before the first
+  std::deque<Entry> entries_;  // by number; but for cancelled ones so by start
+  // Of entries_, by number / 64 and number / 4096, from those of first_number_ on; made when they
+  // are asked for.
+  mutable std::deque<Run> short_runs_;
+  mutable std::deque<Run> long_runs_;
+  std::deque<engine::HoldState> ends_;                       // of the last numbers before the first
+  boost::unordered_flat_map<std::uint64_t, Costs> settled_;  // of these and of entries_, by number
   std::deque<Lowering> lowerings_;
   std::size_t outstanding_ = 0;
   Totals finals_;
   std::uint64_t changes_ = 0;
+  std::uint64_t easings_ = 0;
+  std::uint64_t clipped_ = 0;
 
   // The state after everything booked; worked out when it is asked for.
   mutable bool is_current_ = false;

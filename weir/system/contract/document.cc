@@ -9,6 +9,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -24,6 +26,8 @@ namespace json = boost::json;
 constexpr std::size_t kDepthMax = 16;
 constexpr std::size_t kUserIdBytesMax = 256;
 constexpr std::size_t kTokenBytesMax = 16'384;
+constexpr std::size_t kAddressBytesMax = 2048;
+constexpr std::size_t kNotificationBytesMax = 4096;
 
 Error mistake(std::string_view name, std::string_view where, std::string_view what) {
   return bad_argument(fmt::format("{}: {} {}", name, where, what));
@@ -225,6 +229,19 @@ Result<Contract> read_contract(const json::value& row, const std::string& where)
     if (!text) return text.error();
     contract->user_id = std::move(*text);
   }
+  if (const json::value* address = optional_member(row, "@id")) {
+    Result<std::string> text = text_of(*address, where + ".@id", kAddressBytesMax);
+    if (!text) return text.error();
+    contract->address = std::move(*text);
+  }
+  if (const json::value* notification = optional_member(row, "usageNotificationExtra")) {
+    contract->notification = json::serialize(*notification);
+    if (contract->notification.size() > kNotificationBytesMax) {
+      return mistake("too_large", where + ".usageNotificationExtra",
+                     fmt::format("has {} bytes, but it may have {}; shorten it",
+                                 contract->notification.size(), kNotificationBytesMax));
+    }
+  }
   Result<std::vector<Policy>> policies =
       read_policies(optional_member(row, "policies"), contract->resource, where + ".policies");
   if (!policies) return policies.error();
@@ -249,9 +266,29 @@ Result<const json::array*> data_list(const json::value& document) {
   return rows;
 }
 
+// Whether `name` is of an unknown type, which is then noted.
+bool leaves_out(LeftOut* left_out, std::string_view name) {
+  if (left_out == nullptr || resource_named(name)) return false;
+  const std::string_view known = name.substr(0, kTypeNameBytesMax);
+  if (left_out->size() < kLeftOutMax &&
+      std::find(left_out->begin(), left_out->end(), known) == left_out->end()) {
+    left_out->emplace_back(known);
+  }
+  return true;
+}
+
+// The type's name in a row of types, or in the type of a contract; empty: there is none.
+std::string_view type_in(const json::value& row) {
+  const json::value* const type = optional_member(row, "type");
+  const json::value* const name = optional_member(type == nullptr ? row : *type, "name");
+  if (name == nullptr || !name->is_string()) return {};
+  return {name->get_string().data(), name->get_string().size()};
+}
+
 using ReadRow = Result<Contract> (*)(const json::value&, const std::string&);
 
-Result<std::vector<Contract>> read_rows(std::string_view text, ReadRow read_row) {
+Result<std::vector<Contract>> read_rows(std::string_view text, ReadRow read_row,
+                                        LeftOut* left_out) {
   const Result<json::value> document = parse(text);
   if (!document) return document.error();
   const Result<const json::array*> rows = data_list(*document);
@@ -259,6 +296,8 @@ Result<std::vector<Contract>> read_rows(std::string_view text, ReadRow read_row)
   std::vector<Contract> contracts;
   std::vector<std::pair<std::string, Resource>> seen;
   for (std::size_t i = 0; i < (*rows)->size(); ++i) {
+    const std::string_view type = type_in((**rows)[i]);
+    if (!type.empty() && leaves_out(left_out, type)) continue;
     Result<Contract> contract = read_row((**rows)[i], fmt::format("data[{}]", i));
     if (!contract) return contract.error();
     seen.emplace_back(contract->user_id, contract->resource);
@@ -318,17 +357,23 @@ json::array json_policies(std::span<const Policy> policies) {
   return rows;
 }
 
+json::object json_type(const Contract& contract) {
+  return {{"name", std::string(type_name(contract.resource))},
+          {"suffix", std::string(suffix(contract.resource))},
+          {"defaultPolicies", json_policies(contract.default_policies)}};
+}
+
 }  // namespace
 
-Result<std::vector<Contract>> read_contracts(std::string_view text) {
-  return read_rows(text, read_contract);
+Result<std::vector<Contract>> read_contracts(std::string_view text, LeftOut* left_out) {
+  return read_rows(text, read_contract, left_out);
 }
 
-Result<std::vector<Contract>> read_contract_types(std::string_view text) {
-  return read_rows(text, read_type);
+Result<std::vector<Contract>> read_contract_types(std::string_view text, LeftOut* left_out) {
+  return read_rows(text, read_type, left_out);
 }
 
-Result<std::vector<Account::Count>> read_token_counts(std::string_view text) {
+Result<std::vector<Account::Count>> read_token_counts(std::string_view text, LeftOut* left_out) {
   const Result<json::value> document = parse(text);
   if (!document) return document.error();
   const Result<const json::value*> data = member(*document, "the document", "data");
@@ -336,6 +381,7 @@ Result<std::vector<Account::Count>> read_token_counts(std::string_view text) {
   if (!(*data)->is_object()) return wrong_type("data", **data, "an object");
   std::vector<Account::Count> counts;
   for (const auto& [type, periods] : (*data)->get_object()) {
+    if (leaves_out(left_out, std::string_view(type.data(), type.size()))) continue;
     const std::string where = fmt::format("data.{}", std::string_view(type.data(), type.size()));
     const Result<Resource> resource =
         read_type_name(std::string_view(type.data(), type.size()), "data");
@@ -364,6 +410,10 @@ Result<std::vector<Account::Count>> read_token_counts(std::string_view text) {
   return counts;
 }
 
+bool is_of(const Contract& contract, std::string_view user_id) {
+  return user_id.empty() || contract.user_id.empty() || contract.user_id == user_id;
+}
+
 Result<std::vector<Policy>> policies_of(std::span<const Contract> contracts,
                                         std::string_view user_id) {
   std::vector<Policy> policies;
@@ -374,7 +424,7 @@ Result<std::vector<Policy>> policies_of(std::span<const Contract> contracts,
                      fmt::format("has contracts of {} and of {}; say whose are meant",
                                  in_quotes(contracts[0].user_id), in_quotes(contract.user_id)));
     }
-    if (!user_id.empty() && contract.user_id != user_id) continue;
+    if (!is_of(contract, user_id)) continue;
     found = true;
     policies.insert(policies.end(), contract.effective().begin(), contract.effective().end());
   }
@@ -385,34 +435,79 @@ Result<std::vector<Policy>> policies_of(std::span<const Contract> contracts,
   return policies;
 }
 
+std::vector<Contract> contracts_of(std::span<const Contract> contracts, std::string_view user_id) {
+  std::vector<Contract> own;
+  std::copy_if(contracts.begin(), contracts.end(), std::back_inserter(own),
+               [&](const Contract& each) { return is_of(each, user_id); });
+  return own;
+}
+
 std::string write_contracts(std::span<const Contract> contracts) {
   json::array rows;
   for (const Contract& contract : contracts) {
     rows.push_back(json::object{
-        {"@id", fmt::format("/aux/ratelimit/contract/{}", contract.id)},
+        {"@id", contract.address.empty() ? fmt::format("/aux/ratelimit/contract/{}", contract.id)
+                                         : contract.address},
         {"id", contract.id},
         {"policies", json_policies(contract.policies)},
-        {"usageNotificationExtra", json::object{}},
+        {"usageNotificationExtra", contract.notification.empty()
+                                       ? json::value(json::object{})
+                                       : json::parse(contract.notification)},
         {"userId", contract.user_id},
-        {"type", json::object{{"name", std::string(type_name(contract.resource))},
-                              {"suffix", std::string(suffix(contract.resource))},
-                              {"defaultPolicies", json_policies(contract.default_policies)}}}});
+        {"type", json_type(contract)}});
   }
   const json::object document{{"data", std::move(rows)},
                               {"links", json::object{{"currentToken", "0"}}}};
   return json::serialize(document);
 }
 
-std::string write_token_counts(std::span<const PolicyView> policies) {
-  json::object data;
-  for (const PolicyView& row : policies) {
-    const std::string_view type = type_name(row.policy.resource);
-    json::value& periods = data[json::string_view(type.data(), type.size())];
-    if (!periods.is_object()) periods.emplace_object();
-    periods.get_object()[period_text(row.policy.period)] =
-        static_cast<double>(row.left_micro) / static_cast<double>(kMicro);
+std::string write_contract_types(std::span<const Contract> types) {
+  json::array rows;
+  for (const Contract& type : types) rows.push_back(json_type(type));
+  return json::serialize(json::object{{"data", std::move(rows)}});
+}
+
+std::vector<Contract> published_contracts(const std::vector<Contract>& given,
+                                          std::span<const Policy> policies,
+                                          const std::string& user_id, std::int64_t first_id) {
+  std::vector<Contract> published;
+  for (const Policy& policy : policies) {
+    const auto is_same = [&](const Contract& each) { return each.resource == policy.resource; };
+    if (std::any_of(published.begin(), published.end(), is_same)) continue;
+    Contract made{.id = first_id + static_cast<std::int64_t>(policy.resource),
+                  .resource = policy.resource};
+    const auto from = std::find_if(given.begin(), given.end(), is_same);
+    if (from != given.end()) made = *from;
+    made.user_id = user_id;
+    std::vector<Policy> in_force;
+    std::copy_if(policies.begin(), policies.end(), std::back_inserter(in_force),
+                 [&](const Policy& each) { return each.resource == policy.resource; });
+    if (made.effective() != in_force) made.policies = std::move(in_force);
+    published.push_back(std::move(made));
   }
-  return json::serialize(json::object{{"data", std::move(data)}});
+  return published;
+}
+
+// Plain numbers, `1000.0` for a thousand, which need no JSON library to be read.
+std::string write_token_counts(std::span<const PolicyView> policies) {
+  std::string out = R"({"data":{)";
+  for (const Resource resource : {Resource::kRequests, Resource::kProcessingUnits}) {
+    bool is_first = true;
+    for (const PolicyView& row : policies) {
+      if (row.policy.resource != resource) continue;
+      if (is_first && out.back() != '{') out += ',';
+      out += is_first ? fmt::format(R"("{}":{{)", type_name(resource)) : std::string(",");
+      is_first = false;
+      // The lowest there is has no opposite; it is off by a millionth of a unit then.
+      const std::int64_t size = std::abs(std::max(row.left_micro, -kForever.ns));
+      std::string fraction = fmt::format("{:06}", size % kMicro);
+      while (fraction.size() > 1 && fraction.back() == '0') fraction.pop_back();
+      out += fmt::format(R"("{}":{}{}.{})", period_text(row.policy.period),
+                         row.left_micro < 0 ? "-" : "", size / kMicro, fraction);
+    }
+    if (!is_first) out += '}';
+  }
+  return out += "}}";
 }
 
 Result<AccessToken> read_access_token(std::string_view text) {
@@ -422,15 +517,63 @@ Result<AccessToken> read_access_token(std::string_view text) {
   if (!token) return token.error();
   Result<std::string> token_text = text_of(**token, "access_token", kTokenBytesMax);
   if (!token_text) return token_text.error();
-  const Result<const json::value*> lasts = member(*document, "the token", "expires_in");
-  if (!lasts) return lasts.error();
-  const Result<std::int64_t> seconds = whole_number(**lasts, "expires_in");
-  if (!seconds) return seconds.error();
-  if (*seconds < 1 || *seconds > std::int64_t{366} * 86'400 || token_text->empty()) {
+  Duration lasts = kTokenLasts;
+  bool is_time = true;
+  if (const json::value* said = optional_member(*document, "expires_in")) {
+    const Result<std::int64_t> seconds = whole_number(*said, "expires_in");
+    if (!seconds) return seconds.error();
+    is_time = *seconds >= 1 && *seconds <= std::int64_t{366} * 86'400;
+    if (is_time) lasts = std::chrono::seconds{*seconds};
+  }
+  if (!is_time || token_text->empty()) {
     return mistake("wrong_type", "the token",
                    "must not be empty and must last between a second and a year");
   }
-  return AccessToken{std::move(*token_text), std::chrono::seconds{*seconds}};
+  return AccessToken{std::move(*token_text), lasts};
+}
+
+namespace {
+
+// base64url, padded or not. Nothing: it is not that.
+std::optional<std::string> from_base64url(std::string_view text) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const bool is_lower = c >= 'a' && c <= 'z';
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_upper && !is_lower && !is_digit && c != '-' && c != '_') return std::nullopt;
+    int value = c == '-' ? 62 : 63;
+    if (is_upper) value = c - 'A';
+    if (is_lower) value = c - 'a' + 26;
+    if (is_digit) value = c - '0' + 52;
+    bits = (bits << 6 | static_cast<std::uint32_t>(value)) & 0xffff;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<std::string> subject_of(std::string_view access_token) {
+  const std::size_t first = access_token.find('.');
+  if (first == std::string_view::npos || access_token.size() > kTokenBytesMax) return std::nullopt;
+  const std::size_t second = access_token.find('.', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  const auto payload = from_base64url(access_token.substr(first + 1, second - first - 1));
+  if (!payload) return std::nullopt;
+  const Result<json::value> claims = parse(*payload);
+  if (!claims) return std::nullopt;
+  const json::value* const subject = optional_member(*claims, "sub");
+  if (subject == nullptr) return std::nullopt;
+  Result<std::string> user = text_of(*subject, "sub", kUserIdBytesMax);
+  if (!user || user->empty()) return std::nullopt;
+  return std::move(*user);
 }
 
 }  // namespace weir::system::contract

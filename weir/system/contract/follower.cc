@@ -15,7 +15,11 @@ constexpr Duration kLookEvery = std::chrono::milliseconds{100};
 
 SyncerOptions syncer_options(const FollowerOptions& options) {
   std::random_device random;
-  return {.user_id = options.service.user_id,
+  const ServiceOptions& service = options.service;
+  // A token that does not end is not fetched, and names the same user always.
+  const auto named = service.asks_token ? subject_of(service.bearer) : std::nullopt;
+  return {.user_id = named.value_or(service.user_id),
+          .asks_token = service.asks_token,
           .authenticates = !options.service.token_url.empty(),
           .refresh = options.refresh,
           .retry = options.retry,
@@ -101,7 +105,8 @@ void Follower::note() const {
     return age ? std::optional(now - *age) : std::nullopt;
   };
   account_->set_followed(Followed{at(status.contract_age), at(status.counts_age), status.fetches,
-                                  status.failures, status.contract_missing, status.last_error});
+                                  status.failures, status.contract_missing, status.last_error,
+                                  status.left_out});
 }
 
 void Follower::tell(const std::vector<Policy>& before) {
@@ -113,6 +118,10 @@ void Follower::tell(const std::vector<Policy>& before) {
     const Kind kind = status.last_error.empty() ? Kind::kFound : Kind::kLost;
     listener_({kind, *account_, status.last_error, status});
   }
+  if (status.left_out != left_out_ && !status.left_out.empty()) {
+    listener_({Kind::kLeftOut, *account_, {}, status});
+  }
+  left_out_ = status.left_out;
   trouble_ = status.last_error;
   listener_({Kind::kRound, *account_, trouble_, std::move(status)});
 }

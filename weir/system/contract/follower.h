@@ -44,6 +44,7 @@ struct FollowerEvent {
     kLost,      // something could not be fetched; `error` says what
     kFound,     // everything is fetched again
     kPolicies,  // the service has other policies than were in force
+    kLeftOut,   // the service names types that are not known: status.left_out
     kRound,     // fetches were made; said after each round
   };
 
@@ -90,6 +91,7 @@ class Follower {
   bool is_ending_ = false;
 
   std::string trouble_;  // as last told; the thread's own
+  LeftOut left_out_;     // likewise
   std::thread thread_;
 };
 

@@ -23,7 +23,61 @@ Costs costs_of(const engine::Request& request, std::int64_t cost) {
 AccountGate::AccountGate(std::shared_ptr<Account> account) : account_(std::move(account)) {}
 
 void AccountGate::lock() noexcept { account_->lock(); }
-void AccountGate::unlock() noexcept { account_->unlock(); }
+void AccountGate::unlock() noexcept {
+  asking_ = 0;
+  account_->unlock();
+}
+
+const AccountGate::Place* AccountGate::place() const {
+  const auto found = asking_ == 0 ? places_.end() : places_.find(asking_);
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+const AccountGate::Place* AccountGate::place(const Costs& costs, Instant now) {
+  const auto found = asking_ == 0 ? places_.end() : places_.find(asking_);
+  if (found == places_.end()) return nullptr;
+  Book& book = account_->locked().book;
+  Place& place = found->second;
+  // It has expired meanwhile, or new rules weigh the request in another way.
+  if (book.reserved(place.number) != costs) {
+    leave_place(asking_);
+    return nullptr;
+  }
+  if (place.start > now && place.easings != book.easings()) {
+    place.start = book.move_up(place.number, now);
+    place.easings = book.easings();
+  }
+  return &place;
+}
+
+void AccountGate::take_place(const engine::Request& request, Instant from, std::int64_t cost) {
+  Book& book = account_->locked().book;
+  const Instant latest = later_of(from, account_->locked().latest);
+  if (const Place* had = place(); had != nullptr && had->start >= from) return;
+  leave_place(asking_);
+  const Costs costs = costs_of(request, cost);
+  const Offer offer = book.offer(costs, latest);
+  if (asking_ == 0 || offer.never != Never::kNot) return;
+  const Result<std::uint64_t> number =
+      book.grant(costs, offer.start, offer.start + account_->locked().options.hold);
+  if (number) places_[asking_] = {*number, offer.start, book.easings()};
+}
+
+void AccountGate::leave_place(std::uint64_t ticket) {
+  const auto found = places_.find(ticket);
+  if (found == places_.end()) return;
+  account_->locked().book.release(found->second.number, account_->locked().latest);
+  places_.erase(found);
+}
+
+std::optional<std::uint64_t> AccountGate::take_over(Instant expires) {
+  const Place* const taken = place();
+  if (taken == nullptr) return std::nullopt;
+  const std::uint64_t number = taken->number;
+  account_->locked().book.set_expires(number, expires);
+  places_.erase(asking_);
+  return number;
+}
 
 meter::Check AccountGate::check(const engine::Request& request, Instant now, std::int64_t cost) {
   if (account_->locked().awaits_contract()) return {Verdict::kDenied, kForever, cost};
@@ -31,8 +85,15 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
   const Instant latest = account_->locked().advance(now);
   book.expire(latest);
   book.make_room(latest);
+  const Costs costs = costs_of(request, cost);
+  if (const Place* waits = place(costs, latest)) {
+    // Not while the service has said that it refuses.
+    const Instant start = later_of(waits->start, book.not_before());
+    if (start <= latest) return {Verdict::kAllowed, now, 0};
+    return {Verdict::kDenied, start, std::max<std::int64_t>(1, cost)};
+  }
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
-  const Offer offer = book.offer(costs_of(request, cost), latest);
+  const Offer offer = book.offer(costs, latest);
   if (offer.never != Never::kNot) return {Verdict::kNever, kForever, cost};
   // The engine may have read its clock before a caller that came first.
   if (offer.start <= latest) return {Verdict::kAllowed, now, 0};
@@ -43,20 +104,27 @@ Instant AccountGate::fits_from(const engine::Request& request, Instant from,
                                std::int64_t cost) const {
   if (account_->locked().awaits_contract()) return kForever;
   const Instant latest = later_of(from, account_->locked().latest);
-  const Instant start = account_->locked().book.offer(costs_of(request, cost), latest).start;
+  const Book& book = account_->locked().book;
+  if (const Place* waits = place()) {
+    return later_of(from, later_of(waits->start, book.not_before()));
+  }
+  const Instant start = book.offer(costs_of(request, cost), latest).start;
   return start <= latest ? from : start;
 }
 
 void AccountGate::charge(const engine::Request& request, Instant now, std::int64_t cost) {
   // Without a hold no caller can end it: it is final once its worker has started.
   Book& book = account_->locked().book;
+  if (take_over(later_of(now, account_->locked().latest) + book.jitter())) return;
   static_cast<void>(book.grant(costs_of(request, cost), now, now + book.jitter()));  // has_room()
 }
 
 std::uint64_t AccountGate::charge_held(const engine::Request& request, Instant now,
                                        std::int64_t cost) {
-  const Result<std::uint64_t> number = account_->locked().book.grant(
-      costs_of(request, cost), now, now + account_->locked().options.hold);
+  const Instant expires = now + account_->locked().options.hold;
+  if (const auto taken = take_over(expires)) return *taken;
+  const Result<std::uint64_t> number =
+      account_->locked().book.grant(costs_of(request, cost), now, expires);
   return number ? *number : 0;
 }
 

@@ -14,13 +14,19 @@
 // after that: give such an account a longer `hold`. Without a hold a charge is final once
 // its worker has started.
 //
+// Who waits has a place in the account's book, among those who reserve: a start of its own, in the
+// order in which they came. It is answered at that start. A start that nobody was told of moves up
+// when something before it is given back.
+//
 // Thread safety: as gate.h of the engine says. The account stays open to others: it
 // is locked from check to charge.
 
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "weir/engine/gate.h"
@@ -43,13 +49,33 @@ class AccountGate final : public engine::Gate {
   std::uint64_t charge_held(const engine::Request& request, Instant now,
                             std::int64_t cost) override;
   bool can_book() const override { return true; }
+  // In the book: a reservation of its own for each waiter.
+  bool gives_places() const override { return true; }
+  void enter(std::uint64_t ticket) override { asking_ = ticket; }
+  void take_place(const engine::Request& request, Instant from, std::int64_t cost) override;
+  void leave_place(std::uint64_t ticket) override;
   void end(Instant now, const engine::HoldEnd& hold) override;
   // Of the policies that count requests.
   std::int64_t available(const engine::Request& request, Instant now) override;
   std::int64_t capacity(const engine::Request& request) const override;
 
  private:
+  // A reservation that nobody was told of yet.
+  struct Place {
+    std::uint64_t number = 0;
+    Instant start{};
+    std::uint64_t easings = 0;  // of the book, when the start was found
+  };
+  // The place of the waiter that asks; null: it has none.
+  const Place* place() const;
+  // The same, as early as it can be by now, and of these costs.
+  const Place* place(const Costs& costs, Instant now);
+  // Takes the place of the waiter that asks, for a reservation that may change until `expires`.
+  std::optional<std::uint64_t> take_over(Instant expires);
+
   std::shared_ptr<Account> account_;
+  std::uint64_t asking_ = 0;                                // the ticket of a waiter; 0: none
+  boost::unordered_flat_map<std::uint64_t, Place> places_;  // by ticket
 };
 
 }  // namespace weir::system::contract

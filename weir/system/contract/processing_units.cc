@@ -75,6 +75,7 @@ std::optional<Error> check_image(const Work& work) {
   for (const Tile& tile : work.tiles) {
     if (auto error = check_count("the width", tile.width, 0, kSideMax)) return error;
     if (auto error = check_count("the height", tile.height, 0, kSideMax)) return error;
+    if (auto error = check_count("the count of a tile", tile.count, 1, kTileCountMax)) return error;
   }
   if (auto error = check_count("the number of bands", static_cast<std::int64_t>(work.bands.size()),
                                1, static_cast<std::int64_t>(kBandsMax))) {
@@ -156,7 +157,7 @@ Rational area_sum(const Work& work) {
   for (const Tile& tile : work.tiles) {
     const std::int64_t pixels = tile.width * tile.height;  // at most 10^18
     const Rational area(pixels, kUnitPixels);
-    sum += std::max(area, Rational(1, 100)) * discount(work.api, pixels);
+    sum += std::max(area, Rational(1, 100)) * discount(work.api, pixels) * tile.count;
   }
   return sum;
 }

@@ -24,6 +24,7 @@
 namespace weir::system::contract {
 
 constexpr std::size_t kTilesMax = 65'536;
+constexpr std::int64_t kTileCountMax = 1'000'000'000;
 constexpr std::size_t kBandsMax = 1'024;
 constexpr std::int64_t kSideMax = 1'000'000'000;  // pixels
 constexpr std::int64_t kFactorMax = 1'000'000;    // samples, collections
@@ -51,6 +52,7 @@ std::string output_names();
 struct Tile {
   std::int64_t width = 0;
   std::int64_t height = 0;
+  std::int64_t count = 1;  // so many equal ones
 };
 
 // Announced by the service and not yet applied: counted only where they are given.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weir/fetch/url.h"
+#include "weir/system/contract/document.h"
 
 namespace weir::system::contract {
 namespace {
@@ -31,6 +32,12 @@ std::optional<Duration> parse_retry_after(std::string_view text, RetryAfterUnit 
   return std::chrono::milliseconds{number};
 }
 
+std::string user_of(const ServiceOptions& options, const std::string& access_token) {
+  if (!options.asks_token) return options.user_id;
+  const std::string& bearer = access_token.empty() ? options.bearer : access_token;
+  return subject_of(bearer).value_or(options.user_id);
+}
+
 ServiceClient::ServiceClient(ServiceOptions options)
     : options_(std::move(options)), transfer_(options_.transfer) {
   options_.url = without_last_slash(std::move(options_.url));
@@ -38,8 +45,8 @@ ServiceClient::ServiceClient(ServiceOptions options)
 
 fetch::TransferRequest ServiceClient::request(Fetch what, const std::string& access_token) const {
   using fetch::url_escaped;
-  const std::string user = url_escaped(options_.user_id);
   const std::string& bearer = access_token.empty() ? options_.bearer : access_token;
+  const std::string user = url_escaped(user_of(options_, access_token));
   switch (what) {
     case Fetch::kToken:
       return {.method = "POST",

@@ -24,6 +24,7 @@ namespace weir::system::contract {
 struct ServiceOptions {
   std::string url{};        // of the service, without /aux
   std::string user_id{};    // whose contract
+  bool asks_token = false;  // the one whom the access token names, if it names one
   std::string token_url{};  // grants access tokens; empty: none are needed
   std::string client_id{};
   std::string client_secret{};
@@ -33,6 +34,9 @@ struct ServiceOptions {
 
   friend bool operator==(const ServiceOptions&, const ServiceOptions&) = default;
 };
+
+// Whose contract is asked for with that token, or with the one that does not end.
+std::string user_of(const ServiceOptions& options, const std::string& access_token);
 
 class ServiceClient final : public Fetcher {
  public:

@@ -89,16 +89,23 @@ Status Syncer::take_token(const std::string& body, Instant now) {
   return Done{};
 }
 
+std::string Syncer::user_id() const {
+  return options_.asks_token ? subject_of(token_).value_or(options_.user_id) : options_.user_id;
+}
+
 Status Syncer::take_contract(const std::string& body, Instant now) {
-  const Result<std::vector<Contract>> contracts = read_contracts(body);
+  LeftOut left_out;
+  const Result<std::vector<Contract>> contracts = read_contracts(body, &left_out);
   if (!contracts) return contracts.error();
-  const bool has_one = std::any_of(contracts->begin(), contracts->end(), [&](const auto& each) {
-    return options_.user_id.empty() || each.user_id == options_.user_id;
-  });
+  left_out_of_contract_ = std::move(left_out);
+  const std::string user = user_id();
+  const bool has_one = std::any_of(contracts->begin(), contracts->end(),
+                                   [&](const auto& each) { return is_of(each, user); });
   if (has_one) {
-    Result<std::vector<Policy>> policies = policies_of(*contracts, options_.user_id);
+    Result<std::vector<Policy>> policies = policies_of(*contracts, user);
     if (!policies) return policies.error();
     if (Status adopted = adopt(std::move(*policies), now); !adopted) return adopted;
+    account_->set_given(contracts_of(*contracts, user));
   }
   // Asked for once for each answer that has no contract of the user.
   task(Fetch::kContractTypes) = {.due = has_one ? kForever : now};
@@ -107,18 +114,27 @@ Status Syncer::take_contract(const std::string& body, Instant now) {
 }
 
 Status Syncer::take_contract_types(const std::string& body, Instant now) {
-  const Result<std::vector<Contract>> types = read_contract_types(body);
+  LeftOut left_out;
+  const Result<std::vector<Contract>> types = read_contract_types(body, &left_out);
   if (!types) return types.error();
+  left_out_of_contract_ = std::move(left_out);
   Result<std::vector<Policy>> policies = policies_of(*types, {});
   if (!policies) return policies.error();
+  // Taken at its word, the user would have no limits.
+  if (policies->empty()) {
+    return bad_argument("missing_policies: the document has no defaultPolicies; write some");
+  }
   if (Status adopted = adopt(std::move(*policies), now); !adopted) return adopted;
+  account_->set_given(*types);
   task(Fetch::kContractTypes).due = kForever;
   return Done{};
 }
 
 Status Syncer::take_counts(const std::string& body, Instant now) {
-  const Result<std::vector<Account::Count>> counts = read_token_counts(body);
+  LeftOut left_out;
+  const Result<std::vector<Account::Count>> counts = read_token_counts(body, &left_out);
   if (!counts) return counts.error();
+  left_out_of_counts_ = std::move(left_out);
   const Totals before = finals_before_.value_or(account_->finals());
   if (awaited_) {
     Status changed = account_->change(std::move(*awaited_), *counts, before, now);
@@ -236,6 +252,11 @@ SyncerStatus Syncer::status(Instant now) const {
     status.failures_in_a_row = std::max(status.failures_in_a_row, task.failures_in_a_row);
   }
   status.contract_missing = tasks_[static_cast<std::size_t>(Fetch::kContract)].missing;
+  status.left_out = left_out_of_contract_;
+  for (const std::string& name : left_out_of_counts_) {
+    const auto known = std::find(status.left_out.begin(), status.left_out.end(), name);
+    if (known == status.left_out.end()) status.left_out.push_back(name);
+  }
   status.failures = failures_;
   status.fetches = fetches_;
   return status;

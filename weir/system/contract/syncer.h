@@ -41,6 +41,7 @@ namespace weir::system::contract {
 
 struct SyncerOptions {
   std::string user_id{};      // in the documents; empty: the only one there is
+  bool asks_token = false;    // the user is the one that an access token names, if it names one
   bool authenticates = true;  // fetches an access token first
   Duration refresh = std::chrono::minutes{5};
   Duration retry = std::chrono::seconds{5};         // after the first failure
@@ -97,6 +98,7 @@ struct SyncerStatus {
   std::uint64_t failures = 0;
   std::uint64_t fetches = 0;
   std::string last_error{};  // what could not be had the last time it was asked for; empty: nothing
+  LeftOut left_out{};        // types that the service names and nobody here knows
 };
 
 class Syncer {
@@ -135,6 +137,8 @@ class Syncer {
   Status take_contract(const std::string& body, Instant now);
   Status take_contract_types(const std::string& body, Instant now);
   Status take_counts(const std::string& body, Instant now);
+  // Whose contract it is.
+  std::string user_id() const;
   Status adopt(std::vector<Policy> policies, Instant now);
   void adopt_without_counts(Instant now);
   void failed(Fetch what, const Fetched& fetched, Instant now);
@@ -149,6 +153,8 @@ class Syncer {
   std::array<Task, kFetches> tasks_;            // by Fetch
   std::optional<std::vector<Policy>> awaited_;  // policies that wait for their counts
   std::optional<Totals> finals_before_;         // the fetch of counts
+  LeftOut left_out_of_contract_;
+  LeftOut left_out_of_counts_;
   std::optional<Instant> contract_at_;
   std::optional<Instant> counts_at_;
   std::uint64_t failures_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -25,6 +26,8 @@ namespace contract = system::contract;
 using contract::Account;
 using contract::Accounts;
 using engine::HoldState;
+
+constexpr std::uint64_t kListedByDefault = 100;
 
 // nullptr: there are none, and the problem is written.
 std::shared_ptr<const Accounts> accounts_of(Exchange& exchange) {
@@ -68,23 +71,6 @@ std::optional<contract::Policy> policy_with_id(const std::vector<contract::Polic
                    [&](const contract::Policy& policy) { return policy_id(policy) == id; });
   if (found == policies.end()) return std::nullopt;
   return *found;
-}
-
-// One contract for each type that the account has policies of.
-void append_contracts(std::vector<contract::Contract>& out, const Account& account,
-                      const std::string& user_id, std::int64_t first_id) {
-  for (const contract::Policy& policy : account.policies()) {
-    auto same = std::find_if(out.begin(), out.end(), [&](const contract::Contract& each) {
-      return each.resource == policy.resource;
-    });
-    if (same == out.end()) {
-      const auto number = static_cast<std::int64_t>(policy.resource);
-      same = out.insert(
-          out.end(), contract::Contract{
-                         .id = first_id + number, .user_id = user_id, .resource = policy.resource});
-    }
-    same->policies.push_back(policy);
-  }
 }
 
 }  // namespace
@@ -238,6 +224,47 @@ void show_account(Exchange& exchange) {
                  exchange.now);
 }
 
+void list_reservations(Exchange& exchange) {
+  const std::shared_ptr<Account> account = named_account(exchange);
+  if (account == nullptr) return;
+  std::string who;
+  if (exchange.query.has("who")) {
+    const Result<std::string_view> given = exchange.query.one("who");
+    if (!given) {
+      exchange.fail(given.error());
+      return;
+    }
+    who = *given;
+  }
+  std::uint64_t after = 0;
+  std::uint64_t most = kListedByDefault;
+  for (const auto& [name, number] : {std::pair{"after", &after}, std::pair{"limit", &most}}) {
+    if (!exchange.query.has(name)) continue;
+    const Result<std::string_view> given = exchange.query.one(name);
+    if (!given) {
+      exchange.fail(given.error());
+      return;
+    }
+    const char* const end = given->data() + given->size();
+    const auto read = std::from_chars(given->data(), end, *number);
+    if (read.ec == std::errc{} && read.ptr == end) continue;
+    exchange.fail(bad_argument(
+        fmt::format("query: {} is {}, but it must be a whole number of 0 or more; write one", name,
+                    in_quotes(*given))));
+    return;
+  }
+  if (most < 1 || most > contract::kListedMax) {
+    exchange.fail(
+        bad_argument(fmt::format("query: limit is {}, but it must be between 1 and {}; "
+                                 "ask for the rest with 'after'",
+                                 most, contract::kListedMax)));
+    return;
+  }
+  const auto rows = account->list(who, after, static_cast<std::size_t>(most));
+  exchange.answer.content_type = kJsonType;
+  append_listed(exchange.answer.body, rows, rows.size() == most);
+}
+
 void work_out_processing_units(Exchange& exchange) {
   Texts texts;
   const Result<contract::Work> work = read_work(exchange.call.body, texts);
@@ -282,12 +309,33 @@ void show_contracts(Exchange& exchange) {
   std::int64_t first_id = 1;
   for (const std::shared_ptr<Account>& account : accounts->all()) {
     if (accounts->user_id(account->name()) == user_id) {
-      append_contracts(contracts, *account, user_id, first_id);
+      contracts = published_contracts(account->given(), account->policies(), user_id, first_id);
     }
     first_id += 2;
   }
   exchange.answer.content_type = kJsonType;
   exchange.answer.body = write_contracts(contracts);
+}
+
+// Each type that an account was given, with the defaults that were given first.
+void show_contract_types(Exchange& exchange) {
+  const std::shared_ptr<const Accounts> accounts = accounts_of(exchange);
+  if (accounts == nullptr) return;
+  std::vector<contract::Contract> types;
+  for (const std::shared_ptr<Account>& account : accounts->all()) {
+    for (const contract::Contract& given : account->given()) {
+      const auto same = std::find_if(types.begin(), types.end(), [&](const auto& each) {
+        return each.resource == given.resource;
+      });
+      if (same == types.end()) {
+        types.push_back(given);
+      } else if (same->default_policies.empty()) {
+        same->default_policies = given.default_policies;
+      }
+    }
+  }
+  exchange.answer.content_type = kJsonType;
+  exchange.answer.body = write_contract_types(types);
 }
 
 void show_token_counts(Exchange& exchange) {
@@ -305,6 +353,12 @@ void show_token_counts(Exchange& exchange) {
 
 constexpr std::array<QueryParameter, 1> kUserQuery = {{
     {"userId", true, false, "Whose contracts: 'eq:' and the id."},
+}};
+
+constexpr std::array<QueryParameter, 3> kListQuery = {{
+    {"who", false, false, "Only those of this name."},
+    {"after", false, false, "'next' of the list before."},
+    {"limit", false, false, "The most to list, up to 1000. Left out: 100."},
 }};
 
 constexpr std::array<QueryParameter, 1> kMarkQuery = {{
@@ -339,14 +393,22 @@ constexpr std::array kContractRows = {
         Route{"GET", "/v1/contract/{account}", Role::kObserve, show_account, "contract",
               "Show the policies of an account, what is left of them and what is outstanding.", "",
               "Account"}),
+    checks_when_bound(with_names({"GET", "/v1/contract/{account}/reservations", Role::kDecide,
+                                  list_reservations, "contract_reservations",
+                                  "List the reservations that have not ended, and whose.", "",
+                                  "Reservations", kListQuery})),
     Route{"PUT", "/v1/contract/{account}/contract", Role::kAdmin, set_contract, "contract_set",
-          "Take the policies of a published list of contracts.", "Document", "State"},
+          "Take the policies of a published list of contracts.", "Document", "DocumentTaken"},
     with_names({"PUT", "/v1/contract/{account}/counts", Role::kAdmin, set_token_counts,
-                "contract_counts", "Take what the service reports as left.", "Document", "State",
-                kMarkQuery}),
+                "contract_counts", "Take what the service reports as left.", "Document",
+                "DocumentTaken", kMarkQuery}),
     with_names({"GET", "/aux/ratelimit/contract", Role::kObserve, show_contracts,
                 "published_contracts", "Show a user's contracts as the service publishes them.", "",
                 "Document", kUserQuery}),
+    Route{"GET", "/aux/ratelimit/contract/types", Role::kObserve, show_contract_types,
+          "published_contract_types",
+          "Show the types of contracts and their default policies as the service publishes them.",
+          "", "Document"},
     Route{"GET", "/aux/ratelimit/statistics/tokenCounts/{userId}", Role::kObserve,
           show_token_counts, "published_token_counts",
           "Show what a user's policies have left as the service publishes it.", "", "Document"},

@@ -60,6 +60,14 @@ bool read_deadline(Reader& in, ContractAskBody& into) {
   return true;
 }
 
+template <auto Field>
+bool read_ask_name(Reader& in, std::string_view name, ContractAskBody& into) {
+  std::string_view text;
+  if (!in.text(name, text)) return false;
+  into.ask.*Field = std::string(text);
+  return true;
+}
+
 constexpr Member<ContractAskBody> kContractAskMembers[] = {
     {"requests", [](Reader& in, ContractAskBody& into) { return read_requests(in, into.costs); }},
     {"processing_units",
@@ -70,6 +78,14 @@ constexpr Member<ContractAskBody> kContractAskMembers[] = {
        return in.duration("max_delay", into.ask.max_delay.emplace());
      }},
     {"hold", [](Reader& in, ContractAskBody& into) { return in.duration("hold", into.ask.hold); }},
+    {"who",
+     [](Reader& in, ContractAskBody& into) {
+       return read_ask_name<&contract::Ask::who>(in, "who", into);
+     }},
+    {"key",
+     [](Reader& in, ContractAskBody& into) {
+       return read_ask_name<&contract::Ask::key>(in, "key", into);
+     }},
 };
 constexpr std::size_t kConsumeMembers = 2;
 
@@ -191,7 +207,12 @@ void append_followed(std::string& out, const std::optional<contract::Followed>& 
   append_age(out, followed->contract_at, now);
   out += R"(,"counts_age":)";
   append_age(out, followed->counts_at, now);
-  fmt::format_to(std::back_inserter(out), R"(,"fetches":{},"failures":{},"error":)",
+  out += R"(,"left_out":[)";
+  for (const std::string& type : followed->left_out) {
+    if (out.back() != '[') out += ',';
+    append_quoted(out, type);
+  }
+  fmt::format_to(std::back_inserter(out), R"(],"fetches":{},"failures":{},"error":)",
                  followed->fetches, followed->failures);
   if (followed->error.empty()) {
     out += "null}";
@@ -304,6 +325,32 @@ void append_committed(std::string& out, engine::HoldState state, const contract:
   out += '}';
 }
 
+void append_listed(std::string& out, const std::vector<contract::Listed>& rows, bool has_more) {
+  out += R"({"reservations":[)";
+  for (const contract::Listed& row : rows) {
+    out += out.back() == '[' ? "{" : ",{";
+    append_reservation(out, row.reservation);
+    out += R"(,"who":)";
+    if (row.who.empty()) {
+      out += "null";
+    } else {
+      append_quoted(out, row.who);
+    }
+    out += R"(,"start":)";
+    append_instant(out, row.start);
+    out += R"(,"start_ns":)";
+    append_instant_ns(out, row.start);
+    out += R"(,"expires":)";
+    append_instant(out, row.expires);
+    out += R"(,"costs":)";
+    append_costs(out, row.costs);
+    out += '}';
+  }
+  out += R"(],"next":)";
+  out += has_more ? fmt::format(R"("{}")", rows.back().reservation.number) : "null";
+  out += '}';
+}
+
 void append_account(std::string& out, const contract::Account& account, std::string_view user_id,
                     const contract::AccountView& view, Instant now) {
   const contract::AccountOptions options = account.options();
@@ -327,6 +374,7 @@ void append_account(std::string& out, const contract::Account& account, std::str
   append_instant(out, view.last_start > now ? view.last_start : kForever);
   out += R"(,"refreshed_at":)";
   append_instant(out, view.refreshed_at.value_or(kForever));
+  fmt::format_to(std::back_inserter(out), R"(,"overages_clipped":{})", view.overages_clipped);
   fmt::format_to(std::back_inserter(out),
                  R"(,"granted":{},"refused":{},"refusals_met":{},"mark":"{}","sync":)",
                  view.granted, view.refused, view.refusals_met, contract_mark(view.finals));

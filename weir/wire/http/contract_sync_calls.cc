@@ -44,6 +44,20 @@ Result<contract::Totals> read_mark(std::string_view text) {
   return totals;
 }
 
+// A document was taken, but for what has these types.
+void answer_taken(Exchange& exchange, std::string_view state, const contract::LeftOut& left_out) {
+  exchange.answer_state(state);
+  if (left_out.empty()) return;
+  std::string& body = exchange.answer.body;
+  body.back() = ',';
+  body += R"("left_out":[)";
+  for (const std::string& type : left_out) {
+    if (body.back() != '[') body += ',';
+    append_quoted(body, type);
+  }
+  body += "]}";
+}
+
 }  // namespace
 
 std::shared_ptr<Account> named_guard(Exchange& exchange) {
@@ -65,7 +79,8 @@ std::string contract_mark(const contract::Totals& finals) {
 void set_contract(Exchange& exchange) {
   const std::shared_ptr<Account> account = named_guard(exchange);
   if (account == nullptr) return;
-  const auto contracts = contract::read_contracts(exchange.call.body);
+  contract::LeftOut left_out;
+  const auto contracts = contract::read_contracts(exchange.call.body, &left_out);
   if (!contracts) {
     exchange.fail(contracts.error());
     return;
@@ -81,8 +96,9 @@ void set_contract(Exchange& exchange) {
     exchange.fail(status.error());
     return;
   }
+  account->set_given(contracts_of(*contracts, user_id));
   exchange.try_waiters();
-  exchange.answer_state("changed");
+  answer_taken(exchange, "changed", left_out);
 }
 
 void set_token_counts(Exchange& exchange) {
@@ -103,14 +119,15 @@ void set_token_counts(Exchange& exchange) {
     }
     before = *read;
   }
-  const auto counts = contract::read_token_counts(exchange.call.body);
+  contract::LeftOut left_out;
+  const auto counts = contract::read_token_counts(exchange.call.body, &left_out);
   if (!counts) {
     exchange.fail(counts.error());
     return;
   }
   account->refresh(*counts, before, exchange.now);
   exchange.try_waiters();
-  exchange.answer_state("refreshed");
+  answer_taken(exchange, "refreshed", left_out);
 }
 
 }  // namespace weir::wire::http

@@ -49,6 +49,7 @@ bool read_output(Reader& in, Work& work) {
 constexpr Member<Tile> kTileMembers[] = {
     {"width", [](Reader& in, Tile& tile) { return count<&Tile::width>(in, "width", tile); }},
     {"height", [](Reader& in, Tile& tile) { return count<&Tile::height>(in, "height", tile); }},
+    {"count", [](Reader& in, Tile& tile) { return count<&Tile::count>(in, "count", tile); }},
 };
 
 bool read_tiles(Reader& in, Work& work) {
@@ -57,7 +58,10 @@ bool read_tiles(Reader& in, Work& work) {
       return in.fail(fmt::format("tiles has more than {} elements; work it out in parts",
                                  contract::kTilesMax));
     }
-    return in.object<Tile>("a tile", kTileMembers, work.tiles.emplace_back());
+    Tile& tile = work.tiles.emplace_back();
+    if (!in.object<Tile>("a tile", kTileMembers, tile)) return false;
+    if (tile.width > 0 && tile.height > 0) return true;
+    return in.fail("a tile has no 'width' or no 'height' of 1 pixel or more; write both");
   });
 }
 
