@@ -36,6 +36,15 @@ void for_each_bit(std::uint32_t bits, Visitor&& visitor) {
   for (; bits != 0; bits &= bits - 1) visitor(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
+// Kept out of the way of those for which there is room.
+[[gnu::cold, gnu::noinline]] Error ad_hoc_share_full(const SettingNames& names) {
+  return {
+      ErrorCode::kExhausted,
+      fmt::format("the share of these keys in the table is full, so a new key is refused; raise "
+                  "{} or {}, or let {} be 'evict'",
+                  names.ad_hoc_keys, names.keys, names.when_full)};
+}
+
 inline void report_row(const PlanItem& item, const meter::Check& check, std::int64_t left,
                        Outcome& row) {
   row.limit = item.limit->name;
@@ -547,13 +556,7 @@ Result<AdHocStep> Decider::take_ad_hoc(Print print, const meter::BucketShape& sh
                                     meter::give_back(shape, before, at, -cost)};
   if (!step.allowed() || cost == 0) return AdHocStep{step, at};
   if (slot == nullptr) slot = table_.insert(shard, print, ad_hoc_row_, words, at);
-  if (slot == nullptr) {
-    return Error{
-        ErrorCode::kExhausted,
-        fmt::format("the share of these keys in the table is full, so a new key is refused; raise "
-                    "{} or {}, or let {} be 'evict'",
-                    options_.names.ad_hoc_keys, options_.names.keys, options_.names.when_full)};
-  }
+  if (slot == nullptr) return ad_hoc_share_full(options_.names);
   slot->set_words({static_cast<std::uint64_t>(step.state.full_at.ns),
                    static_cast<std::uint64_t>(step.state.full_at_parts)});
   shard.mark_changed(*slot);
