@@ -37,6 +37,10 @@ OPERATIONS = {
     "split": ("POST", "/v1/compute/clusters/split"),
     "join": ("POST", "/v1/compute/workers"),
     "leave": ("POST", "/v1/compute/workers/leave"),
+    "open_pool": ("POST", "/v1/compute/pools"),
+    "stake": ("POST", "/v1/compute/pools/stake"),
+    "exit": ("POST", "/v1/compute/pools/exit"),
+    "withdraw": ("POST", "/v1/compute/pools/withdraw"),
     "parameter": ("PUT", "/v1/compute/parameters"),
 }
 FIRST_PAUSE = 0.05  # seconds; doubled after each failure

@@ -35,7 +35,7 @@ TEST_F(ComputeCommand, SplitsThemOverWorkersAndLosesNone) {
   const Ran ran =
       compute({"allocate", "--amount", "10000", "--duration", "180d", "--workers", "7"});
   EXPECT_EQ(ran.code, kExitOk);
-  EXPECT_THAT(ran.out, HasSubstr("       2                 2858 419ms874us38ns\n"));
+  EXPECT_THAT(ran.out, HasSubstr("       5                 2858 419ms874us38ns\n"));
   EXPECT_THAT(ran.out, HasSubstr("allocated 20000 of 20000\n"));
   EXPECT_THAT(compute({"allocate", "--amount", "10000", "--duration", "180d", "--workers", "7",
                        "--remainder", "drop"})

@@ -205,6 +205,7 @@ TEST_F(ComputeProgram, ServesPortalsOfAWalletWithTokensOutOfOnePool) {
   EXPECT_EQ(used.at("rate_limited").as_int64(), 1);
   const std::string metrics = weir.get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("weir_compute_cluster_used{cluster=\"acme\"} 3.000000\n"));
+  EXPECT_THAT(metrics, HasSubstr("weir_compute_cluster_used{cluster=\"\"} 0.000000\n"));
   EXPECT_THAT(metrics, HasSubstr("weir_compute_cluster_refused{cluster=\"acme\","
                                  "outcome=\"rate_limited\"} 1\n"));
 }
@@ -293,6 +294,30 @@ TEST_F(ComputeProgram, HasEveryLockAgainThatWasAnsweredBeforeAKill) {
   weir.start();
   EXPECT_EQ(told, 90);
   EXPECT_EQ(json(weir.get("/v1/compute/epochs")).at("wallets").as_int64(), told);
+}
+
+// The second generation of registries: stake in a pool, which leaves by a belt, over a kill.
+TEST_F(ComputeProgram, LetsStakeOutOfAPoolNoFasterThanItsBelt) {
+  weir.configure("state: { dir: '" + weir.path("state") + "' }\n" + std::string(kAsPublished));
+  weir.start();
+  const auto tell = [&](std::string_view what, std::string_view rest) {
+    return weir.post(fmt::format("/v1/compute/pools{}", what),
+                     fmt::format(R"({{"wallet":"anna","pool":"lake"{}}})", rest));
+  };
+  weir.post("/v1/compute/workers", R"({"worker":"w"})");
+  EXPECT_EQ(tell("", "").status, 200);
+  EXPECT_EQ(add_portals("anna", {"p1"}).status, 200);
+  EXPECT_EQ(tell("/stake", R"(,"tokens":"1000000")").status, 200);
+  push(100);
+  EXPECT_EQ(allocations("w").at("clusters").at(0).at("units").as_int64(), 100'000);
+  EXPECT_EQ(tell("/exit", R"(,"tokens":"120")").status, 200);
+  weir.kill();
+  weir.start();
+  push(109);
+  EXPECT_EQ(json(tell("/withdraw", R"(,"ticket":0)")).at("fault"), "NOT_READY");
+  push(110);
+  EXPECT_EQ(json(tell("/withdraw", R"(,"ticket":0)")).at("tokens"), "120");
+  EXPECT_TRUE(allocations("w").at("clusters").as_array().empty()) << "below the least stake";
 }
 
 // A follower of a chain that loses answers, is killed, and begins again at the first event.

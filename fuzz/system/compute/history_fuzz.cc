@@ -30,7 +30,18 @@ Ledger empty_ledger() {
 }
 
 void check_sums(const Ledger& ledger, Block block) {
-  check(ledger.locked() <= ledger.parameters().supply);
+  check(ledger.locked() + ledger.staked() <= ledger.parameters().supply);
+  Amount staked = 0;
+  for (const Pool& pool : ledger.pools()) {
+    Amount in_pool = 0;
+    for (const auto& [wallet, stake] : pool.stakes) {
+      check(stake.amount > 0 && stake.leaving <= stake.amount);
+      in_pool += stake.amount;
+    }
+    check(pool.stake.staked() == in_pool);
+    staked += in_pool;
+  }
+  check(staked == ledger.staked());
   Amount locked = 0;
   std::size_t portals = 0;
   for (const Cluster& cluster : ledger.clusters()) {
@@ -49,8 +60,12 @@ void check_sums(const Ledger& ledger, Block block) {
       given[row.cluster] += row.units;
     }
   }
+  const auto workers = static_cast<std::int64_t>(ledger.active_workers(block).size());
   for (std::size_t i = 0; i < given.size(); ++i) {
-    check(given[i] <= ledger.epoch_units(ledger.clusters()[i], block));
+    // Of pools each worker has all.
+    const Cluster& cluster = ledger.clusters()[i];
+    check(given[i] <=
+          ledger.epoch_units(cluster, block) + weir::Wide{cluster.pool_units} * workers);
   }
 }
 

@@ -270,6 +270,51 @@ TEST(LedgerEvents, HaveNoBlockWhereBlocksFollowTime) {
   EXPECT_EQ(store->history({})->size(), 1u);
 }
 
+Operation of_lake(Op op, std::int64_t tokens, std::int64_t ticket = 0) {
+  return {.op = op,
+          .wallet = "anna",
+          .amount = static_cast<Amount>(tokens) * kToken,
+          .value = ticket,
+          .name = "lake"};
+}
+
+TEST(LedgerPools, AreThereAgainAfterARestartWithTheirBelts) {
+  TemporaryDirectory dir;
+  const Operation exit = with_event(of_lake(Op::kExit, 240), "0xabc-9", 100);
+  Receipt receipt;
+  {
+    const auto store = opened(dir.path());
+    ASSERT_TRUE(store->apply(of_lake(Op::kOpenPool, 0), "ops", kStart)->ok());
+    ASSERT_TRUE(store->apply(of_lake(Op::kStake, 1'000), "ops", kStart)->ok());
+    receipt = store->apply(exit, "ops", kStart)->receipt;
+    EXPECT_EQ(receipt.place, 240 * kToken);
+  }
+  const auto store = opened(dir.path());
+  EXPECT_EQ(store->apply(exit, "ops", kStart)->receipt.place, receipt.place);
+  ASSERT_EQ(*store->push_block(119, kStart), Fault::kNone);
+  EXPECT_EQ(store->apply(of_lake(Op::kWithdraw, 0), "ops", kStart)->fault, Fault::kNotReady);
+  ASSERT_EQ(*store->push_block(120, kStart), Fault::kNone);  // 20 blocks of 12 tokens
+  EXPECT_EQ(store->apply(of_lake(Op::kWithdraw, 0), "ops", kStart)->receipt.amount, 240 * kToken);
+  store->read(kStart,
+              [](const LedgerView& view) { EXPECT_EQ(view.ledger.staked(), 760 * kToken); });
+}
+
+TEST(LedgerPools, HaveDefaultsInALedgerThatWasBegunWithout) {
+  TemporaryDirectory dir;
+  { const auto store = opened(dir.path()); }
+  {
+    auto file = Database::open((dir.path() / "ledger.db").string());
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->run("DELETE FROM genesis WHERE name LIKE 'pool_%' OR name IN "
+                          "('min_stake', 'exit_rate')")
+                    .ok());
+  }
+  { const auto store = opened(dir.path()); }
+  LedgerSettings other = pushed_settings();
+  other.parameters.exit_rate = kToken;
+  EXPECT_FALSE(LedgerStore::open(dir.path(), other, kStart).ok());
+}
+
 struct Halves final : Strategy {
   Result<std::int64_t> share(const ShareOf& of) const override { return of.units / 2; }
 };

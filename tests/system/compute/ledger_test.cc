@@ -399,6 +399,8 @@ TEST(Operation, IsReadBackFromItsText) {
       {.op = Op::kShares, .wallet = "a", .workers = {1, 2}, .basis_points = {1, 9'999}},
       {.op = Op::kSetMinLock, .amount = kAmountMax},
       join_of("w"),
+      {.op = Op::kWithdraw, .wallet = "acme", .value = 7, .name = "lake"},
+      {.op = Op::kSetExitRate, .amount = kToken},
       {.op = Op::kUnlock, .wallet = "acme", .event = "0x5f3a-2", .block = 0},
   };
   for (const Operation& operation : operations) {

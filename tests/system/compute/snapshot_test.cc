@@ -109,7 +109,7 @@ void run_against_the_ledger(std::uint64_t seed, const Parameters& parameters) {
     Operation operation;
     operation.wallet = fmt::format("c{}", upto(20));
     const std::string worker = fmt::format("w{}", upto(12));
-    switch (upto(11)) {
+    switch (upto(13)) {
       case 0:
       case 1:
         operation = lock_of(operation.wallet, 10'000 + upto(5'000), 100 + upto(300));
@@ -143,6 +143,18 @@ void run_against_the_ledger(std::uint64_t seed, const Parameters& parameters) {
       case 9:
         operation.op = upto(3) == 0 ? Op::kUnlock : Op::kAdd;
         operation.amount = operation.op == Op::kAdd ? kToken : 0;
+        break;
+      case 11:
+        operation.op = upto(2) == 0 ? Op::kOpenPool : Op::kStake;
+        operation.name = fmt::format("pool{}", upto(4));
+        operation.amount =
+            operation.op == Op::kStake ? static_cast<Amount>(upto(700'000)) * kToken : 0;
+        break;
+      case 12:
+        operation.op = upto(1) == 0 ? Op::kExit : Op::kWithdraw;
+        operation.name = fmt::format("pool{}", upto(4));
+        operation.amount = operation.op == Op::kExit ? kToken * 50 : 0;
+        operation.value = operation.op == Op::kWithdraw ? upto(20) : 0;
         break;
       case 10:
         operation = {.op = upto(1) == 0 ? Op::kSetMana : Op::kSetEpochLength,

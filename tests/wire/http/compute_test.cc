@@ -190,6 +190,45 @@ TEST(ComputeRoutes, SayWhyABlockCannotBePushed) {
   EXPECT_THAT(detail(desk.push(5)), HasSubstr("write 'blocks: pushed'"));
 }
 
+TEST(ComputeRoutes, TakeAStakeThroughAPoolAndOut) {
+  ComputeDesk desk;
+  const auto post = [&](std::string_view path, std::string_view body) {
+    return desk.post("/v1/compute/pools" + std::string(path), body);
+  };
+  EXPECT_EQ(post("", R"({"wallet":"owner","pool":"lake"})").body, R"({"state":"done"})");
+  EXPECT_EQ(post("/stake", R"({"wallet":"anna","pool":"lake","tokens":"1200000"})").body,
+            R"({"state":"done"})");
+  EXPECT_EQ(text_at(desk.get("/v1/compute/wallets?wallet=owner"), "pool_units"), "100000");
+  EXPECT_EQ(post("/exit", R"({"wallet":"anna","pool":"lake","tokens":"30"})").body,
+            R"({"state":"done","tokens":"30","amount":"30000000000000000000","ticket":0,)"
+            R"("place":"30000000000000000000"})");
+  EXPECT_EQ(desk.get("/v1/compute/pools?pool=lake&wallet=anna").body,
+            R"({"pool":"lake","owner":"owner","active":true,"tokens":"1200000",)"
+            R"("amount":"1200000000000000000000000","units":100000,"stakes":1,)"
+            R"("min_stake":"1000000","exit_rate":"12","requested":"30000000000000000000",)"
+            R"("processed":"0","stake":{"wallet":"anna","tokens":"1200000",)"
+            R"("amount":"1200000000000000000000000","leaving":"30","tickets":[{"ticket":0,)"
+            R"("tokens":"30","amount":"30000000000000000000","place":"30000000000000000000",)"
+            R"("ready":false,"wait_blocks":3}]}})");
+  const std::string_view ticket = R"({"wallet":"anna","pool":"lake","ticket":0})";
+  EXPECT_EQ(text_at(post("/withdraw", ticket), "fault"), "NOT_READY");
+  // Slower from now on: the wait is told so at once, though the belt follows with the next exit.
+  EXPECT_EQ(
+      desk.ask("PUT", "/v1/compute/parameters", R"({"parameter":"exit_rate","tokens":"1"})").status,
+      200u);
+  EXPECT_THAT(desk.get("/v1/compute/pools?pool=lake&wallet=anna").body,
+              HasSubstr(R"("wait_blocks":30)"));
+  desk.push(3);
+  EXPECT_EQ(text_at(post("/withdraw", ticket), "tokens"), "30");
+  EXPECT_THAT(desk.get("/v1/compute/pools?pool=lake&wallet=anna").body,
+              HasSubstr(R"("tickets":[])"));
+  EXPECT_THAT(desk.get("/v1/compute/pools?pool=lake").body, HasSubstr(R"("stake":null)"));
+  EXPECT_EQ(desk.get("/v1/compute/pools?pool=sea").status, 404u);
+  EXPECT_EQ(desk.get("/v1/compute/pools").status, 400u);
+  EXPECT_EQ(post("/withdraw", R"({"wallet":"anna","pool":"lake"})").status, 400u);
+  EXPECT_EQ(post("/exit", R"({"wallet":"anna","pool":"lake"})").status, 400u);
+}
+
 TEST(ComputeRoutes, AnswerAnEventThatIsRepeatedAsBefore) {
   ComputeDesk desk;
   const std::string_view lock =

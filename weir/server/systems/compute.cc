@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/base/integer.h"
 #include "weir/server/systems.h"
 #include "weir/server/systems/ledger_and_worker.h"
 #include "weir/system/compute/gate.h"
@@ -41,16 +42,25 @@ constexpr MetricRow kComputeMetrics[] = {
     {"weir_compute_queued", "gauge", "", "Queries that wait in the worker's queue."},
     {"weir_compute_clusters", "gauge", "", "Clusters that have units at the worker."},
     {"weir_compute_cluster_units", "gauge", "cluster",
-     "Units of a cluster in this epoch; of the ten that used most of theirs."},
+     "Units of a cluster in this epoch; of the ten that used most, and of all others under no "
+     "name."},
     {"weir_compute_cluster_used", "gauge", "cluster",
-     "What it used in this epoch, in units; of the same ten."},
+     "What it used in this epoch, in units; of the same."},
     {"weir_compute_cluster_refused", "gauge", "cluster, outcome",
-     "Its queries of this epoch that were rate_limited, overloaded or displaced; of the same ten."},
+     "Its queries of this epoch that were rate_limited, overloaded or displaced; of the same."},
     {"weir_compute_fetches_total", "counter", "result",
      "Times allocations were fetched: done, or failed with the last good ones kept."},
     {"weir_compute_allocations_age_seconds", "gauge", "",
      "How long ago the ledger was last heard."},
 };
+
+void add_use(compute::ClusterReading& sum, const compute::ClusterReading& row) {
+  sum.units = saturate(Wide{sum.units} + row.units);
+  sum.use.used_micro += row.use.used_micro;
+  sum.use.rate_limited += row.use.rate_limited;
+  sum.use.overloaded += row.use.overloaded;
+  sum.use.displaced += row.use.displaced;
+}
 
 void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Instant now) {
   if (parts.ledger != nullptr) {
@@ -69,11 +79,18 @@ void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Insta
   if (parts.worker == nullptr) return;
   system::compute::WorkerTotals totals;
   std::vector<std::pair<std::string, system::compute::ClusterReading>> busiest;
+  system::compute::ClusterReading others;  // under no name, so that a family always has a sample
   {
     const std::scoped_lock lock(*parts.worker);
     totals = parts.worker->locked().totals();
     for (const auto& row : parts.worker->locked().busiest(kClustersShownMax, now)) {
       busiest.emplace_back(row.cluster, row);  // its name is the worker's own
+    }
+    for (const auto& row : parts.worker->locked().clusters(now)) {
+      const bool is_shown = std::any_of(busiest.begin(), busiest.end(), [&](const auto& each) {
+        return each.first == row.cluster;
+      });
+      if (!is_shown) add_use(others, row);
     }
   }
   out.begin("weir_compute_queries_total");
@@ -91,6 +108,7 @@ void write_compute(MetricsText& out, const wire::http::ComputePart& parts, Insta
   out.value(static_cast<std::uint64_t>(totals.queued));
   out.begin("weir_compute_clusters");
   out.value(totals.clusters);
+  busiest.emplace_back("", others);
   out.begin("weir_compute_cluster_units");
   for (const auto& [cluster, row] : busiest) {
     out.value("cluster", cluster, static_cast<std::uint64_t>(row.units));

@@ -58,9 +58,10 @@ constexpr const char* kEventTable = R"(
 )";
 
 std::string receipt_text(const Receipt& receipt) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", parts_text(receipt.amount), receipt.start,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", parts_text(receipt.amount), receipt.start,
                      receipt.end, parts_text(receipt.total_units), receipt.portals, receipt.epoch,
-                     receipt.next_epoch, receipt.worker, receipt.active);
+                     receipt.next_epoch, receipt.worker, receipt.active, receipt.ticket,
+                     parts_text(receipt.place));
 }
 
 std::optional<Receipt> parse_receipt(const std::string& text) {
@@ -68,12 +69,15 @@ std::optional<Receipt> parse_receipt(const std::string& text) {
   Receipt receipt;
   std::string amount;
   std::string total;
+  std::string place;
   in >> amount >> receipt.start >> receipt.end >> total >> receipt.portals >> receipt.epoch >>
-      receipt.next_epoch >> receipt.worker >> receipt.active;
+      receipt.next_epoch >> receipt.worker >> receipt.active >> receipt.ticket >> place;
   if (in.fail() || !(in >> std::ws).eof()) return std::nullopt;
   const auto parsed = system::compute::parse_parts("amount", amount);
   const auto parsed_total = system::compute::parse_parts("total", total);
-  if (!parsed || !parsed_total) return std::nullopt;
+  const auto parsed_place = system::compute::parse_parts("place", place);
+  if (!parsed || !parsed_total || !parsed_place) return std::nullopt;
+  receipt.place = *parsed_place;
   receipt.amount = *parsed;
   receipt.total_units = *parsed_total;
   return receipt;
@@ -97,6 +101,10 @@ Genesis genesis_of(const LedgerSettings& settings) {
       {"boost", boost},
       {"first_epoch", std::to_string(parameters.clock.first)},
       {"epoch", std::to_string(parameters.clock.length)},
+      {"min_stake", parts_text(parameters.min_stake)},
+      {"pool_capacity", parts_text(parameters.pool_capacity)},
+      {"pool_mana", std::to_string(parameters.pool_mana_bp)},
+      {"exit_rate", parts_text(parameters.exit_rate)},
       {"remainder",
        parameters.remainder == system::compute::Remainder::kRotate ? "rotate" : "drop"},
       {"published_faults", parameters.published_faults ? "true" : "false"},
@@ -139,6 +147,10 @@ Status check_genesis(Database& database, const std::string& file, const Genesis&
   }
   for (const auto& [name, value] : wanted) {
     const auto same = found.find(name);
+    // Begun by a weir that knew no pools: there were none, so the defaults hold.
+    const bool is_of_pools =
+        name.starts_with("pool_") || name == "min_stake" || name == "exit_rate";
+    if (same == found.end() && is_of_pools && value == genesis_of({}).find(name)->second) continue;
     if (same == found.end()) {
       return unusable(kLedgerFile, file, fmt::format("parameter '{}' is missing", name));
     }

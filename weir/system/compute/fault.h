@@ -51,6 +51,11 @@ enum class Fault : std::uint8_t {
   kOutOfRange,
   kTooMany,
   kEventTaken,
+  kNoSuchPool,
+  kPoolTaken,
+  kInsufficient,
+  kNoSuchTicket,
+  kNotReady,
 };
 
 constexpr std::string_view to_string(Fault fault) noexcept {
@@ -131,13 +136,23 @@ constexpr std::string_view to_string(Fault fault) noexcept {
       return "TOO_MANY";
     case Fault::kEventTaken:
       return "EVENT_TAKEN";
+    case Fault::kNoSuchPool:
+      return "NO_SUCH_POOL";
+    case Fault::kPoolTaken:
+      return "POOL_TAKEN";
+    case Fault::kInsufficient:
+      return "INSUFFICIENT";
+    case Fault::kNoSuchTicket:
+      return "NO_SUCH_TICKET";
+    case Fault::kNotReady:
+      return "NOT_READY";
   }
   return "UNKNOWN";
 }
 
 // The fault of this name; none: it is not known here.
 constexpr std::optional<Fault> fault_of(std::string_view name) noexcept {
-  for (int i = 0; i <= static_cast<int>(Fault::kEventTaken); ++i) {
+  for (int i = 0; i <= static_cast<int>(Fault::kNotReady); ++i) {
     if (to_string(static_cast<Fault>(i)) == name) return static_cast<Fault>(i);
   }
   return std::nullopt;

@@ -9,6 +9,9 @@
 //     is found.
 //  5. locked_ is the sum of all locks and at most the supply. active_portals_ counts the portals
 //     of the clusters that have a lock.
+//  6. staked_ is the sum of all stakes, each of which is above 0 and at least what is leaving of
+//  it.
+//     A cluster's pool_units are those of the pools it owns.
 
 #include "weir/system/compute/ledger.h"
 
@@ -95,9 +98,61 @@ void Ledger::commit(Block block, const Operation& operation, Plan&& plan) {
       tables_->workers.rows[static_cast<std::size_t>(plan.outcome.receipt.worker - 1)].until =
           plan.outcome.receipt.active;
       return;
+    case Op::kOpenPool:
+    case Op::kStake:
+    case Op::kExit:
+    case Op::kWithdraw:
+      return change_pool(block, operation);
     default:
       return change_setting(block, operation);
   }
+}
+
+void Ledger::change_pool(Block block, const Operation& operation) {
+  if (operation.op == Op::kOpenPool) {
+    const std::uint32_t owner = place_for(operation.wallet);
+    tables_->clusters.rows[owner].pools += 1;
+    const StakePoolShape shape{parameters_.min_stake, parameters_.pool_capacity,
+                               parameters_.pool_mana_bp};
+    tables_->pools.add(Pool{.name = operation.name,
+                            .owner = owner,
+                            .stake = StakePool(shape),
+                            .exits = ExitQueue(block, parameters_.exit_rate)});
+    return;
+  }
+  Pool& pool = tables_->pools.rows[*tables_->pools.find(operation.name)];
+  const Amount before = pool.stake.units();
+  const auto [found, is_new] = pool.stakes.try_emplace(operation.wallet);
+  Stake& stake = found->second;
+  if (is_new) stakes_ += 1;
+  if (operation.op == Op::kStake) {
+    pool.stake.stake(operation.amount);
+    stake.amount += operation.amount;
+    staked_ += operation.amount;
+  } else if (operation.op == Op::kExit) {
+    stake.tickets.push_back(static_cast<std::uint32_t>(pool.tickets.size()));
+    stake.leaving += operation.amount;
+    const Amount place = pool.exits.request(block, operation.amount, parameters_.exit_rate);
+    pool.tickets.push_back({operation.wallet, operation.amount, place});
+    tickets_ += 1;
+  } else {
+    ExitTicket& ticket = pool.tickets[static_cast<std::size_t>(operation.value)];
+    ticket.is_withdrawn = true;
+    std::erase(stake.tickets, static_cast<std::uint32_t>(operation.value));
+    stake.amount -= ticket.amount;
+    stake.leaving -= ticket.amount;
+    staked_ -= ticket.amount;
+    const bool was_there = pool.stake.unstake(ticket.amount);
+    WEIR_ASSERT(was_there);
+    if (stake.amount == 0) {
+      pool.stakes.erase(found);
+      stakes_ -= 1;
+    }
+  }
+  // 10^30 parts at 10^4 units for a token are 10^16, and a wallet has at most a hundred pools.
+  Cluster& owner = tables_->clusters.rows[pool.owner];
+  owner.pool_units +=
+      static_cast<std::int64_t>(pool.stake.units()) - static_cast<std::int64_t>(before);
 }
 
 void Ledger::add_portals(const Operation& operation) {
@@ -188,6 +243,14 @@ void Ledger::change_setting(Block block, const Operation& operation) {
     case Op::kSetMinLock:
       parameters_.min_lock = operation.amount;
       return;
+    case Op::kSetMinStake:
+      parameters_.min_stake = operation.amount;
+      for (Pool& pool : tables_->pools.rows) pool.stake.set_least(operation.amount);
+      return;
+    case Op::kSetExitRate:
+      parameters_.exit_rate = operation.amount;
+      for (Pool& pool : tables_->pools.rows) pool.exits.change_rate(operation.amount);
+      return;
     default:
       WEIR_ASSERT(operation.op == Op::kSetMaxPortals);
       parameters_.max_portals = operation.value;
@@ -227,6 +290,13 @@ bool Ledger::knows_strategy(std::string_view name) const noexcept {
   return std::any_of(strategies_.begin(), strategies_.end(),
                      [&](const auto& row) { return row.first == name; });
 }
+
+const Pool* Ledger::find_pool(std::string_view pool) const noexcept {
+  const std::optional<std::uint32_t> place = tables_->pools.find(pool);
+  return place ? &tables_->pools.rows[*place] : nullptr;
+}
+
+const Rows<Pool>& Ledger::pools() const noexcept { return tables_->pools.rows; }
 
 const Rows<WorkerRecord>& Ledger::workers() const noexcept { return tables_->workers.rows; }
 
@@ -306,7 +376,12 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
   for (const Cluster& cluster : clusters()) {
     const std::uint32_t i = at++;
     of.units = epoch_units(cluster, block);
-    if (of.units == 0) continue;
+    // Who has no portal has no use of a pool's units.
+    const std::int64_t pooled = cluster.portals > 0 ? cluster.pool_units : 0;
+    if (of.units == 0) {
+      if (pooled > 0) result.rows.push_back({i, pooled});
+      continue;
+    }
     of.cluster = i;
     // Most clusters split equally: the worker's place is looked up once for all of them.
     const Share share =
@@ -315,8 +390,8 @@ Allocations Ledger::allocations(WorkerId worker, Block block) const {
             : compute::share(cluster.split.get(), of, parameters_.published_faults);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({i, share.fault});
-    } else if (share.units > 0) {
-      result.rows.push_back({i, share.units});
+    } else if (share.units + pooled > 0) {
+      result.rows.push_back({i, share.units + pooled});  // below 2^62 + 2^60
     }
   }
   return result;

@@ -32,6 +32,7 @@
 #include "weir/system/compute/fault.h"
 #include "weir/system/compute/operation.h"
 #include "weir/system/compute/parameters.h"
+#include "weir/system/compute/pools.h"
 #include "weir/system/compute/strategy.h"
 #include "weir/system/compute/units.h"
 
@@ -64,6 +65,8 @@ struct Cluster {
   std::string wallet;
   Lock lock{};
   std::uint32_t portals = 0;             // how many; Ledger::portals() names them
+  std::uint32_t pools = 0;               // that it owns
+  std::int64_t pool_units = 0;           // of those that are active, at every worker alike
   std::uint32_t first_portal = 0;        // the ledger's own
   std::shared_ptr<const Split> split{};  // nullptr: equal; replaced whole, never changed
 };
@@ -84,8 +87,10 @@ struct Receipt {
   std::int64_t portals = 0;  // that the cluster has now
   std::int64_t epoch = 0;    // set_epoch_length
   Block next_epoch = 0;
-  WorkerId worker = 0;  // join, leave
-  Block active = 0;     // from when, or until when
+  WorkerId worker = 0;      // join, leave
+  std::int64_t ticket = 0;  // exit
+  Amount place = 0;         // exit: on the pool's belt
+  Block active = 0;         // from when, or until when
 };
 
 struct Applied {
@@ -155,6 +160,12 @@ class Ledger {
   // Portals of clusters that have a lock, also one that is over.
   std::size_t active_portals() const noexcept { return active_portals_; }
   Amount locked() const noexcept { return locked_; }
+  // In all pools, what is leaving included.
+  Amount staked() const noexcept { return staked_; }
+  const Pool* find_pool(std::string_view pool) const noexcept;
+  const Rows<Pool>& pools() const noexcept;
+  std::size_t stakes() const noexcept { return stakes_; }
+  std::size_t tickets() const noexcept { return tickets_; }
   // Units of a cluster in the epoch of `block`: 0 before its lock starts and from its end on.
   std::int64_t epoch_units(const Cluster& cluster, Block block) const noexcept;
   bool knows_strategy(std::string_view name) const noexcept;
@@ -180,6 +191,7 @@ class Ledger {
   void remove_portals(const Operation& operation);
   void set_split(const Operation& operation);
   void change_setting(Block block, const Operation& operation);
+  void change_pool(Block block, const Operation& operation);
 
   struct Tables;
 
@@ -188,6 +200,9 @@ class Ledger {
   Block block_ = 0;
   Amount locked_ = 0;
   std::size_t active_portals_ = 0;
+  Amount staked_ = 0;
+  std::size_t stakes_ = 0;
+  std::size_t tickets_ = 0;
   std::unique_ptr<Tables> tables_;  // whose indexes point at them
 };
 

@@ -26,6 +26,7 @@ struct Portal {
 
 inline const std::string& name_of(const Cluster& cluster) noexcept { return cluster.wallet; }
 inline const std::string& name_of(const Portal& portal) noexcept { return portal.name; }
+inline const std::string& name_of(const Pool& pool) noexcept { return pool.name; }
 inline const std::string& name_of(const WorkerRecord& worker) noexcept { return worker.name; }
 
 template <typename Row>
@@ -82,6 +83,7 @@ struct Ledger::Tables {
   NamedRows<Portal> portals;
   std::vector<std::uint32_t> free_portals;
   NamedRows<WorkerRecord> workers;
+  NamedRows<Pool> pools;
 };
 
 }  // namespace weir::system::compute

@@ -19,7 +19,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 19> kNames = {"register",
+constexpr std::array<std::string_view, 25> kNames = {"register",
                                                      "unregister",
                                                      "lock",
                                                      "add",
@@ -37,7 +37,13 @@ constexpr std::array<std::string_view, 19> kNames = {"register",
                                                      "set_mana",
                                                      "set_block_time",
                                                      "set_min_lock",
-                                                     "set_max_portals"};
+                                                     "set_max_portals",
+                                                     "open_pool",
+                                                     "stake",
+                                                     "exit",
+                                                     "withdraw",
+                                                     "set_min_stake",
+                                                     "set_exit_rate"};
 
 struct Bad {
   std::string message;

@@ -4,6 +4,7 @@
 //   register(wallet, portals)  unregister(wallet, portals)
 //   equal, support, unsupport, shares, strategy: how a wallet's units are split
 //   join(worker), leave(worker)
+//   open_pool, stake, exit, withdraw: of a pool, which `name` names
 //   set_epoch_length, set_mana, set_block_time, set_min_lock, set_max_portals
 //
 // One that repeats what happened elsewhere names that by an event, such as a transaction and a
@@ -52,20 +53,26 @@ enum class Op : std::uint8_t {
   kSetBlockTime,
   kSetMinLock,
   kSetMaxPortals,
+  kOpenPool,
+  kStake,
+  kExit,
+  kWithdraw,
+  kSetMinStake,
+  kSetExitRate,
 };
 
 struct Operation {
   Op op = Op::kLock;
   std::string wallet{};
-  std::vector<std::string> portals{};        // register, unregister
-  Amount amount = 0;                         // lock, add, set_min_lock
-  std::int64_t value = 0;                    // lock: duration; set_...: the value
-  bool is_auto = false;                      // lock
+  std::vector<std::string> portals{};  // register, unregister
+  Amount amount = 0;       // lock, add, stake, exit, set_min_lock, set_min_stake, set_exit_rate
+  std::int64_t value = 0;  // lock: duration; withdraw: the ticket; set_...: the value
+  bool is_auto = false;    // lock
   std::vector<WorkerId> workers{};           // support, unsupport, shares
   std::vector<std::int64_t> basis_points{};  // shares
-  std::string name{};                        // join, leave: the worker; strategy: its name
-  std::string event{};                       // empty: it has none
-  std::optional<Block> block{};              // of the event; none: it is made at the block of now
+  std::string name{};            // join, leave: the worker; strategy: its name; of a pool
+  std::string event{};           // empty: it has none
+  std::optional<Block> block{};  // of the event; none: it is made at the block of now
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };

@@ -62,11 +62,23 @@ Status validate(const Parameters& parameters) {
                                     tokens_text(parameters.min_lock),
                                     tokens_text(parameters.supply)));
   }
+  struct Tokens {
+    std::string_view what;
+    Amount value;
+  };
+  for (const Tokens& row : {Tokens{"min_stake", parameters.min_stake},
+                            Tokens{"pool_capacity", parameters.pool_capacity},
+                            Tokens{"exit_rate", parameters.exit_rate}}) {
+    if (row.value <= kAmountMax) continue;
+    return bad_argument(fmt::format("{} is {} tokens, but it may be 10^12; write less", row.what,
+                                    tokens_text(row.value)));
+  }
   struct Row {
     std::string_view what;
     std::int64_t value, least, most;
   };
   const Row rows[] = {
+      {"pool_mana", parameters.pool_mana_bp, 0, kPoolManaMax},
       {"mana", parameters.mana, 0, kManaMax},
       {"block_time", parameters.block_time_s, 1, kBlockTimeMax},
       {"max_lock", parameters.max_lock_s, 1, kDurationMax},

@@ -21,6 +21,7 @@ constexpr std::int64_t kEpochLengthMin = 2;
 constexpr std::int64_t kEpochLengthMax = 99'999;
 constexpr std::int64_t kPortalsMax = 10'000;         // of one cluster, whatever is set
 constexpr std::int64_t kBlockTimeMax = kDaySeconds;  // seconds of one block
+constexpr std::int64_t kPoolManaMax = 100'000'000;   // basis points
 constexpr std::size_t kBoostStepsMax = 64;
 
 struct Parameters {
@@ -32,6 +33,12 @@ struct Parameters {
   std::int64_t max_portals = 10;
   std::vector<BoostStep> boost{std::begin(kPublishedBoost), std::end(kPublishedBoost)};
   EpochClock clock{};
+  // Of pools: below it one is not active; what counts of its stake at most; basis points of a unit
+  // for a token in an epoch; tokens that may leave in a block.
+  Amount min_stake = 1'000'000 * kToken;
+  Amount pool_capacity = 1'000'000 * kToken;
+  std::int64_t pool_mana_bp = 1'000;
+  Amount exit_rate = 12 * kToken;
   Remainder remainder = Remainder::kRotate;
   // Keeps the published contract's faults: automatic extension without a lock, and
   // subsets counted by list lengths.

@@ -24,7 +24,9 @@ Plan refused(Fault fault, std::string detail) {
   return plan;
 }
 
-bool has_wallet(Op op) noexcept { return op < Op::kJoin; }
+bool is_of_pool(Op op) noexcept { return op >= Op::kOpenPool && op <= Op::kWithdraw; }
+
+bool has_wallet(Op op) noexcept { return op < Op::kJoin || is_of_pool(op); }
 
 Fault check_name(std::string_view what, std::string_view name, std::string& detail) {
   // The history is JSON: such a name could be written there, and never be read again.
@@ -174,13 +176,13 @@ Plan plan_lock(const Ledger& ledger, Block block, const Operation& operation) {
                    fmt::format("wallet {} has {} tokens locked; add to them, or unlock them first",
                                in_quotes(operation.wallet), tokens_text(cluster->lock.amount)));
   }
-  if (operation.amount > ledger.parameters().supply - ledger.locked()) {
+  if (operation.amount > ledger.parameters().supply - ledger.locked() - ledger.staked()) {
     return refused(
         Fault::kBeyondSupply,
-        fmt::format("amount is {} tokens, but of {} there are {} locked already; lock "
+        fmt::format("amount is {} tokens, but of {} {} are locked or staked already; lock "
                     "less",
                     tokens_text(operation.amount), tokens_text(ledger.parameters().supply),
-                    tokens_text(ledger.locked())));
+                    tokens_text(ledger.locked() + ledger.staked())));
   }
   Plan plan;
   const Block start = next_epoch(ledger.clock(), block);
@@ -204,13 +206,13 @@ Plan plan_add(const Ledger& ledger, Block block, const Operation& operation) {
                    fmt::format("the lock starts at block {}, and this is block {}; add then",
                                old.start, block));
   }
-  if (operation.amount > ledger.parameters().supply - ledger.locked()) {
+  if (operation.amount > ledger.parameters().supply - ledger.locked() - ledger.staked()) {
     return refused(
         Fault::kBeyondSupply,
-        fmt::format("amount is {} tokens, but of {} there are {} locked already; add "
+        fmt::format("amount is {} tokens, but of {} {} are locked or staked already; add "
                     "less",
                     tokens_text(operation.amount), tokens_text(ledger.parameters().supply),
-                    tokens_text(ledger.locked())));
+                    tokens_text(ledger.locked() + ledger.staked())));
   }
   Plan plan;
   const Block start = next_epoch(ledger.clock(), block);
@@ -346,6 +348,121 @@ Plan plan_leave(const Ledger& ledger, Block block, const Operation& operation) {
   return plan;
 }
 
+// --- pools
+
+Plan plan_open_pool(const Ledger& ledger, const Operation& operation) {
+  if (operation.name.empty()) {
+    return refused(Fault::kNoSuchPool, "the pool has no name; give it one");
+  }
+  if (ledger.find_pool(operation.name) != nullptr) {
+    return refused(Fault::kPoolTaken, fmt::format("there is a pool {} already; choose another name",
+                                                  in_quotes(operation.name)));
+  }
+  const Cluster* cluster = ledger.find(operation.wallet);
+  const std::size_t owned = cluster == nullptr ? 0 : cluster->pools;
+  if (owned >= kPoolsOfOwnerMax || ledger.pools().size() >= kPoolsMax) {
+    return refused(Fault::kTooMany,
+                   fmt::format("wallet {} has {} pools of at most {}, and there are {} of at most "
+                               "{}; use one of them",
+                               in_quotes(operation.wallet), owned, kPoolsOfOwnerMax,
+                               ledger.pools().size(), kPoolsMax));
+  }
+  return {};
+}
+
+Plan plan_stake(const Ledger& ledger, const Pool& pool, const Operation& operation) {
+  if (operation.amount == 0) {
+    return refused(Fault::kNothing, "nothing is staked; give an amount above 0");
+  }
+  const Amount taken = ledger.locked() + ledger.staked();
+  if (operation.amount > ledger.parameters().supply - taken) {
+    return refused(Fault::kBeyondSupply,
+                   fmt::format("amount is {} tokens, but of {} {} are locked or staked already; "
+                               "stake less",
+                               tokens_text(operation.amount),
+                               tokens_text(ledger.parameters().supply), tokens_text(taken)));
+  }
+  if (ledger.stakes() >= kStakesMax && !pool.stakes.contains(operation.wallet)) {
+    return refused(Fault::kTooMany,
+                   fmt::format("there are {} stakes, which is the most; add to one", kStakesMax));
+  }
+  return {};
+}
+
+Plan plan_exit(const Ledger& ledger, Block block, const Pool& pool, const Operation& operation) {
+  const auto found = pool.stakes.find(operation.wallet);
+  const Stake stake = found == pool.stakes.end() ? Stake{} : found->second;
+  if (operation.amount == 0) {
+    return refused(Fault::kNothing, "nothing leaves; give an amount above 0");
+  }
+  if (operation.amount > stake.amount - stake.leaving) {
+    return refused(Fault::kInsufficient,
+                   fmt::format("amount is {} tokens, but wallet {} has {} in pool {} that are not "
+                               "leaving yet; ask for less",
+                               tokens_text(operation.amount), in_quotes(operation.wallet),
+                               tokens_text(stake.amount - stake.leaving), in_quotes(pool.name)));
+  }
+  if (stake.tickets.size() >= kTicketsOfStakeMax || ledger.tickets() >= kTicketsMax ||
+      pool.exits.requested() > kBeltMax - operation.amount) {
+    return refused(
+        Fault::kTooMany,
+        fmt::format("wallet {} has {} tickets in pool {}, and there were {} in all, of at "
+                    "most {} and {}; withdraw first",
+                    in_quotes(operation.wallet), stake.tickets.size(), in_quotes(pool.name),
+                    ledger.tickets(), kTicketsOfStakeMax, kTicketsMax));
+  }
+  Plan plan;
+  plan.outcome.receipt.amount = operation.amount;
+  plan.outcome.receipt.ticket = static_cast<std::int64_t>(pool.tickets.size());
+  ExitQueue after = pool.exits;
+  plan.outcome.receipt.place =
+      after.request(block, operation.amount, ledger.parameters().exit_rate);
+  return plan;
+}
+
+Plan plan_withdraw(Block block, const Pool& pool, const Operation& operation) {
+  if (operation.value < 0 || operation.value >= static_cast<std::int64_t>(pool.tickets.size())) {
+    return refused(Fault::kNoSuchTicket,
+                   fmt::format("pool {} has no ticket {}; give the 'ticket' of an exit",
+                               in_quotes(pool.name), operation.value));
+  }
+  const ExitTicket& ticket = pool.tickets[static_cast<std::size_t>(operation.value)];
+  if (ticket.wallet != operation.wallet) {
+    return refused(Fault::kNotOperator,
+                   fmt::format("ticket {} belongs to wallet {}; ask as that wallet",
+                               operation.value, in_quotes(ticket.wallet)));
+  }
+  if (ticket.is_withdrawn) {
+    return refused(Fault::kNothing, fmt::format("ticket {} was withdrawn already; nothing is left",
+                                                operation.value));
+  }
+  const std::optional<std::int64_t> wait = pool.exits.wait_seconds(block, ticket.place);
+  if (wait != 0) {
+    return refused(
+        Fault::kNotReady,
+        wait ? fmt::format("the place of ticket {} is reached in {} blocks; withdraw then",
+                           operation.value, *wait)
+             : fmt::format("the place of ticket {} is never reached, since nothing may "
+                           "leave; set 'exit_rate' above 0",
+                           operation.value));
+  }
+  Plan plan;
+  plan.outcome.receipt.amount = ticket.amount;
+  return plan;
+}
+
+Plan plan_pool(const Ledger& ledger, Block block, const Operation& operation) {
+  if (operation.op == Op::kOpenPool) return plan_open_pool(ledger, operation);
+  const Pool* pool = ledger.find_pool(operation.name);
+  if (pool == nullptr) {
+    return refused(Fault::kNoSuchPool, fmt::format("there is no pool {}; name one that there is",
+                                                   in_quotes(operation.name)));
+  }
+  if (operation.op == Op::kStake) return plan_stake(ledger, *pool, operation);
+  if (operation.op == Op::kExit) return plan_exit(ledger, block, *pool, operation);
+  return plan_withdraw(block, *pool, operation);
+}
+
 // --- settings
 
 Plan plan_setting(const Ledger& ledger, Block block, const Operation& operation) {
@@ -372,6 +489,12 @@ Plan plan_setting(const Ledger& ledger, Block block, const Operation& operation)
       break;
     case Op::kSetMinLock:
       changed.min_lock = operation.amount;
+      break;
+    case Op::kSetMinStake:
+      changed.min_stake = operation.amount;
+      break;
+    case Op::kSetExitRate:
+      changed.exit_rate = operation.amount;
       break;
     default:
       changed.max_portals = operation.value;
@@ -462,6 +585,11 @@ Plan plan_known(const Ledger& ledger, Block block, const Operation& operation) {
       return plan_join(ledger, block, operation);
     case Op::kLeave:
       return plan_leave(ledger, block, operation);
+    case Op::kOpenPool:
+    case Op::kStake:
+    case Op::kExit:
+    case Op::kWithdraw:
+      return plan_pool(ledger, block, operation);
     default:
       return plan_setting(ledger, block, operation);
   }

@@ -32,10 +32,12 @@ void Snapshot::add_row(const LedgerView& view, const Cluster& cluster, std::uint
     if (edge > from_) until_ = std::min(until_, edge);
   }
   const std::int64_t units = view.ledger.epoch_units(cluster, from_);
-  if (units == 0) return;
+  const std::int64_t pooled = cluster.portals > 0 ? cluster.pool_units : 0;
+  if (units == 0 && pooled == 0) return;
   SnapshotRow& row = rows_.emplace_back();
   row.cluster = cluster.wallet;
   row.units = units;
+  row.pooled = pooled;
   row.place = place;
   row.split = cluster.split;
   row.portals.reserve(cluster.portals);
@@ -71,7 +73,7 @@ void Snapshot::make_ready() {
 
 bool Snapshot::says_the_same(const Snapshot& other) const noexcept {
   const auto is_same = [](const SnapshotRow& a, const SnapshotRow& b) {
-    return a.place == b.place && a.units == b.units && a.split == b.split &&
+    return a.place == b.place && a.units == b.units && a.pooled == b.pooled && a.split == b.split &&
            a.cluster == b.cluster && a.portals == b.portals;
   };
   return epoch_ == other.epoch_ && active_ == other.active_ &&
@@ -119,13 +121,14 @@ Allocations Snapshot::allocations(WorkerId worker) const {
     const SnapshotRow& row = rows_[i];
     const auto at = static_cast<std::uint32_t>(i);
     const Share share =
-        row.split == nullptr
+        row.units == 0 ? Share{}
+        : row.split == nullptr
             ? Share{equal_share(row.units, place, count, turns.first(row.place), remainder_)}
             : share_of(row, of);
     if (share.fault != Fault::kNone) {
       result.broken.push_back({at, share.fault});
-    } else if (share.units > 0) {
-      result.rows.push_back({at, share.units});
+    } else if (share.units + row.pooled > 0) {
+      result.rows.push_back({at, share.units + row.pooled});
     }
   }
   return result;

@@ -33,6 +33,7 @@ struct SnapshotRow {
   std::string cluster;
   std::vector<std::string> portals;
   std::int64_t units = 0;
+  std::int64_t pooled = 0;               // of pools, at every worker alike
   std::uint32_t place = 0;               // in the ledger
   std::shared_ptr<const Split> split{};  // nullptr: equal
   // Of a subset or of shares whose remainder rotates: the active workers that have a part,

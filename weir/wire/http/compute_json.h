@@ -54,6 +54,9 @@ void append_receipt(std::string& out, const system::compute::Operation& operatio
 void append_fault(std::string& out, system::compute::Fault fault, std::string_view detail);
 void append_wallet(std::string& out, const system::compute::LedgerView& view,
                    const system::compute::Cluster& cluster);
+// `wallet`: whose stake is shown beside it, if there is one.
+void append_pool(std::string& out, const system::compute::LedgerView& view,
+                 const system::compute::Pool& pool, std::string_view wallet);
 void append_epoch(std::string& out, const system::compute::LedgerView& view);
 void append_history(std::string& out, std::span<const system::compute::HistoryRow> rows);
 

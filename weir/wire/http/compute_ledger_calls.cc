@@ -86,11 +86,14 @@ Status demand(bool is_there, std::string_view member, std::string_view example) 
 Status demand_members(const LedgerBody& body) {
   const Op op = body.operation.op;
   Status status = Done{};
-  if (op == Op::kLock || op == Op::kAdd) {
+  if (op == Op::kLock || op == Op::kAdd || op == Op::kStake || op == Op::kExit) {
     status = demand(body.has_amount, "tokens", "\"tokens\":\"10000\", or \"amount\" in 10^-18");
   }
   if (status && op == Op::kLock) {
     status = demand(body.has_value, "duration", "\"duration\":18000, in blocks");
+  }
+  if (status && op == Op::kWithdraw) {
+    status = demand(body.has_value, "ticket", "the \"ticket\" of an exit");
   }
   return status;
 }
@@ -167,30 +170,51 @@ void leave_worker(Exchange& exchange) {
   change_as(exchange, Op::kLeave, std::array<std::string_view, 1>{"worker"});
 }
 
+void open_pool(Exchange& exchange) {
+  change_as(exchange, Op::kOpenPool, std::array<std::string_view, 2>{"wallet", "pool"});
+}
+
+void stake_tokens(Exchange& exchange) {
+  change_as(exchange, Op::kStake,
+            std::array<std::string_view, 4>{"wallet", "pool", "tokens", "amount"});
+}
+
+void exit_pool(Exchange& exchange) {
+  change_as(exchange, Op::kExit,
+            std::array<std::string_view, 4>{"wallet", "pool", "tokens", "amount"});
+}
+
+void withdraw_stake(Exchange& exchange) {
+  change_as(exchange, Op::kWithdraw, std::array<std::string_view, 3>{"wallet", "pool", "ticket"});
+}
+
 void set_parameter(Exchange& exchange) {
-  change(exchange, std::array<std::string_view, 4>{"parameter", "value", "tokens", "amount"},
-         [](LedgerBody& body) -> Status {
-           constexpr std::pair<std::string_view, Op> kParameters[] = {
-               {"epoch_length", Op::kSetEpochLength}, {"mana", Op::kSetMana},
-               {"block_time", Op::kSetBlockTime},     {"min_lock", Op::kSetMinLock},
-               {"max_portals", Op::kSetMaxPortals},
-           };
-           for (const auto& [name, op] : kParameters) {
-             if (name != body.parameter) continue;
-             body.operation.op = op;
-             const bool is_amount = op == Op::kSetMinLock;
-             if (is_amount ? body.has_value : body.has_amount) {
-               return bad_argument(fmt::format(
-                   "body: '{}' has no member '{}'; write {}", name, is_amount ? "value" : "tokens",
-                   is_amount ? "\"tokens\":\"10000\"" : "\"value\":10"));
-             }
-             return is_amount ? demand(body.has_amount, "tokens", "\"tokens\":\"10000\"")
-                              : demand(body.has_value, "value", "\"value\":10");
-           }
-           return bad_argument(
-               "body: the member 'parameter' is missing or unknown; write 'epoch_length', 'mana', "
-               "'block_time', 'min_lock' (with 'tokens') or 'max_portals'");
-         });
+  change(
+      exchange, std::array<std::string_view, 4>{"parameter", "value", "tokens", "amount"},
+      [](LedgerBody& body) -> Status {
+        constexpr std::pair<std::string_view, Op> kParameters[] = {
+            {"epoch_length", Op::kSetEpochLength}, {"mana", Op::kSetMana},
+            {"block_time", Op::kSetBlockTime},     {"min_lock", Op::kSetMinLock},
+            {"max_portals", Op::kSetMaxPortals},   {"min_stake", Op::kSetMinStake},
+            {"exit_rate", Op::kSetExitRate},
+        };
+        for (const auto& [name, op] : kParameters) {
+          if (name != body.parameter) continue;
+          body.operation.op = op;
+          const bool is_amount =
+              op == Op::kSetMinLock || op == Op::kSetMinStake || op == Op::kSetExitRate;
+          if (is_amount ? body.has_value : body.has_amount) {
+            return bad_argument(fmt::format("body: '{}' has no member '{}'; write {}", name,
+                                            is_amount ? "value" : "tokens",
+                                            is_amount ? "\"tokens\":\"10000\"" : "\"value\":10"));
+          }
+          return is_amount ? demand(body.has_amount, "tokens", "\"tokens\":\"10000\"")
+                           : demand(body.has_value, "value", "\"value\":10");
+        }
+        return bad_argument(
+            "body: the member 'parameter' is missing or unknown; write 'epoch_length', 'mana', "
+            "'block_time', 'max_portals', or with 'tokens' 'min_lock', 'min_stake', 'exit_rate'");
+      });
 }
 
 namespace {
@@ -253,6 +277,29 @@ void show_wallet(Exchange& exchange) {
     }
     exchange.answer.content_type = kJsonType;
     append_wallet(exchange.answer.body, view, *cluster);
+  });
+}
+
+void show_pool(Exchange& exchange) {
+  const std::shared_ptr<LedgerService> ledger = ledger_of(exchange);
+  if (ledger == nullptr) return;
+  const Result<std::string_view> name = exchange.query.one("pool");
+  if (!name) {
+    exchange.fail(name.error());
+    return;
+  }
+  std::string_view wallet;
+  if (!exchange.read_query("wallet", wallet)) return;
+  ledger->read(exchange.now, [&](const LedgerView& view) {
+    const compute::Pool* pool = view.ledger.find_pool(*name);
+    exchange.answer.content_type = kJsonType;
+    if (pool == nullptr) {
+      exchange.answer.status = 404;
+      append_fault(exchange.answer.body, compute::Fault::kNoSuchPool,
+                   "there is no pool of this name; name one that there is");
+      return;
+    }
+    append_pool(exchange.answer.body, view, *pool, wallet);
   });
 }
 
@@ -372,6 +419,11 @@ constexpr std::array<QueryParameter, 1> kWalletQuery = {{
     {"wallet", true, false, "The name of the wallet."},
 }};
 
+constexpr std::array<QueryParameter, 2> kPoolQuery = {{
+    {"pool", true, false, "The name of the pool."},
+    {"wallet", false, false, "Show the stake of this wallet too, and its tickets."},
+}};
+
 constexpr std::array<QueryParameter, 1> kClustersQuery = {{
     {"after", false, false, "Leave out so many; 'next' of an answer tells."},
 }};
@@ -415,12 +467,22 @@ constexpr std::array kComputeRows = {
           "Let a worker join from the next epoch on.", "WorkerName", "WorkerJoined"},
     Route{"POST", "/v1/compute/workers/leave", Role::kAdmin, leave_worker, "compute_leave",
           "Let a worker leave at the next epoch.", "WorkerName", "WorkerLeft"},
+    Route{"POST", "/v1/compute/pools", Role::kAdmin, open_pool, "compute_pool_open",
+          "Open a pool, whose units go to the cluster of its owner.", "PoolName", "PoolOpened"},
+    Route{"POST", "/v1/compute/pools/stake", Role::kAdmin, stake_tokens, "compute_stake",
+          "Stake tokens of a wallet in a pool.", "PoolStake", "Staked"},
+    Route{"POST", "/v1/compute/pools/exit", Role::kAdmin, exit_pool, "compute_exit",
+          "Give a stake a place on the pool's belt.", "PoolStake", "Exiting"},
+    Route{"POST", "/v1/compute/pools/withdraw", Role::kAdmin, withdraw_stake, "compute_withdraw",
+          "Give a stake back whose place is reached.", "PoolTicket", "Withdrawn"},
     Route{"PUT", "/v1/compute/parameters", Role::kAdmin, set_parameter, "compute_parameter",
           "Change a parameter of the ledger.", "Parameter", "ParameterSet"},
     Route{"POST", "/v1/compute/blocks", Role::kAdmin, push_block, "compute_block",
           "Say which block it is, where blocks are pushed.", "BlockNumber", "BlockPushed"},
     with_names({"GET", "/v1/compute/wallets", Role::kObserve, show_wallet, "compute_wallet",
                 "Show a wallet's lock, units, strategy and portals.", "", "Wallet", kWalletQuery}),
+    with_names({"GET", "/v1/compute/pools", Role::kObserve, show_pool, "compute_pool",
+                "Show a pool, its belt, and a wallet's stake in it.", "", "Pool", kPoolQuery}),
     with_names({"GET", "/v1/compute/clusters", Role::kObserve, show_clusters, "compute_clusters",
                 "Show every wallet, a thousand at a time.", "", "Clusters", kClustersQuery}),
     Route{"GET", "/v1/compute/workers", Role::kObserve, show_workers, "compute_workers",

@@ -56,6 +56,13 @@ constexpr Member<LedgerBody> kLedgerMembers[] = {
     {"wallet",
      [](Reader& in, LedgerBody& into) { return read_owned(in, "wallet", into.operation.wallet); }},
     {"portals", read_portals},
+    {"pool",
+     [](Reader& in, LedgerBody& into) { return read_owned(in, "pool", into.operation.name); }},
+    {"ticket",
+     [](Reader& in, LedgerBody& into) {
+       into.has_value = true;
+       return read_natural(in, "ticket", into.operation.value);
+     }},
     {"event",
      [](Reader& in, LedgerBody& into) {
        if (!read_owned(in, "event", into.operation.event)) return false;
@@ -148,8 +155,15 @@ void append_receipt(std::string& out, const compute::Operation& operation,
                      compute::parts_text(receipt.total_units));
       break;
     case Op::kUnlock:
+    case Op::kWithdraw:
       out += ',';
       append_amount(out, receipt.amount);
+      break;
+    case Op::kExit:
+      out += ',';
+      append_amount(out, receipt.amount);
+      fmt::format_to(std::back_inserter(out), R"(,"ticket":{},"place":"{}")", receipt.ticket,
+                     compute::parts_text(receipt.place));
       break;
     case Op::kRegister:
     case Op::kUnregister:
@@ -184,14 +198,55 @@ void append_wallet(std::string& out, const compute::LedgerView& view,
   append_quoted(out, cluster.wallet);
   out += ',';
   append_lock(out, cluster.lock.amount, cluster.lock.start, cluster.lock.end);
-  fmt::format_to(std::back_inserter(out), R"(,"duration":{},"auto":{},"units":{},"strategy":)",
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"duration":{},"auto":{},"units":{},"pool_units":{},"strategy":)",
                  cluster.lock.duration, cluster.lock.is_auto,
-                 view.ledger.epoch_units(cluster, view.block));
+                 view.ledger.epoch_units(cluster, view.block), cluster.pool_units);
   append_quoted(out, split_name(cluster));
   out += R"(,"portals":)";
   append_list(out, view.ledger.portals(cluster),
               [&](std::string_view portal) { append_quoted(out, portal); });
   out += '}';
+}
+
+void append_pool(std::string& out, const compute::LedgerView& view, const compute::Pool& pool,
+                 std::string_view wallet) {
+  out += R"({"pool":)";
+  append_quoted(out, pool.name);
+  out += R"(,"owner":)";
+  append_quoted(out, view.ledger.clusters()[pool.owner].wallet);
+  fmt::format_to(std::back_inserter(out), R"(,"active":{},)", pool.stake.is_active());
+  append_amount(out, pool.stake.staked());
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"units":{},"stakes":{},"min_stake":"{}","exit_rate":"{}","requested":"{}",)"
+                 R"("processed":"{}","stake":)",
+                 compute::parts_text(pool.stake.units()), pool.stakes.size(),
+                 compute::tokens_text(view.ledger.parameters().min_stake),
+                 compute::tokens_text(view.ledger.parameters().exit_rate),
+                 compute::parts_text(pool.exits.requested()),
+                 compute::parts_text(pool.exits.processed(view.block)));
+  const auto found = pool.stakes.find(wallet);
+  if (found == pool.stakes.end()) {
+    out += "null}";
+    return;
+  }
+  out += R"({"wallet":)";
+  append_quoted(out, found->first);
+  out += ',';
+  append_amount(out, found->second.amount);
+  fmt::format_to(std::back_inserter(out), R"(,"leaving":"{}","tickets":)",
+                 compute::tokens_text(found->second.leaving));
+  append_list(out, found->second.tickets, [&](std::uint32_t number) {
+    const compute::ExitTicket& ticket = pool.tickets[number];
+    const std::optional<std::int64_t> wait = pool.exits.wait_seconds(view.block, ticket.place);
+    fmt::format_to(std::back_inserter(out), R"({{"ticket":{},)", number);
+    append_amount(out, ticket.amount);
+    fmt::format_to(std::back_inserter(out), R"(,"place":"{}","ready":{},"wait_blocks":)",
+                   compute::parts_text(ticket.place), wait == 0);
+    append_optional(out, wait);
+    out += '}';
+  });
+  out += "}}";
 }
 
 void append_epoch(std::string& out, const compute::LedgerView& view) {

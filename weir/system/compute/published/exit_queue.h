@@ -39,6 +39,9 @@ class ExitQueue {
   // The rate is this one now, though nobody asks for anything.
   void change_rate(Amount rate) noexcept { next_rate_ = rate; }
 
+  // Of all requests together.
+  Amount requested() const noexcept { return requested_; }
+
   Amount processed(std::int64_t at) const noexcept {
     const Amount left = requested_ - processed_;
     const auto seconds = static_cast<Amount>(std::max<std::int64_t>(0, at - last_));

@@ -46,6 +46,7 @@ class StakePool {
   void set_least(Amount least) noexcept { shape_.least = least; }
 
   bool is_active() const noexcept { return is_active_; }
+  Amount staked() const noexcept { return staked_; }
   // In an epoch, at every worker alike.
   Amount units() const noexcept {
     if (!is_active_) return 0;
