@@ -41,7 +41,8 @@ TEST(Sampling, IsALimitWithTheAttributesItReads) {
 
 TEST(Sampling, SpacesAnEnvironmentThatHasABurst) {
   const auto with = [](const char* burst) {
-    return "    - { name: E, rotation_count: 5, rotation_interval: 3600, sampling_count: 200, burst: " +
+    return "    - { name: E, rotation_count: 5, rotation_interval: 3600, sampling_count: 200, "
+           "burst: " +
            std::string(burst) + " }\n";
   };
   EXPECT_EQ(sampled("", with("2")).sampling->rules->environments()[0].burst, 2);

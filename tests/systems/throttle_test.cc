@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -264,6 +266,38 @@ TEST_F(ThrottleProgram, MultipliesFeesUnderCongestionAndTellsOfIt) {
   })) << weir.said();
   EXPECT_THAT(weir.get("/metrics").body,
               HasSubstr("weir_throttle_multiplier_changes_total{of=\"generic\"} 1\n"));
+}
+
+// Claims outlive a kill: a node that comes back settles what it submitted before.
+TEST_F(ThrottleProgram, SettlesClaimsOfBeforeAKill) {
+  std::ofstream(weir.path("throttles.json"))
+      << R"({"buckets":[)" << kThroughput << "," << kPriority << "]}";
+  weir.configure("state: { dir: '" + weir.path("state") +
+                 "', flush: 20ms }\n"
+                 "throttles: { file: '" +
+                 weir.path("throttles.json") +
+                 "', ahead: off, by_gas: true, consensus_gas: 1000 }\n");
+  weir.start();
+  const auto call = [&](int gas) {
+    return submit(at_consensus("ContractCall", kThen, 1, R"(,"gas":)" + std::to_string(gas)));
+  };
+  const std::string settled(call(600).at("claim").as_string());
+  const std::string cancelled(call(400).at("claim").as_string());
+  EXPECT_EQ(call(1).at("status").as_string(), "CONSENSUS_GAS_EXHAUSTED");
+  weir.stop();
+  weir.start();
+  EXPECT_EQ(call(1).at("status").as_string(), "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(weir.post("/v1/throttle/settle", R"({"claim":")" + settled + R"(","gas":100})").status,
+            200);
+  EXPECT_EQ(call(501).at("status").as_string(), "CONSENSUS_GAS_EXHAUSTED");
+  EXPECT_EQ(call(500).at("status").as_string(), "OK") << "what was not used came back";
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});  // several flushes
+  weir.kill();
+  weir.start();
+  const std::string cancel = R"({"claim":")" + cancelled + R"("})";
+  EXPECT_EQ(weir.post("/v1/throttle/cancel", cancel).status, 200);
+  EXPECT_EQ(weir.post("/v1/throttle/cancel", cancel).status, 404) << "each ends once";
+  EXPECT_EQ(call(400).at("status").as_string(), "OK");
 }
 
 // Many submissions in one command, as a node of the network would send them.

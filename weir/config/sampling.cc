@@ -97,7 +97,8 @@ constexpr Key<EnvironmentSpec> kEnvironmentKeys[] = {
      "Most tasks of a hotkey over all its revisions: a number, or the `allowance`. Left out: "
      "revisions are counted apart."},
     {"burst", read_burst, "2",
-     "Most tasks of a key at once; the others follow evenly: any `window` × `burst` / allowance holds "
+     "Most tasks of a key at once; the others follow evenly: any `window` × `burst` / allowance "
+     "holds "
      "at most so many. Left out: all of the allowance at once."},
 };
 

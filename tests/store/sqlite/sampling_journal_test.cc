@@ -7,7 +7,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <future>
+#include <iostream>
 #include <thread>
 
 #include "tests/store/sqlite/support.h"
@@ -106,6 +109,56 @@ TEST(SamplingJournal, WritesGrantsOfManyThreads) {
   }
   const Running after(dir.path());
   for (int t = 0; t < kThreads; ++t) EXPECT_EQ(after.count(std::to_string(t)), kEach);
+}
+
+TEST(SamplingJournal, KeepsAMillionKeys) {
+  constexpr int kMillion = 1'000'000;
+  TemporaryDirectory dir;
+  const auto spec = [] {
+    auto rules = sampling::make_rules(
+        {.environments = {
+             {.name = "E", .rotation_count_micro = 0, .sampling_count_micro = 288 * kMicro}}});
+    EXPECT_TRUE(rules.ok());
+    return std::move(*rules);
+  };
+  const auto seconds_since = [](std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  auto directory = Directory::open(dir.path());
+  ASSERT_TRUE(directory.ok());
+  HoldId last;
+  {
+    auto counters = Sampling::create(spec(), {.secret = {1, 2, 3, 4}});
+    auto journal = SamplingJournal::open(*directory, StartEmpty::kNo);
+    ASSERT_TRUE(journal.ok());
+    counters->set_journal(journal->get());
+    const auto start = std::chrono::steady_clock::now();
+    sampling::Ticket record = 0;
+    for (int i = 0; i < kMillion; ++i) {
+      const auto grant = counters->grant(miner(std::to_string(i)), 1, kStart);
+      ASSERT_TRUE(grant && grant->granted == 1);
+      last = grant->reservation;
+      record = grant->record;
+    }
+    ASSERT_TRUE((*journal)->wait(record));
+    std::cout << kMillion << " keys granted and on the disk in " << seconds_since(start) << " s, "
+              << counters->reading().bytes / kMillion << " bytes each\n";
+    ASSERT_TRUE((*journal)->stop());
+  }
+  const auto size = fs::file_size(dir.path() / "sampling.db");
+  EXPECT_LE(size, std::uintmax_t{kMillion} * 80);
+  auto counters = Sampling::create(spec(), {.secret = {1, 2, 3, 4}});
+  auto journal = SamplingJournal::open(*directory, StartEmpty::kNo);
+  ASSERT_TRUE(journal.ok());
+  const auto start = std::chrono::steady_clock::now();
+  const auto restored = (*journal)->restore(*counters, kStart + 1min);
+  std::cout << size / 1'000'000 << " MB brought back in " << seconds_since(start) << " s\n";
+  ASSERT_TRUE(restored.ok());
+  EXPECT_EQ(*restored, std::uint64_t{kMillion});
+  EXPECT_EQ(counters->reading().keys, std::size_t{kMillion});
+  EXPECT_LE(counters->reading().bytes, std::size_t{kMillion} * 144);
+  EXPECT_EQ(*counters->release(last, kStart + 1min), 1);
+  EXPECT_EQ(counters->peek(miner("0"), 0, kStart + 1min)->count, 1);
 }
 
 TEST(SamplingJournal, WritesWhatCameDuringOneTransactionInTheNext) {

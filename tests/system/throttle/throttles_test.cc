@@ -376,6 +376,88 @@ TEST_F(ThrottlesTest, KnowAClaimByItsWordAlone) {
   EXPECT_EQ(throttles->role_of(second), SetRole::kConsensus);
 }
 
+// --- claims over a restart
+
+constexpr std::string_view kQueriesOnly = R"({"buckets": [
+  {"name": "queries", "burstPeriod": 1, "throttleGroups": [
+    {"opsPerSec": 10, "operations": ["CryptoGetAccountBalance"]}]}]})";
+
+TEST_F(ThrottlesTest, BringClaimsBackWithTheIdsThatTheyHad) {
+  const auto before = make({.throttle_by_gas = true});
+  const HoldId first = before->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
+  const HoldId second = before->submit(SetRole::kConsensus, call(70), kStart)->claim;
+  const HoldId ended = before->submit(SetRole::kConsensus, call(5), kStart)->claim;
+  before->cancel(ended);
+  const ThrottlesState state = before->state_to_keep();
+  ASSERT_EQ(state.sheets.size(), 1u);
+  EXPECT_TRUE(before->state_to_keep().sheets.empty()) << "nothing has changed since";
+
+  const auto after = make({.throttle_by_gas = true});
+  ASSERT_TRUE(after->bring_back(SetRole::kFrontEnd, state.front_end, kStart).ok());
+  ASSERT_TRUE(after->bring_back(SetRole::kConsensus, state.consensus, kStart).ok());
+  const auto sheet = parse_claim_sheet(state.sheets[0].second);
+  ASSERT_TRUE(sheet.ok()) << sheet.error().message;
+  after->bring_back(*sheet);
+  after->bring_back(*sheet);
+  EXPECT_EQ(after->role_of(first), SetRole::kFrontEnd);
+  EXPECT_EQ(after->role_of(second), SetRole::kConsensus);
+  EXPECT_EQ(after->role_of(ended), std::nullopt);
+  EXPECT_EQ(*after->settle(first, {.gas = 30}), ClaimEnd::kRoom);
+  EXPECT_EQ(after->reading(kStart).front_end.gas.used, 30);
+  EXPECT_EQ(after->cancel(second), ClaimEnd::kRoom);
+  EXPECT_EQ(after->reading(kStart).consensus.gas.used, 0);
+  EXPECT_EQ(after->cancel(second), ClaimEnd::kUnknown) << "each ends once";
+  const HoldId next = after->submit(SetRole::kFrontEnd, call(0), kStart)->claim;
+  EXPECT_GT(next.number, second.number);
+}
+
+TEST_F(ThrottlesTest, GiveNothingBackOfClaimsOfOtherBucketsThanThen) {
+  const auto before = make();
+  const HoldId claim = before->submit(SetRole::kFrontEnd, call(90), kStart)->claim;
+  const auto sheet = parse_claim_sheet(before->state_to_keep().sheets[0].second);
+  ASSERT_TRUE(sheet.ok());
+  const auto after = *Throttles::create(
+      {.definitions = definitions_of(kQueriesOnly), .settings = {.throttle_by_gas = true}});
+  after->bring_back(*sheet);
+  Submission query{.operation = "CryptoGetAccountBalance"};
+  ASSERT_TRUE(after->submit(SetRole::kFrontEnd, query, kStart)->admission.allowed);
+  const std::int64_t used = after->reading(kStart).front_end.buckets[0].used;
+  EXPECT_EQ(*after->settle(claim, {}), ClaimEnd::kSame);
+  EXPECT_EQ(after->reading(kStart).front_end.buckets[0].used, used);
+}
+
+TEST_F(ThrottlesTest, WriteOnlyTheSheetsOfClaimsThatHaveChanged) {
+  const auto throttles = make({.exempt_payer_max = 100});
+  Submission free = call(0);
+  free.transaction.payer = 1;
+  std::vector<HoldId> claims;
+  for (std::size_t i = 0; i < 2 * kClaimsOfSheet; ++i) {
+    claims.push_back(throttles->submit(SetRole::kFrontEnd, free, kStart)->claim);
+  }
+  EXPECT_EQ(throttles->state_to_keep().sheets.size(), 2u);
+  throttles->cancel(claims.front());
+  const ThrottlesState state = throttles->state_to_keep();
+  ASSERT_EQ(state.sheets.size(), 1u);
+  EXPECT_EQ(state.sheets[0].first, 0u);
+  EXPECT_EQ(parse_claim_sheet(state.sheets[0].second)->claims.size(), kClaimsOfSheet - 1);
+  throttles->mark_sheet(1);
+  EXPECT_EQ(throttles->state_to_keep().sheets.size(), 1u) << "it could not be written";
+  ASSERT_TRUE(throttles->submit(SetRole::kFrontEnd, free, kStart).ok());
+  EXPECT_EQ(throttles->state_to_keep().sheets[0].first, 0u) << "in the place that became free";
+}
+
+TEST(ClaimSheet, IsRefusedIfItIsNotOne) {
+  EXPECT_TRUE(parse_claim_sheet("claims 1 7 9\n1 5 f 3 4 b 0 2 g 0 50 y 0 7\n").ok());
+  for (const std::string_view text :
+       {"", "claims 2 7 9\n", "claims 1 7\n", "claims 1 7 9", "claims 1 7 9 9\n",
+        "claims 1 7 9\n0 5 f 3 4\n", "claims 1 7 9\n1 5 x 3 4\n", "claims 1 7 9\n1 5 f 3\n",
+        "claims 1 7 9\n1 5 f 3 1000000000\n", "claims 1 7 9\n1 5 f 3 4 z 0 1\n",
+        "claims 1 7 9\n1 5 f 3 4 b 0\n", "claims 1 7 9\n1 5 f 3 4 b 0 -1\n",
+        "claims 1 7 9\n1 5 f 3 4 b -1 1\n", "claims 1 7 9\n1 5 f 3 4 b 0 1x\n"}) {
+    EXPECT_FALSE(parse_claim_sheet(text).ok()) << text;
+  }
+}
+
 // --- congestion
 
 TEST_F(ThrottlesTest, TellOfEveryChangeOfAMultiplier) {

@@ -2,11 +2,13 @@
 //
 // 1. What is in force changes by change() only, under lock_.
 // 2. Running throttles are kept over a reload, with their gate: levels and claims go on.
-// 3. Levels and clocks are parts of the state, one for the front end and one for consensus. Claims
-//    are not kept: after a restart nothing can be given back of what was claimed before.
+// 3. Levels and clocks are parts of the state, one for the front end and one for consensus; claims
+//    are others, a sheet each. All are taken at one instant and written together. Bringing levels
+//    back forgets claims, so sheets wait for start().
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -36,6 +38,8 @@ struct KeptRole {
 };
 constexpr KeptRole kKeptRoles[] = {{"throttle/front_end", throttle::SetRole::kFrontEnd},
                                    {"throttle/consensus", throttle::SetRole::kConsensus}};
+
+constexpr std::string_view kSheetPart = "throttle/claims/";
 
 constexpr MetricRow kThrottleMetrics[] = {
     {"weir_throttle_bucket_used", "gauge", "role, bucket",
@@ -143,6 +147,13 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
 
   void drop() noexcept override { next_ = {}; }
 
+  Status start() override {
+    const std::vector<throttle::ClaimSheet> sheets = std::exchange(sheets_, {});
+    if (const auto throttles = this->throttles()) {
+      for (const throttle::ClaimSheet& sheet : sheets) throttles->bring_back(sheet);
+    }
+    return Done{};
+  }
   void tick(Instant /*now*/) override {
     const auto throttles = this->throttles();
     if (throttles == nullptr) return;
@@ -171,28 +182,60 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
     return in_force_.throttles;
   }
 
+  static Part part_of(std::string name, std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return {std::move(name), {bytes.begin(), bytes.end()}};
+  }
+  // The place of the sheet that a part is; nothing: it is none.
+  static std::optional<std::size_t> sheet_of(std::string_view name) {
+    if (!name.starts_with(kSheetPart)) return std::nullopt;
+    name.remove_prefix(kSheetPart.size());
+    std::size_t sheet = 0;
+    const auto read = std::from_chars(name.data(), name.data() + name.size(), sheet);
+    if (read.ec != std::errc{} || read.ptr != name.data() + name.size()) return std::nullopt;
+    return sheet;
+  }
+
   std::vector<Part> changed(Instant /*now*/) override {
     std::vector<Part> parts;
     const auto throttles = this->throttles();
     if (throttles == nullptr) return parts;
+    throttle::ThrottlesState state = throttles->state_to_keep();
     for (const KeptRole& kept : kKeptRoles) {
-      std::string snapshot = throttles->snapshot(kept.role);
+      std::string& snapshot =
+          kept.role == throttle::SetRole::kConsensus ? state.consensus : state.front_end;
       std::string& written = written_[std::string(kept.part)];
       if (written == snapshot) continue;
-      const auto bytes = std::as_bytes(std::span(snapshot));
-      parts.push_back({std::string(kept.part), {bytes.begin(), bytes.end()}});
+      parts.push_back(part_of(std::string(kept.part), snapshot));
       written = std::move(snapshot);
+    }
+    for (const auto& [sheet, text] : state.sheets) {
+      parts.push_back(part_of(fmt::format("{}{}", kSheetPart, sheet), text));
     }
     return parts;
   }
 
   void mark_changed(const std::vector<Part>& parts) override {
-    for (const Part& part : parts) written_.erase(part.name);
+    const auto throttles = this->throttles();
+    for (const Part& part : parts) {
+      written_.erase(part.name);
+      const std::optional<std::size_t> sheet = sheet_of(part.name);
+      if (sheet && throttles != nullptr) throttles->mark_sheet(*sheet);
+    }
   }
 
   Status restore(std::string_view name, Bytes bytes, Instant now) override {
     const auto throttles = this->throttles();
     if (throttles == nullptr) return Done{};
+    if (const std::optional<std::size_t> place = sheet_of(name)) {
+      Result<throttle::ClaimSheet> sheet =
+          throttle::parse_claim_sheet({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      // What is in it now may stand on another sheet next time.
+      throttles->mark_sheet(*place);
+      if (!sheet) return std::move(sheet).error();
+      sheets_.push_back(std::move(*sheet));
+      return Done{};
+    }
     for (const KeptRole& kept : kKeptRoles) {
       if (kept.part != name) continue;
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -203,6 +246,7 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
   }
 
   const Log& log_;
+  std::vector<throttle::ClaimSheet> sheets_;  // brought back, until start()
   mutable std::mutex lock_;
   ThrottlesInForce in_force_;
   ThrottlesInForce next_;                                    // as checked

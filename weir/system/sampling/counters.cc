@@ -4,8 +4,8 @@
 //  2. A key is charged only after room() or check() said so, with no call in between. So no window
 //     holds more than the allowance (Granting::kGate: more than the allowance and one grant).
 //  3. How a reservation was ended by its owner is remembered before anything changes by it, and
-//     for one window. A reservation has the stamps under which its units count, so that its end takes them from
-//     where they are.
+//     for one window. A reservation has the stamps under which its units count, so that its end
+//     takes them from where they are.
 //  4. The journal has a record before the counters change. What fails in between counts, though
 //     the caller was granted nothing.
 //  5. tallies_ has a row for each environment of rules_, in their order.
@@ -366,9 +366,8 @@ Reading Counters::reading() const {
                   .reservations = reservations_.size()};
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     const Environment& of = rules_.environments()[i];
-    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent,
-                                    of.burst, tallies_[i].grants,
-                                    tallies_[i].granted, tallies_[i].refused});
+    reading.environments.push_back({of.name, of.rotation, of.allowed, of.parent, of.burst,
+                                    tallies_[i].grants, tallies_[i].granted, tallies_[i].refused});
   }
   return reading;
 }
@@ -426,10 +425,9 @@ Result<GivenBack> Counters::end(HoldId reservation, std::optional<std::int64_t> 
 void Counters::remember(std::uint64_t number, std::int64_t units, std::int64_t created) {
   static_assert(kWantMax < std::numeric_limits<std::int32_t>::max());
   if (units > kWantMax || created < 0 || created > units) return;
-  reservations_.remember(number,
-                         {static_cast<std::int32_t>(created),
-                          static_cast<std::int32_t>(units - created)},
-                         last_ + rules_.window());
+  reservations_.remember(
+      number, {static_cast<std::int32_t>(created), static_cast<std::int32_t>(units - created)},
+      last_ + rules_.window());
 }
 
 Ticket Counters::settle(std::uint64_t reservation, std::int64_t created, Instant now) noexcept {

@@ -114,8 +114,7 @@ std::int64_t SamplingGate::capacity(const Request& request) const {
   const Environment* const of = sampling_->locked().rules().find(asker.who.environment);
   const std::int64_t burst =
       of != nullptr && said->reason == Reason::kLimited ? of->burst.value_or(kWantMax) : kWantMax;
-  return std::min(
-      {burst, said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax)});
+  return std::min({burst, said->limit.value_or(kWantMax), said->parent_limit.value_or(kWantMax)});
 }
 
 }  // namespace weir::system::sampling

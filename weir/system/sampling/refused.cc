@@ -8,11 +8,11 @@
 namespace weir::system::sampling {
 
 void Refused::note(engine::Print key, std::string_view hotkey, std::string_view revision,
-                   std::string_view environment, std::optional<std::int64_t> id,
-                   std::int64_t tasks, Instant now) noexcept {
+                   std::string_view environment, std::optional<std::int64_t> id, std::int64_t tasks,
+                   Instant now) noexcept {
   try {
-    auto place = static_cast<std::size_t>(std::find(keys_.begin(), keys_.end(), key) -
-                                          keys_.begin());
+    auto place =
+        static_cast<std::size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
     if (place == keys_.size()) {
       RefusedMiner miner{.hotkey = std::string(hotkey),
                          .revision = std::string(revision),

@@ -153,8 +153,8 @@ class Reservations {
   const std::size_t kept_max_;
   std::uint64_t last_ = 0;
   std::size_t kept_ = 0;
-  std::deque<Record> line_;  // by number; also those that have ended
-  std::deque<Ended> ended_;  // in the order in which they did
+  std::deque<Record> line_;                             // by number; also those that have ended
+  std::deque<Ended> ended_;                             // in the order in which they did
   boost::unordered_flat_map<std::uint64_t, End> ends_;  // of those in ended_
 };
 

@@ -81,12 +81,12 @@ struct Environment {
   std::string name;
   Rotation rotation{};
   std::int64_t weight_micro = kMicro;
-  std::optional<std::int64_t> allowed{};  // none: unlimited
-  std::optional<std::int64_t> parent{};   // none: nothing is counted over revisions; limits
-                                          // also where the environment itself is unlimited
-  std::optional<std::int64_t> burst{};    // below the allowance; none: it is not spaced
+  std::optional<std::int64_t> allowed{};     // none: unlimited
+  std::optional<std::int64_t> parent{};      // none: nothing is counted over revisions; limits
+                                             // also where the environment itself is unlimited
+  std::optional<std::int64_t> burst{};       // below the allowance; none: it is not spaced
   std::optional<meter::LogShape> spacing{};  // of the same runs as shape; where there is a burst
-  meter::LogShape shape{};                // exact and of no consequence if unlimited
+  meter::LogShape shape{};                   // exact and of no consequence if unlimited
   meter::LogShape parent_shape{};
 };
 

@@ -17,6 +17,7 @@
 
 #include "weir/base/assert.h"
 #include "weir/system/throttle/decision_order.h"
+#include "weir/system/throttle/published/numbers.h"
 #include "weir/system/throttle/transaction.h"
 
 namespace weir::system::throttle {
@@ -523,6 +524,55 @@ Answered<std::int32_t> ThrottleSet::high_volume_utilization(OperationId operatio
     fullest = std::max(fullest, bucket.basis_points_now());
   }
   return std::min(fullest, 10'000);
+}
+
+// --- for claims that are kept
+
+std::vector<ThrottleSet::KeptItem> ThrottleSet::kept_items(const Claims& claims) const {
+  std::vector<KeptItem> kept;
+  for (const Claims::Item& item : claims.items_) {
+    const bool is_bucket = item.kind == Claims::Kind::kBucket;
+    if (item.generation != (is_bucket ? generation_ : scalar_generation_)) continue;
+    kept.push_back({item.kind, item.bucket, item.amount});
+  }
+  return kept;
+}
+
+bool ThrottleSet::bring_back(const std::vector<KeptItem>& items, bool same_shape,
+                             Claims& claims) const {
+  std::vector<Claims::Item> made;
+  for (const KeptItem& item : items) {
+    const bool is_bucket = item.kind == Claims::Kind::kBucket;
+    if (item.amount < 0 || (is_bucket && item.amount > kMax32)) return false;
+    // Of the first generation nothing was ever claimed, since making the buckets ended it.
+    Claims::Item back{item.kind, item.bucket, 0, item.amount};
+    if (same_shape) {
+      if (is_bucket && item.bucket >= buckets_.size()) return false;
+      if (item.kind == Claims::Kind::kBytes && !bytes_) return false;
+      back.generation = is_bucket ? generation_ : scalar_generation_;
+    }
+    made.push_back(back);
+  }
+  claims.items_ = std::move(made);
+  return true;
+}
+
+std::uint64_t ThrottleSet::shape() const noexcept {
+  // FNV-1a: it tells apart what an operator changes, and nobody gains by making two alike.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&](std::uint64_t word) {
+    for (int i = 0; i < 8; ++i) hash = (hash ^ (word >> (8 * i) & 0xff)) * 0x100000001b3;
+  };
+  for (const LiveBucket& live : buckets_) {
+    for (const char c : live.name) mix(static_cast<unsigned char>(c));
+    mix(live.high_volume ? 1 : 0);
+    mix(static_cast<std::uint64_t>(live.bucket.capacity()));
+    mix(static_cast<std::uint64_t>(live.bucket.milli_ops()));
+  }
+  mix(static_cast<std::uint64_t>(gas_.capacity()));
+  mix(bytes_ ? static_cast<std::uint64_t>(bytes_->capacity()) : 0);
+  mix(static_cast<std::uint64_t>(duration_.capacity()));
+  return hash;
 }
 
 // --- for snapshots

@@ -43,12 +43,13 @@ namespace weir::system::throttle {
 // What decisions have claimed, to be given back together. May be used again and again.
 class Claims {
  public:
+  enum class Kind : std::uint8_t { kBucket, kGas, kBytes };
+
   void clear() noexcept { items_.clear(); }
   bool empty() const noexcept { return items_.empty(); }
 
  private:
   friend class ThrottleSet;
-  enum class Kind : std::uint8_t { kBucket, kGas, kBytes };
   struct Item {
     Kind kind;
     std::uint32_t bucket;
@@ -171,6 +172,20 @@ class ThrottleSet {
     generation_ += 1;
     scalar_generation_ += 1;
   }
+
+  // --- for claims that are kept
+  struct KeptItem {
+    Claims::Kind kind = Claims::Kind::kBucket;
+    std::uint32_t bucket = 0;
+    std::int64_t amount = 0;
+  };
+  // What of it could still be given back.
+  std::vector<KeptItem> kept_items(const Claims& claims) const;
+  // The same of another process, made of buckets of the same shape() as these; otherwise nothing of
+  // it can be given back. False: these cannot have been claimed here.
+  bool bring_back(const std::vector<KeptItem>& items, bool same_shape, Claims& claims) const;
+  // Equal where buckets of one place are the same ones: names, rates, capacities.
+  std::uint64_t shape() const noexcept;
 
   // --- for snapshots
   Anomaly restore_bucket(std::size_t bucket, const Usage& usage);

@@ -7,7 +7,9 @@
 //  3. kept_ has claims of transactions that were allowed and have not ended. settle() and cancel()
 //     take a claim out, so each ends once; an error leaves it.
 //  4. Numbers of claims rise, so the first in kept_ is the oldest: it goes when there are
-//     kClaimsKeptMax of them. A claim is known by the word beside its number alone.
+//     kClaimsKeptMax of them. A claim is known by the word beside its number alone, and keeps it
+//     over a restart. Each has a place on a sheet, and a sheet is marked whenever a claim comes to
+//     it or leaves it.
 //  5. What is read from outside (definitions, snapshots, settings) is judged before anything
 //     changes. An error has changed nothing.
 
@@ -255,8 +257,31 @@ Status Throttles::check_instant(Instant at, Instant now) const {
 }
 
 Throttles::KeptClaims::const_iterator Throttles::find_claim(HoldId claim) const {
-  const bool is_ours = claim == HoldId{owned_word(owner_, claim.number), claim.number};
-  return is_ours ? kept_.find(claim.number) : kept_.end();
+  const auto found = kept_.find(claim.number);
+  if (found == kept_.end() || claim.is_shared) return kept_.end();
+  return found->second.word == claim.owner ? found : kept_.end();
+}
+
+void Throttles::insert_claim(std::uint64_t number, std::uint64_t word, SetRole role, Claims claims,
+                             Moment at) {
+  auto place = static_cast<std::uint32_t>(places_.size());
+  if (free_places_.empty()) {
+    places_.push_back(number);
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+    places_[place] = number;
+  }
+  changed_sheets_[place / kClaimsOfSheet] = true;
+  kept_.emplace(number, Kept{role, std::move(claims), at, word, place});
+}
+
+void Throttles::erase_claim(KeptClaims::const_iterator claim) {
+  const std::uint32_t place = claim->second.place;
+  places_[place] = 0;
+  free_places_.push_back(place);
+  changed_sheets_[place / kClaimsOfSheet] = true;
+  kept_.erase(claim);
 }
 
 std::optional<SetRole> Throttles::role_of(HoldId claim) const {
@@ -266,13 +291,18 @@ std::optional<SetRole> Throttles::role_of(HoldId claim) const {
 }
 
 HoldId Throttles::keep(SetRole role, Claims claims, Moment at) {
-  if (kept_.size() == kClaimsKeptMax) kept_.erase(kept_.begin());
-  kept_.emplace(++last_claim_, Kept{role, std::move(claims), at});
-  return {owned_word(owner_, last_claim_), last_claim_};
+  if (kept_.size() == kClaimsKeptMax) erase_claim(kept_.begin());
+  const HoldId claim{owned_word(owner_, last_claim_ + 1), last_claim_ + 1};
+  insert_claim(claim.number, claim.owner, role, std::move(claims), at);
+  last_claim_ = claim.number;
+  return claim;
 }
 
 void Throttles::forget_claims(SetRole role) {
-  std::erase_if(kept_, [&](const auto& each) { return each.second.role == role; });
+  for (auto each = kept_.cbegin(); each != kept_.cend();) {
+    const auto claim = each++;
+    if (claim->second.role == role) erase_claim(claim);
+  }
   locked().of(role).forget_claims();
 }
 
@@ -299,7 +329,7 @@ Result<ClaimEnd> Throttles::settle(HoldId claim, const Used& used) {
     }
   }
   const bool any = set.refund_gas(kept.claims, used.gas);
-  kept_.erase(found);
+  erase_claim(found);
   return any ? ClaimEnd::kRoom : ClaimEnd::kSame;
 }
 
@@ -308,7 +338,7 @@ ClaimEnd Throttles::cancel(HoldId claim) {
   const auto found = find_claim(claim);
   if (found == kept_.end()) return ClaimEnd::kUnknown;
   locked().of(found->second.role).refund(found->second.claims);
-  kept_.erase(found);
+  erase_claim(found);
   return ClaimEnd::kRoom;
 }
 
@@ -372,6 +402,51 @@ std::string Throttles::snapshot(SetRole role) const {
   const std::scoped_lock lock(*this);
   return to_json(
       snapshot_of(locked().of(role), role == SetRole::kConsensus ? &congestion_ : nullptr));
+}
+
+ThrottlesState Throttles::state_to_keep() {
+  const std::scoped_lock lock(*this);
+  const ThrottleSets& sets = locked();
+  ThrottlesState state{.front_end = to_json(snapshot_of(sets.front_end, nullptr)),
+                       .consensus = to_json(snapshot_of(sets.consensus, &congestion_))};
+  ClaimSheet sheet{.front_end_shape = sets.front_end.shape(),
+                   .consensus_shape = sets.consensus.shape()};
+  for (std::size_t i = 0; i < kClaimSheets; ++i) {
+    if (!changed_sheets_[i]) continue;
+    changed_sheets_[i] = false;
+    sheet.claims.clear();
+    const std::size_t end = std::min(places_.size(), (i + 1) * kClaimsOfSheet);
+    for (std::size_t place = i * kClaimsOfSheet; place < end; ++place) {
+      if (places_[place] == 0) continue;
+      const Kept& kept = kept_.at(places_[place]);
+      sheet.claims.push_back({places_[place], kept.word, kept.role, kept.at,
+                              sets.of(kept.role).kept_items(kept.claims)});
+    }
+    state.sheets.emplace_back(i, to_text(sheet));
+  }
+  return state;
+}
+
+void Throttles::mark_sheet(std::size_t sheet) {
+  const std::scoped_lock lock(*this);
+  if (sheet < kClaimSheets) changed_sheets_[sheet] = true;
+}
+
+void Throttles::bring_back(const ClaimSheet& sheet) {
+  const std::scoped_lock lock(*this);
+  for (const KeptClaim& claim : sheet.claims) {
+    // Numbers go on behind all that are known.
+    if (claim.number >= std::uint64_t{1} << 62) continue;
+    const ThrottleSet& set = locked().of(claim.role);
+    const bool same_shape =
+        set.shape() ==
+        (claim.role == SetRole::kConsensus ? sheet.consensus_shape : sheet.front_end_shape);
+    Claims claims;
+    if (kept_.size() == kClaimsKeptMax || kept_.contains(claim.number)) continue;
+    if (!set.bring_back(claim.items, same_shape, claims)) continue;
+    insert_claim(claim.number, claim.word, claim.role, std::move(claims), claim.at);
+    last_claim_ = std::max(last_claim_, claim.number);
+  }
 }
 
 std::string Throttles::positional_snapshot() const {

@@ -32,6 +32,7 @@
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/system/throttle/definitions.h"
+#include "weir/system/throttle/kept_claims.h"
 #include "weir/system/throttle/published/congestion.h"
 #include "weir/system/throttle/snapshot.h"
 #include "weir/system/throttle/throttle_set.h"
@@ -39,6 +40,7 @@
 namespace weir::system::throttle {
 
 constexpr std::size_t kClaimsKeptMax = 65'536;  // beyond it the oldest is final
+constexpr std::size_t kClaimSheets = kClaimsKeptMax / kClaimsOfSheet;
 
 struct ThrottlesSpec {
   Definitions definitions{};
@@ -130,6 +132,14 @@ enum class ClaimEnd : std::uint8_t {
   kRoom,     // something was given back
 };
 
+// What outlives the process, as of one instant.
+struct ThrottlesState {
+  std::string front_end{};  // snapshots
+  std::string consensus{};
+  // Sheets of claims that may have changed, by their places.
+  std::vector<std::pair<std::size_t, std::string>> sheets{};
+};
+
 // The front end's buckets and those of consensus.
 struct ThrottleSets {
   ThrottleSet front_end;
@@ -194,6 +204,16 @@ class Throttles : public Guarded<ThrottleSets> {
   // long.
   Result<RestoreReport> bring_back(SetRole role, std::string_view text, Instant now);
 
+  // --- claims over a restart
+  // The levels, and the sheets that changed since the last call.
+  ThrottlesState state_to_keep();
+  // It was not written, or it is of another process: state_to_keep() returns it again.
+  void mark_sheet(std::size_t sheet);
+  // Claims of an earlier process go on, with the ids that they had; after bring_back() of the
+  // levels, which forgets claims. With other buckets than then nothing of them can be given back.
+  // One that cannot be of these buckets, or has come before, or is beyond the bound, is left out.
+  void bring_back(const ClaimSheet& sheet);
+
  private:
   explicit Throttles(ThrottlesSpec spec);
 
@@ -208,10 +228,15 @@ class Throttles : public Guarded<ThrottleSets> {
     SetRole role;
     Claims claims;
     Moment at;
+    std::uint64_t word;
+    std::uint32_t place;  // in places_
   };
   using KeptClaims = std::map<std::uint64_t, Kept>;  // by number
   // The end: it has ended, is too old, or was never made here.
   KeptClaims::const_iterator find_claim(HoldId claim) const;
+  void insert_claim(std::uint64_t number, std::uint64_t word, SetRole role, Claims claims,
+                    Moment at);
+  void erase_claim(KeptClaims::const_iterator claim);
 
   // With the sets, under one lock:
   std::int32_t nodes_;
@@ -221,6 +246,10 @@ class Throttles : public Guarded<ThrottleSets> {
   std::uint64_t generic_changes_ = 0;
   std::uint64_t gas_changes_ = 0;
   KeptClaims kept_;
+  // Which claim stands in which place of which sheet: its number, or 0.
+  std::vector<std::uint64_t> places_;
+  std::vector<std::uint32_t> free_places_;
+  std::vector<bool> changed_sheets_ = std::vector<bool>(kClaimSheets);
   std::uint64_t owner_;
   std::uint64_t last_claim_ = 0;
 };
