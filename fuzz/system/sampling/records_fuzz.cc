@@ -88,6 +88,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   counters.set_journal(&journal);
   const Who who{.hotkey = "h", .revision = "r", .environment = "e", .id = 7};
   std::int64_t granted = 0;
+  // What was reserved, and whether that has ended: an end may be said again, and changes nothing.
+  struct Reserved {
+    weir::HoldId id;
+    bool has_ended = false;
+  };
+  std::vector<Reserved> reserved;
+  Reserved nobodys{};
+  const auto any_reserved = [&]() -> Reserved& {
+    const std::uint8_t which = input.byte();
+    if (which < 16 || reserved.empty()) {
+      nobodys = {{which, which}, true};
+      return nobodys;
+    }
+    return reserved[which % reserved.size()];
+  };
+  const auto note_end = [&](Reserved& ended, const weir::Result<GivenBack>& back) {
+    if (!back || std::exchange(ended.has_ended, true)) return;
+    granted -= back->units;
+  };
   Instant now = kNow;
   while (!input.is_empty()) {
     switch (input.byte() % 4) {
@@ -102,17 +121,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(grant->granted >= 0 && grant->granted <= grant->wanted);
         check(grant->granted == 0 || grant->count <= *grant->limit);
         granted += grant->granted;
+        if (grant->reservation) reserved.push_back({grant->reservation});
         check(granted <= 4);  // of the parent, within one window
         break;
       }
       case 1: {
-        const auto back = counters.release(input.byte(), now);
-        if (back) granted -= back->units;
+        Reserved& one = any_reserved();
+        note_end(one, counters.release(one.id, now));
         break;
       }
       case 2: {
-        const auto back = counters.commit(input.byte(), input.byte() % 4, now);
-        if (back) granted -= back->units;
+        Reserved& one = any_reserved();
+        note_end(one, counters.commit(one.id, input.byte() % 4, now));
         break;
       }
       default:

@@ -57,7 +57,7 @@ void check_bodies(std::string_view text) {
   if (const auto query = http::read_query(text, texts); query.ok()) {
     require(query->cost_micro >= 0 && query->cost_micro <= weir::kMicro);
   }
-  if (const auto end = http::read_query_end(text, texts); end.ok()) require(end->query > 0);
+  if (const auto end = http::read_query_end(text, texts); end.ok()) require(bool(end->query));
 }
 
 }  // namespace

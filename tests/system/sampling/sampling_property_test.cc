@@ -170,7 +170,7 @@ struct World {
     const auto ended = engine::settle(*engine, hold, actual, clock());
     RC_ASSERT(ended.ok());
     if (*ended != engine::HoldState::kSettled) return;
-    const Tasks more{real, any.environment, any.revision, created - any.count, 0};
+    const Tasks more{real, any.environment, any.revision, created - any.count, {}};
     any.count = std::min(any.count, created);
     if (more.count > 0) tasks.push_back(more);
   }
