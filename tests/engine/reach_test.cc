@@ -59,6 +59,41 @@ TEST(Reach, KeepsTheIdentitiesOfSystemsThatItDoesNotNameFromRequests) {
   EXPECT_FALSE(by_attribute.covers(kPortalIdentity, "p-2").ok());
 }
 
+TEST(Reach, WantsTheUidOfAHotkeySinceSomeAreExempt) {
+  const Reach hotkey{.identities = {{"hotkey", {"h-1"}}}};
+  EXPECT_FALSE(reaches(hotkey, {{"hotkey", "h-1"}}));
+  EXPECT_FALSE(reaches(hotkey, {{"hotkey", "h-1"}, {"uid", "0"}}));
+  const Reach both{.identities = {{"hotkey", {"h-1"}}, {"uid", {"7"}}}};
+  EXPECT_TRUE(reaches(both, {{"hotkey", "h-1"}, {"uid", "7"}}));
+  EXPECT_FALSE(reaches(both, {{"hotkey", "h-1"}, {"uid", "0"}}));
+  EXPECT_FALSE(reaches(both, {{"hotkey", "h-1"}}));
+}
+
+TEST(Reach, OfASystemMatchesWhatElseItsCallSays) {
+  const Reach reach{.only = {{"environment", {"E"}}}, .identities = {{"hotkey", {"h-1"}}}};
+  const auto covers = [&](std::string_view environment) {
+    const Attribute others[] = {{"environment", environment}, {"revision", "any"}};
+    return reach.covers(kHotkeyIdentity, "h-1", others).ok();
+  };
+  EXPECT_TRUE(covers("E"));
+  EXPECT_FALSE(covers("F"));
+  const Attribute exempt[] = {{"uid", "0"}};
+  EXPECT_FALSE(reach.covers(kHotkeyIdentity, "h-1", exempt).ok());
+}
+
+TEST(Reach, OfTwoBoundsOfOneNameIsWhatBothHave) {
+  const Reach reach{.only = {{"portal", {"team-*"}}}, .identities = {{"portal", {"team-a"}}}};
+  EXPECT_TRUE(reaches(reach, {{"portal", "team-a"}}));
+  EXPECT_FALSE(reaches(reach, {{"portal", "team-b"}}));
+  EXPECT_FALSE(reach.covers(kPortalIdentity, "team-b").ok());
+}
+
+TEST(Reach, OfANameOfASystemBindsTheAttributeOfThatName) {
+  const Reach reach{.only = {{"client", {"acme"}}}, .identities = {{"job_type", {"chat"}}}};
+  EXPECT_TRUE(reaches(reach, {{"client", "acme"}, {"job_type", "chat"}}));
+  EXPECT_FALSE(reaches(reach, {{"client", "acme"}, {"job_type", "mail"}}));
+}
+
 TEST(Reach, OfASystemAloneIsNoReachForOtherRequests) {
   const Reach portal{.identities = {{"portal", {"p-1"}}, {"account", {"team"}}}};
   EXPECT_TRUE(portal.covers(kPortalIdentity, "p-1").ok());
@@ -67,7 +102,8 @@ TEST(Reach, OfASystemAloneIsNoReachForOtherRequests) {
   EXPECT_FALSE(portal.covers(kHotkeyIdentity, "p-1").ok());
   EXPECT_TRUE(reaches(portal, {{"portal", "p-1"}, {"client", "any"}}));
   EXPECT_FALSE(reaches(portal, {{"client", "any"}}));
-  EXPECT_FALSE(reaches(portal, {{"account", "team"}})) << "no gate reads it from a request";
+  EXPECT_TRUE(reaches(portal, {{"account", "team"}}));
+  EXPECT_FALSE(reaches(portal, {{"account", "other"}}));
 }
 
 TEST(Reach, ShowsTheKeysThatItNames) {
@@ -80,6 +116,7 @@ TEST(Reach, ShowsTheKeysThatItNames) {
   limit("by-client", {"client"});
   limit("by-both", {"region", "client"});
   limit("by-user", {"user"});
+  limit("by-portal", {"client", "portal"});
   const auto rules = compile(spec);
   ASSERT_TRUE(rules) << rules.error().message;
   const auto shows = [&](std::string_view name, std::vector<std::string_view> key) {
@@ -91,6 +128,7 @@ TEST(Reach, ShowsTheKeysThatItNames) {
   EXPECT_FALSE(shows("by-both", {"us", "acme"}));
   EXPECT_FALSE(shows("by-both", {"eu", "other"}));
   EXPECT_FALSE(shows("by-user", {"acme"}));
+  EXPECT_FALSE(shows("by-portal", {"acme", "p-9"}));
   EXPECT_FALSE(shows("all", {}));
   EXPECT_TRUE(shows("by-client", {})) << "the engine says what is wrong with it";
   EXPECT_TRUE(shows("no-such", {"acme"}));
@@ -100,10 +138,10 @@ TEST(Reach, ShowsTheKeysThatItNames) {
 TEST(Reach, SaysWhatIsOutside) {
   const Attribute other[] = {{"client", "other"}, {"region", "eu"}};
   EXPECT_EQ(kAcme.covers(Request{.attributes = other}).error().message,
-            "attribute client is 'other', which this token is not for; use the token that is, or "
+            "client is 'other', which this token is not for; use the token that is, or "
             "have its bounds changed under 'auth'");
   EXPECT_EQ(kAcme.covers(Request{}).error().message,
-            "attribute client is missing, but this token is bound to some of its values; name it");
+            "client is missing, but this token is bound to some of its values; name it");
 }
 
 }  // namespace

@@ -243,6 +243,8 @@ constexpr Key<AuthDraft> kAuthKeys[] = {
      "Binds it to the portals of [compute](compute.md) that match."},
     {"hotkeys", read_identities<engine::kHotkeyIdentity>, "[5F…]",
      "Binds it to the hotkeys of [sampling](sampling.md) that match."},
+    {"uids", read_identities<engine::kUidIdentity>, "['7']",
+     "Binds it to the uids of these hotkeys; needed beside `hotkeys`, as some uids are exempt."},
     {"accounts", read_identities<engine::kAccountIdentity>, "[team-a]",
      "Binds it to the [contract](contract.md) accounts that match, by name."},
     {"job_types", read_identities<engine::kJobTypeIdentity>, "[chat]",

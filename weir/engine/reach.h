@@ -7,7 +7,8 @@
 //
 // 1. A request names every attribute of `only`, and each value matches one of its patterns.
 // 2. An identity of a system, such as a portal, is one that the bounds name: in the system's own
-//    calls, and in a request that has it as an attribute.
+//    calls, and in a request that has it as an attribute. What else such a call says matches
+//    `only`, where that names it.
 // 3. A request names something that the token is bound to; so a token with portals alone does not
 //    reach limits that have nothing to do with portals.
 //
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "weir/base/result.h"
+#include "weir/base/role.h"
 #include "weir/engine/request.h"
 #include "weir/engine/rule_set.h"
 #include "weir/engine/rules.h"
@@ -30,6 +32,7 @@ namespace weir::engine {
 // What systems know clients by. As an attribute of a request each has the same name.
 constexpr std::string_view kPortalIdentity = "portal";
 constexpr std::string_view kHotkeyIdentity = "hotkey";
+constexpr std::string_view kUidIdentity = "uid";  // of a hotkey: it may be exempt
 constexpr std::string_view kAccountIdentity = "account";
 constexpr std::string_view kJobTypeIdentity = "job_type";
 constexpr std::string_view kPayerIdentity = "payer";
@@ -47,13 +50,22 @@ struct Reach {
   // another length, is covered: there is nothing to see.
   Status covers(const RuleSet& rules, std::string_view limit,
                 std::span<const std::string_view> key) const;
-  // Whether a call may be about this one.
-  Status covers(std::string_view identity, std::string_view value) const;
+  // Whether a system may be asked about this one. `others`: what else the call says of it.
+  Status covers(std::string_view identity, std::string_view value,
+                std::span<const Attribute> others = {}) const;
 
   friend bool operator==(const Reach&, const Reach&) = default;
 
  private:
-  const Condition* bound_of(std::string_view name) const noexcept;
+  // Whether a bound has this name; an error if it does not have the value. What gates know a client
+  // by is an error where no bound has the name.
+  Result<bool> is_bound_to(std::string_view name, std::string_view value) const;
+};
+
+// What a client may do. No reach: its token is not bound.
+struct Standing {
+  Role role = Role::kNobody;
+  std::shared_ptr<const Reach> reach{};
 };
 
 // Of two clients; none: it is not bound.

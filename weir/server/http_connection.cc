@@ -157,7 +157,7 @@ void HttpConnection::answer(const wire::http::HttpRequest& request, bool is_last
   keep_alive_ = request.keep_alive;
   is_head_ = request.method == "HEAD";
   token_epoch_ = desk_.tokens.epoch();  // before the role: a change in between is seen
-  const Tokens::Standing standing = desk_.tokens.standing_of(request.token);
+  const engine::Standing standing = desk_.tokens.standing_of(request.token);
   const wire::http::Call call{.method = request.method,
                               .target = request.target,
                               .body = request.body,
@@ -275,6 +275,15 @@ Answer HttpConnection::stopping() const {
 }
 
 Answer HttpConnection::without_role() const {
+  if (desk_.tokens.role_of(token_) >= desk_.api.routes()[waiting_route_]->role) {
+    Answer answer{.status = wire::http::status_of(Problem::kForbidden),
+                  .content_type = wire::http::kProblemType,
+                  .route = waiting_route_};
+    append_problem(answer.body, Problem::kForbidden,
+                   "the bounds of the token that this request came with have changed while it "
+                   "waited; ask again, if they cover it");
+    return answer;
+  }
   Answer answer{.status = wire::http::status_of(Problem::kUnauthenticated),
                 .content_type = wire::http::kProblemType,
                 .route = waiting_route_};
@@ -285,7 +294,7 @@ Answer HttpConnection::without_role() const {
   return answer;
 }
 
-void HttpConnection::keep_token(std::string_view token, const Tokens::Standing& standing,
+void HttpConnection::keep_token(std::string_view token, const engine::Standing& standing,
                                 std::size_t route) {
   reach_ = standing.reach;
   waiting_route_ = route;
@@ -297,7 +306,7 @@ void HttpConnection::keep_token(std::string_view token, const Tokens::Standing& 
 bool HttpConnection::has_lost_role() {
   const std::uint64_t epoch = desk_.tokens.epoch();
   if (std::exchange(token_epoch_, epoch) == epoch) return false;
-  const Tokens::Standing now = desk_.tokens.standing_of(token_);
+  const engine::Standing now = desk_.tokens.standing_of(token_);
   return now.role < desk_.api.routes()[waiting_route_]->role || !is_same(now.reach, reach_);
 }
 

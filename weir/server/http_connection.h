@@ -113,7 +113,7 @@ class HttpConnection final : public SocketConnection {
   void fail(wire::http::Problem problem, std::string_view detail, Instant now);
   void end_wait();
   bool give_up();
-  void keep_token(std::string_view token, const Tokens::Standing& standing, std::size_t route);
+  void keep_token(std::string_view token, const engine::Standing& standing, std::size_t route);
   bool has_lost_role();
   wire::http::Answer stopping() const;
   wire::http::Answer without_role() const;

@@ -542,8 +542,8 @@ Status Server::reopen_recording() {
 }
 
 Role Server::role_of(std::string_view token) const { return impl_->tokens.role_of(token); }
-std::shared_ptr<const engine::Reach> Server::reach_of(std::string_view token) const {
-  return impl_->tokens.standing_of(token).reach;
+engine::Standing Server::standing_of(std::string_view token) const {
+  return impl_->tokens.standing_of(token);
 }
 std::uint64_t Server::token_epoch() const noexcept { return impl_->tokens.epoch(); }
 

@@ -80,7 +80,7 @@ class Server final : public wire::resp::Host {
   const engine::RestoreReport& restored() const noexcept;
 
   Role role_of(std::string_view token) const override;
-  std::shared_ptr<const engine::Reach> reach_of(std::string_view token) const override;
+  engine::Standing standing_of(std::string_view token) const override;
   std::uint64_t token_epoch() const noexcept override;
   std::string info() const override;
   // In the text format of Prometheus.

@@ -63,10 +63,10 @@ const Tokens::Known* Tokens::find(std::string_view token) const {
   return found == known.end() ? nullptr : &found->second;
 }
 
-Tokens::Standing Tokens::standing_of(std::string_view token) const {
+engine::Standing Tokens::standing_of(std::string_view token) const {
   if (is_open_.load(std::memory_order_acquire)) return {Role::kAdmin};
   const Known* const known = find(token);
-  return known == nullptr ? Standing{} : known->standing;
+  return known == nullptr ? engine::Standing{} : known->standing;
 }
 
 bool Tokens::speaks_for_consensus(std::string_view token) const {

@@ -40,13 +40,8 @@ class Tokens {
   // Another with every set(): who remembers a role looks it up again then. Never 0.
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
-  // What a client may do.
-  struct Standing {
-    Role role = Role::kNobody;
-    std::shared_ptr<const engine::Reach> reach{};  // none: its token is not bound
-  };
-  // Of a client with this token; empty: it has presented none.
-  Standing standing_of(std::string_view token) const;
+  // What a client with this token may do; empty: it has presented none.
+  engine::Standing standing_of(std::string_view token) const;
   Role role_of(std::string_view token) const { return standing_of(token).role; }
 
   // Whether a client with this token speaks for consensus; administrators do in any case.
@@ -61,7 +56,7 @@ class Tokens {
     std::size_t operator()(const Digest& digest) const noexcept;
   };
   struct Known {
-    Standing standing{};
+    engine::Standing standing{};
     std::string name{};
     bool consensus = false;
   };

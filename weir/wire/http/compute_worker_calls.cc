@@ -60,6 +60,11 @@ void admit_query(Exchange& exchange) {
 
 namespace {
 
+// Which query starts next may be another portal's, and who knows its id may end it.
+void hide_from_bound(const Exchange& exchange, compute::Ending& ending) {
+  if (exchange.call.reach != nullptr) ending.started = 0;
+}
+
 void answer_ending(Exchange& exchange, HoldId query, std::string_view state,
                    const compute::Ending& ending, HoldId started) {
   if (!ending.known) {
@@ -95,6 +100,7 @@ void complete_query(Exchange& exchange) {
     ending = asked.finish(asked.query_of(body->query), body->cost_micro, exchange.now);
     started = asked.id_of(ending.started);
   }
+  hide_from_bound(exchange, ending);
   if (ending.known && ending.was_queued) {
     exchange.fail(Problem::kConflict,
                   fmt::format("query {}: it is queued and has not started; cancel it, or wait",
@@ -121,6 +127,7 @@ void cancel_query(Exchange& exchange) {
     ending = asked.cancel(asked.query_of(body->query), exchange.now);
     started = asked.id_of(ending.started);
   }
+  hide_from_bound(exchange, ending);
   answer_ending(exchange, body->query, "cancelled", ending, started);
 }
 

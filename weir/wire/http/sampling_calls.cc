@@ -82,6 +82,15 @@ bool read_key(Exchange& exchange, std::optional<sampling::Who>& key) {
   return true;
 }
 
+// Whether the client may ask for this miner there. False: the problem is written.
+bool reaches_miner(Exchange& exchange, const sampling::Who& who) {
+  if (exchange.call.reach == nullptr) return true;
+  const std::string uid = who.id ? std::to_string(*who.id) : "";
+  const engine::Attribute others[] = {
+      {engine::kUidIdentity, uid}, {"environment", who.environment}, {"revision", who.revision}};
+  return exchange.reaches(engine::kHotkeyIdentity, who.hotkey, others);
+}
+
 void grant_tasks(Exchange& exchange) {
   const std::shared_ptr<Sampling> counters = sampling_of(exchange);
   if (counters == nullptr) return;
@@ -91,7 +100,7 @@ void grant_tasks(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  if (!exchange.reaches(engine::kHotkeyIdentity, asked->who.hotkey)) return;
+  if (!reaches_miner(exchange, asked->who)) return;
   const Result<sampling::Grant> said = asked->dry_run
                                            ? counters->peek(asked->who, asked->want, exchange.now)
                                            : counters->grant(asked->who, asked->want, exchange.now);
@@ -125,7 +134,11 @@ void run_scheduling_pass(Exchange& exchange) {
     exchange.fail(asked.error());
     return;
   }
-  if (!exchange.reaches(engine::kHotkeyIdentity, asked->miner.hotkey)) return;
+  for (const sampling::Work& work : asked->work) {
+    const sampling::Miner& miner = asked->miner;
+    if (!reaches_miner(exchange, {miner.hotkey, miner.revision, work.environment, miner.id}))
+      return;
+  }
   const Result<std::vector<sampling::Planned>> said =
       run_pass(*counters, asked->miner, {.slots = asked->slots, .work = asked->work}, any_below,
                exchange.now);
@@ -201,7 +214,6 @@ void show_sampling(Exchange& exchange) {
   if (counters == nullptr) return;
   std::optional<sampling::Who> key;
   if (!read_key(exchange, key)) return;
-  if (!exchange.reaches(engine::kHotkeyIdentity, key ? key->hotkey : "")) return;
   std::string body;
   append_sampling(body, counters->reading());
   if (key) {
@@ -245,10 +257,9 @@ constexpr std::array kSamplingRows = {
     answers_when_bound(Route{"POST", "/v1/sampling/release", Role::kDecide, release_tasks,
                              "sampling_release", "End a reservation and give all its tasks back.",
                              "Release", "ReservationEnd"}),
-    checks_when_bound(
-        with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
-                    "Show the allowances of all environments, and what one key has left.", "",
-                    "Sampling", kSamplingQuery})),
+    with_names({"GET", "/v1/sampling", Role::kObserve, show_sampling, "sampling",
+                "Show the allowances of all environments, and what one key has left.", "",
+                "Sampling", kSamplingQuery}),
     with_names({"GET", "/v1/sampling/refused", Role::kObserve, show_refused, "sampling_refused",
                 "Show who was refused most, and who has used up an allowance.", "", "RefusedMiners",
                 kRefusedQuery}),

@@ -110,8 +110,13 @@ Result<SnapshotChoice> snapshot_choice(const Exchange& exchange) {
 
 // Whether the client may submit for this payer. False: the problem is written.
 bool reaches_payer(Exchange& exchange, const SubmissionBody& asked) {
+  if (exchange.call.reach == nullptr) return true;
   const auto& payer = asked.submission.transaction.payer;
-  return exchange.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : "");
+  const engine::Attribute others[] = {
+      {"operation", asked.submission.operation},
+      {"high_volume", asked.submission.transaction.high_volume ? "true" : "false"}};
+  return exchange.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : std::string(),
+                          others);
 }
 
 void submit_transaction(Exchange& exchange) {

@@ -301,8 +301,9 @@ void Session::leave(Instant now) {
 void Session::look_up_role() {
   // In this order: tokens that change in between are looked up again.
   token_epoch_ = service_->host->token_epoch();
-  role_ = service_->host->role_of(token_);
-  reach_ = service_->host->reach_of(token_);
+  engine::Standing standing = service_->host->standing_of(token_);
+  role_ = standing.role;
+  reach_ = std::move(standing.reach);
   parser_.set_bounds(is_stranger() ? of_stranger(service_->bounds) : service_->bounds);
   reply_bytes_max_ = is_stranger() ? std::min(kStrangerBytesMax, service_->reply_bytes_max)
                                    : service_->reply_bytes_max;

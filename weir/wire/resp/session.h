@@ -51,10 +51,8 @@ class Host {
   // The role of a token; kNobody if there is no such token. An empty token stands for a
   // connection that has presented none.
   virtual Role role_of(std::string_view token) const = 0;
-  // What a token is bound to; none: it is not bound.
-  virtual std::shared_ptr<const engine::Reach> reach_of(std::string_view /*token*/) const {
-    return nullptr;
-  }
+  // The same with what the token is bound to, at one moment.
+  virtual engine::Standing standing_of(std::string_view token) const { return {role_of(token)}; }
   // Changes whenever roles or bounds may have. Never 0.
   virtual std::uint64_t token_epoch() const noexcept = 0;
   // Reads the configuration again, and tells how it went: at once, or later from any thread.

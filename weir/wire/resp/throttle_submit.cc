@@ -197,7 +197,13 @@ std::size_t run_throttle_submit(Run& run) {
   }
   for (const SubmissionWords& each : *asked) {
     const auto& payer = each.submission.transaction.payer;
-    if (!run.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : "")) return 1;
+    const engine::Attribute others[] = {
+        {"operation", each.submission.operation},
+        {"high_volume", each.submission.transaction.high_volume ? "true" : "false"}};
+    if (!run.reaches(engine::kPayerIdentity, payer ? std::to_string(*payer) : std::string(),
+                     others)) {
+      return 1;
+    }
     if (each.role != throttle::SetRole::kConsensus) continue;
     if (run.session.role() != Role::kAdmin) {
       run.reply.write_error(kConsensusIsForAdmin);
