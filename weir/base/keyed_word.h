@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 
 namespace weir {
 

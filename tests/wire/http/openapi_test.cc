@@ -213,20 +213,13 @@ TEST(OpenApi, HasNoKeywordThatTheTestsDoNotCheck) {
 
 // Whatever an answer has, it has always, but for what stands here.
 TEST(OpenApi, SaysWhichMembersAnAnswerAlwaysHas) {
-  const std::set<std::string> may_be_missing = {"Decision.granted",
-                                                "DocumentTaken.left_out",
-                                                "KeyState.leased",
-                                                "Rule.shared",
-                                                "Rule.lease",
-                                                "Committed.debited",
-                                                "ParameterSet.epoch",
-                                                "ParameterSet.next_epoch",
-                                                "Restored.converted",
-                                                "Restored.missing",
-                                                "Restored.restored",
-                                                "Restored.unknown",
-                                                "Sampling.key",
-                                                "State.holds"};
+  const std::set<std::string> may_be_missing = {"Decision.granted",   "DocumentTaken.left_out",
+                                                "KeyState.leased",    "Rule.shared",
+                                                "Rule.lease",         "Committed.debited",
+                                                "ParameterSet.epoch", "ParameterSet.next_epoch",
+                                                "Restored.converted", "Restored.missing",
+                                                "Restored.restored",  "Restored.unknown",
+                                                "Sampling.key",       "State.holds"};
   std::set<std::string> found;
   Desk desk(three_per_second());
   for (const auto& named : desk.described.components()) {

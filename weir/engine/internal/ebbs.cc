@@ -124,7 +124,7 @@ void Ebbs::lower_all(Record& record, const InUse& ebb) {
 
 // `given` came back to the charge `mark`. Later charges saw a higher level by so much all their
 // time; an earlier one did from then on, and before that what its own ebb says.
-void Ebbs::take(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus) {
+void Ebbs::take_away(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus) {
   auto& entries = record.entries;
   Entry* const own = entry_of(record, mark);
   if (own == nullptr) return;
@@ -207,7 +207,7 @@ void Ebbs::End::give_back(std::int64_t back, const MeterShape& shape, Words& wor
   words = after_return(shape, words, now, given);
   if (record_ == nullptr) return;
   // One that is not known is older than all that are.
-  take(*record_, is_known_ ? charge_.mark : 0, given, modulus_of(shape));
+  take_away(*record_, is_known_ ? charge_.mark : 0, given, modulus_of(shape));
   record_->last = words;
 }
 

@@ -108,7 +108,8 @@ class Ebbs {
   static Entry* entry_of(Record& record, std::uint64_t mark);
   static void lower_all(Record& record, const InUse& ebb);
   static void thin_out(Record& record);
-  static void take(Record& record, std::uint64_t mark, const InUse& given, std::int64_t modulus);
+  static void take_away(Record& record, std::uint64_t mark, const InUse& given,
+                        std::int64_t modulus);
 
   Records records_;
   std::uint64_t next_mark_ = 1;

@@ -634,7 +634,8 @@ void Elsewhere::renew(HoldId hold, Duration ttl, Instant now, HoldCallback callb
   SharedStore* const store = this->store();
   Result<HoldState> local = ending_.renew(hold, ttl, now);
   const auto tell = [callback = std::move(callback)](const Result<HoldState>& state) {
-    state ? callback(HoldAnswer{*state}) : callback(state.error());
+    if (!state) return callback(state.error());
+    callback(HoldAnswer{*state});
   };
   if (!local || store == nullptr) return tell(local);
   store->renew(hold, ttl, now, tell);

@@ -75,7 +75,8 @@ class RemainderTurns {
 
   // Rounded down. Of 64 and 31 bits: the product has at most 95.
   static constexpr std::int64_t part(std::uint64_t turn, std::int64_t count) noexcept {
-    return static_cast<std::int64_t>(Wide{turn} * count >> 64);
+    constexpr Wide kTurn = Wide{1} << 64;
+    return static_cast<std::int64_t>(Wide{turn} * count / kTurn);
   }
   // Below count: count - 1 has no divisor in common with it, and of 1 worker it is 0.
   static constexpr std::int64_t step(std::int64_t count) noexcept {

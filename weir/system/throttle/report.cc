@@ -301,13 +301,13 @@ MixReport report_mix(const Definitions& definitions, std::int32_t nodes,
       const ReportedOperation may = alone(set, part.operation, part.high_volume, *taken);
       // Rounded down, so that percentages that make up a hundred fit. What no bucket binds has no
       // rate of which it could be a part.
-      part.micro = may.bucket.empty()
-                       ? 0
-                       : saturate(Wide{may.micro_ops} * part.micro / (Wide{100} * kMicro));
+      const Wide share = Wide{may.micro_ops} * part.micro / (Wide{100} * kMicro);
+      part.micro = may.bucket.empty() ? 0 : saturate(share);
       part.is_percentage = false;
     }
     for (const Requirement& requirement : *taken) {
-      filled[requirement.bucket] += Wide{part.micro} * requirement.logical;
+      Wide& total = filled[requirement.bucket];
+      total += Wide{part.micro} * requirement.logical;
     }
     result.parts.push_back(std::move(part));
   }

@@ -35,10 +35,10 @@ class OneDecision final : public engine::Answers {
 
   engine::LateAnswer later(std::size_t, std::uint64_t ticket) override {
     engine::Engine& engine = exchange_.api.engine();
+    Exchange::Finish finish = exchange_.answer_later(
+        [&engine, ticket](Instant now) { return engine.give_up(ticket, now); });
     return [&engine, up_to = up_to_, deny = deny_,
-            finish = exchange_.answer_later([&engine, ticket](Instant now) {
-              return engine.give_up(ticket, now);
-            })](const Result<Decision>& decision) {
+            finish = std::move(finish)](const Result<Decision>& decision) {
       finish([&](Exchange& late) {
         write(late, decision, up_to, deny);
         if (!decision || !decision->hold) return;

@@ -92,7 +92,7 @@ struct Schemas {
 // A table of routes. It outlives the Api that it is given to.
 class RouteTable {
  public:
-  explicit RouteTable(std::span<const Route> rows, Schemas schemas = {}) noexcept
+  explicit RouteTable(std::span<const Route> rows, const Schemas& schemas = {}) noexcept
       : rows_(rows), schemas_(schemas) {}
   virtual ~RouteTable() = default;
 
@@ -111,7 +111,7 @@ class SystemRoutes final : public RouteTable {
  public:
   using InForce = std::function<Part()>;
 
-  SystemRoutes(std::span<const Route> rows, InForce in_force, Schemas schemas = {})
+  SystemRoutes(std::span<const Route> rows, InForce in_force, const Schemas& schemas = {})
       : RouteTable(rows, schemas), in_force_(std::move(in_force)) {}
 
   Part in_force() const { return in_force_(); }
