@@ -151,6 +151,7 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (*before) return std::move(**before);
   locked().book.expire(latest);
   locked().book.make_room(latest);
+  locked().book.settle_places(latest);
   const Offer offer = locked().book.offer(ask.costs, latest);
   Reserved reserved;
   reserved.never = offer.never;
@@ -231,7 +232,7 @@ std::vector<Listed> Account::list(std::string_view who, std::uint64_t after,
        ++number) {
     if (listed.size() >= std::min(most, kListedMax)) break;
     const Book::Reservation& one = book.reservations()[static_cast<std::size_t>(number - first)];
-    if (one.state != HoldState::kActive) continue;
+    if (one.state != HoldState::kActive || book.is_place(number)) continue;
     const auto name = names_.find(number);
     if (!who.empty() && (name == names_.end() || name->second != who)) continue;
     listed.push_back({id_of(number), one.start, one.expires, one.costs,
@@ -312,6 +313,7 @@ Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   now = locked().advance(now);
   locked().book.expire(now);
   locked().book.make_room(now);
+  locked().book.settle_places(now);
   Consumed consumed;
   consumed.debited = {0, 0};
   // Those who have a later start come first.
