@@ -447,7 +447,7 @@ TEST_F(ContractPlaces, AreNoReservationsThatAreListed) {
   use({});
   ASSERT_TRUE(ask(100, kStart, {.hold = 1min}).allowed());
   const auto waits = wait(50, kStart);
-  EXPECT_EQ(account->list("", 0, kListedMax).size(), 1u);
+  EXPECT_EQ(account->list("", 0, kListedMax).rows.size(), 1u);
 }
 
 TEST_F(ContractPlaces, DoNotExpireBeforeTheirStartIsAnswered) {

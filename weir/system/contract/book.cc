@@ -694,6 +694,13 @@ std::optional<Costs> Book::reserved(std::uint64_t number) const {
   return entry.costs;
 }
 
+HoldState Book::state_of(std::uint64_t number) const {
+  if (number < first_number_) return end_of(number);
+  const std::uint64_t place = number - first_number_;
+  return place < entries_.size() ? entries_[static_cast<std::size_t>(place)].state
+                                 : HoldState::kGone;
+}
+
 Costs Book::outstanding_costs() const {
   Wide requests = 0;
   Wide units = 0;

@@ -208,6 +208,8 @@ class Book {
   std::uint64_t first_number() const noexcept { return first_number_; }
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
+  // How a reservation stands; kGone: it expired, was too long ago, or never was.
+  engine::HoldState state_of(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
   Costs outstanding_costs() const;  // saturates
   const Totals& finals() const noexcept { return finals_; }
