@@ -106,8 +106,8 @@ class WEIR_EXPORT Gate {
   // What follows up to unlock() is asked for the waiter with this ticket. check() passes at the
   // start of its place, and charge() takes the place.
   virtual void enter(std::uint64_t /*ticket*/) {}
-  // Gives the waiter that has entered a place from `from` on. One that it has stays, unless that is
-  // earlier. Without room for one it has none.
+  // Gives the waiter that has entered a place whose start is `from` or later. One that it has stays
+  // in its turn, and starts no earlier from then on. Without room for one it has none.
   virtual void take_place(const Request& /*request*/, Instant /*from*/, std::int64_t /*cost*/) {}
   // Gives up the place of the waiter, if it has one.
   virtual void leave_place(std::uint64_t /*ticket*/) {}

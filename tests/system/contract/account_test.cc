@@ -428,20 +428,60 @@ TEST(Account, ListsReservationsAndWhose) {
   }
   account->release(ids[3], kStart);
   ASSERT_TRUE(account->commit(ids[0], std::nullopt, kStart));
-  const std::vector<Listed> all = account->list("", 0, kListedMax);
+  const std::vector<Listed> all = account->list("", 0, kListedMax).rows;
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[0].reservation, ids[1]);
   EXPECT_EQ(all[0].who, "odd");
   EXPECT_EQ(all[0].costs, units(1));
   EXPECT_EQ(all[0].expires, kStart + 10min);
   EXPECT_EQ(all[1].who, "");
-  EXPECT_EQ(account->list("odd", 0, kListedMax).size(), 2u);
-  EXPECT_EQ(account->list("nobody", 0, kListedMax).size(), 0u);
-  const std::vector<Listed> next = account->list("", all[1].reservation.number, 1);
+  EXPECT_EQ(account->list("odd", 0, kListedMax).rows.size(), 2u);
+  EXPECT_EQ(account->list("nobody", 0, kListedMax).rows.size(), 0u);
+  const std::vector<Listed> next = account->list("", all[1].reservation.number, 1).rows;
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].reservation, all[2].reservation);
-  EXPECT_EQ(account->list("", all[3].reservation.number, 9).size(), 0u);
-  EXPECT_EQ(account->list("", ~std::uint64_t{0}, 9).size(), 0u);
+  EXPECT_EQ(account->list("", all[3].reservation.number, 9).rows.size(), 0u);
+  EXPECT_EQ(account->list("", ~std::uint64_t{0}, 9).rows.size(), 0u);
+}
+
+TEST(Account, LooksAtSoManyReservationsForOneListAndSaysWhereToGoOn) {
+  const auto account = account_of({}, {.jitter = 0s});
+  for (std::size_t i = 0; i < 2 * kLookedAtMax; ++i) ASSERT_TRUE(account->reserve({}, kStart));
+  const HoldId own = account->reserve({.who = "me"}, kStart)->reservation;
+  Listing listing = account->list("me", 0, 10);
+  EXPECT_TRUE(listing.rows.empty());
+  ASSERT_EQ(listing.next, kLookedAtMax);
+  listing = account->list("me", *listing.next, 10);
+  EXPECT_TRUE(listing.rows.empty());
+  ASSERT_EQ(listing.next, 2 * kLookedAtMax);
+  listing = account->list("me", *listing.next, 10);
+  ASSERT_EQ(listing.rows.size(), 1u);
+  EXPECT_EQ(listing.rows[0].reservation, own);
+  EXPECT_FALSE(listing.next);
+}
+
+TEST(Account, AsksAnewUnderAKeyWhoseReservationWasGivenBack) {
+  const auto account = account_of({units_per(10, 10s)}, {.jitter = 0s});
+  const Ask ask{.costs = units(6), .key = "job-1"};
+  const Reserved first = *account->reserve(ask, kStart);
+  ASSERT_EQ(account->release(first.reservation, kStart), HoldState::kCancelled);
+  const Reserved second = *account->reserve(ask, kStart);
+  EXPECT_NE(second.reservation, first.reservation);
+  EXPECT_EQ(left_of(*account, 0, kStart), 4 * kMicro);
+  ASSERT_TRUE(
+      account->feedback({.reservation = second.reservation, .retry_after = 0s}, kStart).ok());
+  const Reserved third = *account->reserve(ask, kStart);
+  EXPECT_NE(third.reservation, second.reservation);
+  // One that is committed has done its work.
+  ASSERT_TRUE(account->commit(third.reservation, std::nullopt, kStart));
+  EXPECT_EQ(account->reserve(ask, kStart)->reservation, third.reservation);
+}
+
+TEST(Account, RefusesWhoAndKeyUnderThePublishedRule) {
+  const auto account = account_of({units_per(10, 10s)}, {.rule = Rule::kPublished});
+  EXPECT_EQ(name_of(account->reserve({.who = "me"}, kStart).error()), "wrong_rule");
+  EXPECT_EQ(name_of(account->reserve({.key = "job-1"}, kStart).error()), "wrong_rule");
+  EXPECT_EQ(left_of(*account, 0, kStart), 10 * kMicro);
 }
 
 }  // namespace

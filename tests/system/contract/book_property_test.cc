@@ -234,6 +234,9 @@ TEST(BookProperty, FoldingChangesNothing) {
 // The same book, which replays one reservation after the other: one that has learnt something does.
 Book replayed(const Book& book) {
   Book::Saved saved = book.saved();
+  for (std::size_t i = 0; i < saved.reservations.size(); ++i) {  // with places
+    if (book.is_place(saved.first_number + i)) saved.reservations[i].state = HoldState::kActive;
+  }
   if (!saved.policies.empty()) saved.lowerings.push_back({saved.at, 0, 0});
   return Book(std::move(saved), book.jitter());
 }
@@ -248,6 +251,7 @@ void expect_same(const Book& book, Instant now) {
 
 // Anything that may happen to a book, `times`; compared each time, or at the end alone.
 void live(Book& book, std::int64_t times, bool is_compared) {
+  std::vector<std::uint64_t> places;
   Instant now = kStart;
   for (std::int64_t i = 0; i < times; ++i) {
     now = now + Duration{*between(0, 2) * *between(0, 300'000'000)};
@@ -270,7 +274,9 @@ void live(Book& book, std::int64_t times, bool is_compared) {
         book.commit(number, any_costs(), now);
         break;
       case 4:
-        if (book.reserved(number)) book.move_up(number, now);
+        if (const auto id = book.take_place(any_costs(), now + 1s * *between(0, 9), now)) {
+          places.push_back(*id);
+        }
         break;
       case 5:
         book.expire_all(now);
@@ -288,9 +294,73 @@ void live(Book& book, std::int64_t times, bool is_compared) {
       default:
         break;
     }
+    if (*between(0, 9) == 0) book.hold_off(1s * *between(0, 9), now);
+    book.settle_places(now);
+    for (const std::uint64_t id : places) {
+      if (*between(0, 1) == 0) book.settle_place(id, now);
+    }
     if (is_compared) expect_same(book, now);
   }
   expect_same(book, now);
+}
+
+// What was granted never finds less for it, and nothing starts before what is in front of it.
+TEST(BookProperty, PlacesKeepTheirOrderAndNoGrantedStartFindsLess) {
+  for_all([] {
+    const std::vector<Policy> policies = any_policies();
+    Book book(policies, 0s, kStart);
+    std::vector<std::uint64_t> places;
+    Instant now = kStart;
+    const std::int64_t times = *between(1, 60);
+    for (std::int64_t i = 0; i < times; ++i) {
+      now = now + Duration{*between(0, 2) * *between(0, 3'000'000'000)};
+      book.settle_places(now);
+      const Costs costs = any_costs();
+      const Offer offer = book.offer(costs, now);
+      switch (*between(0, 5)) {
+        case 0:
+        case 1:
+          if (offer.never != Never::kNot) break;
+          RC_ASSERT(book.grant(costs, offer.start, kForever).ok());
+          break;
+        case 2:
+        case 3:
+          if (const auto id = book.take_place(costs, now + 1s * *between(0, 9), now)) {
+            places.push_back(*id);
+          }
+          break;
+        case 4:
+          book.release(
+              book.first_number() + static_cast<std::uint64_t>(*between(
+                                        0, static_cast<std::int64_t>(book.reservations().size()))),
+              now);
+          break;
+        default:
+          book.hold_off(1s * *between(0, 5), now);
+          break;
+      }
+      book.settle_places(now);
+      for (const std::uint64_t id : places) {
+        if (*between(0, 1) == 0) book.settle_place(id, now);
+      }
+      Instant last{};
+      for (const std::uint64_t id : places) {
+        const auto place = book.place(id);
+        if (!place) continue;
+        RC_ASSERT(place->start >= last);
+        last = place->start;
+      }
+      last = Instant{};
+      Book service(policies, 0s, kStart);
+      for (const Book::Reservation& one : book.reservations()) {
+        if (one.state == HoldState::kCancelled) continue;
+        RC_ASSERT(one.start >= last);
+        last = one.start;
+        RC_ASSERT(takes(service, one.costs, one.start));
+        RC_ASSERT(service.grant(one.costs, one.start, one.start).ok());
+      }
+    }
+  });
 }
 
 TEST(BookProperty, RunsOfReservationsAreWhatTheyAreOneByOne) {

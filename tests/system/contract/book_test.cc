@@ -323,5 +323,40 @@ TEST(Book, RefusesOneReservationMoreThanItRemembers) {
   EXPECT_TRUE(book.has_room());
 }
 
+// --- places
+
+TEST(BookPlaces, StayInTheirTurnWithOtherCosts) {
+  Book book({units_per(100, 10s)}, 0s, kStart);
+  ASSERT_TRUE(book.grant(units(100), kStart, kStart));
+  const std::uint64_t first = *book.take_place(units(10), kStart, kStart);
+  const std::uint64_t second = *book.take_place(units(10), kStart, kStart);
+  EXPECT_EQ(book.place(second)->start, kStart + 2s);
+  book.change_place(first, units(30), kStart);
+  EXPECT_EQ(book.place(first)->start, kStart + 3s);
+  EXPECT_EQ(book.place(second)->start, kStart + 4s);
+  book.change_place(first, units(101), kStart);
+  EXPECT_FALSE(book.place(first)) << "it never fits";
+  EXPECT_FALSE(book.take_over(first, kStart));
+  book.settle_place(second, kStart);
+  EXPECT_EQ(book.place(second)->start, kStart + 1s);
+}
+
+TEST(BookPlaces, GoBehindWhatWasGrantedAfterThemInTheirOrderWhenTheyMustStartLater) {
+  Book book({units_per(100, 10s)}, 0s, kStart);
+  ASSERT_TRUE(book.grant(units(100), kStart, kStart));
+  const std::uint64_t first = *book.take_place(units(10), kStart, kStart);
+  const std::uint64_t second = *book.take_place(units(10), kStart, kStart);
+  const std::uint64_t told = *book.grant(units(60), kStart + 8s, kForever);
+  const std::uint64_t third = *book.take_place(units(10), kStart, kStart);
+  book.hold_off(1500ms, kStart);
+  book.settle_places(kStart);
+  EXPECT_EQ(book.reservations()[told - book.first_number()].start, kStart + 8s);
+  // 20 are left at 8 s.
+  EXPECT_EQ(book.place(first)->start, kStart + 8s);
+  EXPECT_EQ(book.place(second)->start, kStart + 8s);
+  EXPECT_EQ(book.place(third)->start, kStart + 9s);
+  EXPECT_EQ(book.outstanding(), 5u) << "each place once";
+}
+
 }  // namespace
 }  // namespace weir::system::contract

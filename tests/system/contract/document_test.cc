@@ -340,6 +340,18 @@ TEST(Document, PublishesPoliciesOfTheTypeAsSuch) {
   EXPECT_TRUE(published[0].policies.empty());
 }
 
+TEST(Document, GivesATypeANumberOfItsOwnWhenItIsPublishedAsAContract) {
+  const auto types = read_contract_types(
+      R"({"data":[{"name":"REQUESTS","defaultPolicies":[{"capacity":5,"samplingPeriod":"PT1M"}]},)"
+      R"({"name":"PROCESSING_UNITS","defaultPolicies":[{"capacity":9,"samplingPeriod":"PT1M"}]}]})");
+  ASSERT_TRUE(types) << types.error().message;
+  const Policy policies[] = {requests_per(5, 1min), units_per(9, 1min)};
+  const auto published = published_contracts(*types, policies, "u1", 7);
+  ASSERT_EQ(published.size(), 2u);
+  EXPECT_EQ(published[0].id, 7);
+  EXPECT_EQ(published[1].id, 8);
+}
+
 TEST(Document, WritesCountsAsPlainNumbers) {
   const PolicyView views[] = {{units_per(400'000, 744h), 398'000'250'000, 0},
                               {requests_per(1000, 1min), 1000 * kMicro, 0},

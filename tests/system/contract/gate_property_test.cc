@@ -161,6 +161,7 @@ TEST(AccountGateProperty, AllStartInTheOrderOfArrivalNobodyStarvesAndAServiceRef
     }
     doors.move_to(kStart + 24h * 30);
     Instant last = kStart;
+    Instant last_mixed = kStart;
     struct Started {
       Instant at;
       Costs costs;
@@ -171,6 +172,11 @@ TEST(AccountGateProperty, AllStartInTheOrderOfArrivalNobodyStarvesAndAServiceRef
       RC_ASSERT(caller->start.has_value());
       starts.push_back(
           {*caller->start + Duration{*between(0, doors.jitter.count())}, caller->costs});
+      // Those who wait for both limits start in their order too.
+      if (!caller->is_only_here && caller->ticket != 0) {
+        RC_ASSERT(*caller->start >= last_mixed);
+        last_mixed = *caller->start;
+      }
       if (!caller->is_only_here) continue;
       RC_ASSERT(*caller->start <= caller->by);
       RC_ASSERT(*caller->start >= last);

@@ -367,6 +367,102 @@ TEST_F(ContractPlaces, WaitsForTheServiceThatHasRefused) {
   EXPECT_EQ(waits->verdict, Verdict::kAllowed);
 }
 
+TEST_F(ContractPlaces, IsKeptWhenItMovesUpToWhereAnotherLimitLetsItStart) {
+  account = account_of({units_per(100, 10s)}, {.jitter = 0s});
+  use({{.name = "bucket", .meter = BucketSpec{1, 8s}}});
+  ASSERT_TRUE(ask(50, kStart).allowed());  // the bucket's next one is at 8 s
+  const Reserved ahead = *account->reserve({.costs = contract::units(70)}, kStart);
+  const auto waits = wait(80, kStart);
+  ASSERT_EQ(engine->next_instant(), kStart + 10s);
+  for (int i = 0; i < 30; ++i) reserve(20, kStart);
+  account->release(ahead.reservation, kStart);
+  engine->try_waiters(kStart);  // the account alone would have it at 3 s
+  EXPECT_EQ(engine->next_instant(), kStart + 8s);
+  engine->advance(kStart + 8s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, StayInTheirOrderAfterARefusalThatNamesNoTime) {
+  account = account_of({units_per(100, 10s)}, {.jitter = 0s});
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  std::vector<std::shared_ptr<Waits>> waiting;
+  for (int i = 0; i < 40; ++i) waiting.push_back(wait(10, kStart));
+  ASSERT_TRUE(account->feedback({}, kStart).ok());  // 30 s
+  for (std::size_t answered = 0; answered < waiting.size();) {
+    const Instant now = engine->next_instant();
+    ASSERT_NE(now, kForever);
+    engine->advance(now);
+    const std::size_t before = answered;
+    while (answered < waiting.size() && waiting[answered]->verdict) ++answered;
+    for (std::size_t i = answered; i < waiting.size(); ++i) ASSERT_FALSE(waiting[i]->verdict) << i;
+    if (answered == before) continue;
+    // Ten find the bucket full, then there is one each second.
+    const int seconds = std::max(30, 30 + static_cast<int>(answered) - 10);
+    ASSERT_EQ(now, kStart + 1s * seconds) << answered;
+  }
+}
+
+TEST_F(ContractPlaces, MoveBackWhenTheServiceSaysThatThereIsLess) {
+  account = account_of({units_per(100, 10s)}, {.jitter = 0s});
+  use({});
+  ASSERT_TRUE(ask(50, kStart).allowed());
+  const auto waits = wait(70, kStart);
+  ASSERT_EQ(engine->next_instant(), kStart + 2s);
+  ASSERT_TRUE(account->feedback({.costs = contract::units(100), .retry_after = 10s}, kStart).ok());
+  EXPECT_EQ(reserve(10, kStart), kStart + 8s) << "behind the waiter";
+  engine->advance(kStart + 2s);
+  EXPECT_FALSE(waits->verdict);
+  EXPECT_EQ(engine->next_instant(), kStart + 7s);
+  engine->advance(kStart + 7s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, MoveBackWithACountThatIsLower) {
+  account = account_of({units_per(100, 10s)}, {.jitter = 0s});
+  use({});
+  ASSERT_TRUE(ask(50, kStart).allowed());
+  const auto waits = wait(70, kStart);
+  const std::optional<std::int64_t> none[] = {0};
+  ASSERT_TRUE(account->refresh(none, kStart + 1s).ok());
+  engine->advance(kStart + 2s);
+  EXPECT_FALSE(waits->verdict);
+  EXPECT_EQ(engine->next_instant(), kStart + 8s);
+  engine->advance(kStart + 8s);
+  EXPECT_EQ(waits->verdict, Verdict::kAllowed);
+}
+
+TEST_F(ContractPlaces, AreGoneInTheNextProcess) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart, {.hold = 1min}).allowed());
+  const auto waits = wait(50, kStart);
+  ASSERT_EQ(account->view(kStart).outstanding, 2u);
+  const auto next = account_of({requests_per(5, 10s), units_per(100, 10s)}, {.jitter = 0s});
+  ASSERT_TRUE(next->restore(account->save(kStart), kStart).ok());
+  EXPECT_EQ(next->view(kStart).outstanding, 1u);
+  EXPECT_EQ(next->reserve({.costs = contract::units(10)}, kStart)->start, kStart + 1s);
+}
+
+TEST_F(ContractPlaces, AreNoReservationsThatAreListed) {
+  use({});
+  ASSERT_TRUE(ask(100, kStart, {.hold = 1min}).allowed());
+  const auto waits = wait(50, kStart);
+  EXPECT_EQ(account->list("", 0, kListedMax).rows.size(), 1u);
+}
+
+TEST_F(ContractPlaces, DoNotExpireBeforeTheirStartIsAnswered) {
+  account = account_of({units_per(100, 10s)}, {.jitter = 0s, .hold = 0s});
+  use({});
+  ASSERT_TRUE(ask(100, kStart).allowed());
+  const auto first = wait(20, kStart);
+  const auto second = wait(20, kStart);
+  account->view(kStart + 5s);  // lets expire what has started
+  engine->advance(kStart + 5s);
+  EXPECT_EQ(first->verdict, Verdict::kAllowed);
+  EXPECT_EQ(second->verdict, Verdict::kAllowed);
+  EXPECT_EQ(left_of(*account, 0, kStart + 5s), 10 * kMicro);
+}
+
 // Twenty workers of whom one request in twenty asks for all there is.
 TEST_F(ContractPlaces, TwentyWorkersFinishInNearlyTheIdealTimeWithLargeOnesAmongThem) {
   account = account_of({requests_per(10, 1s)}, {.jitter = 100ms});

@@ -65,6 +65,24 @@ TEST_F(SyncerTest, GoesOnWhenTheServiceNamesATypeThatIsNotKnown) {
   EXPECT_EQ(syncer.status(kStart).left_out, (LeftOut{"DATA_TRANSFER", "EGRESS"}));
 }
 
+TEST_F(SyncerTest, KeepsWhatTheTypesLeftOutWhileItGoesByThem) {
+  service.replies[Fetch::kContract].body = R"({"data":[]})";
+  service.replies[Fetch::kContractTypes] = {
+      200,
+      R"({"data":[{"name":"COFFEE"},{"name":"PROCESSING_UNITS",)"
+      R"("defaultPolicies":[{"capacity":300,"samplingPeriod":"PT10S"}]}]})",
+      {}};
+  ASSERT_TRUE(syncer.step(service, kStart));
+  EXPECT_EQ(syncer.status(kStart).left_out, LeftOut{"COFFEE"});
+  const Instant next = kStart + 5min;
+  service.replies[Fetch::kContractTypes] = {500, "", {}};
+  EXPECT_FALSE(syncer.step(service, next)) << "the contract was answered, the types were not";
+  EXPECT_EQ(syncer.status(next).left_out, LeftOut{"COFFEE"});
+  service.replies[Fetch::kContract].body = contract(100);
+  ASSERT_TRUE(syncer.step(service, next + 1h));
+  EXPECT_EQ(syncer.status(next + 1h).left_out, LeftOut{});
+}
+
 TEST_F(SyncerTest, TakesTheUserFromTheTokenIfItIsToldTo) {
   // Of {"sub":"u1"}.
   service.replies[Fetch::kToken].body = R"({"access_token":"e30.eyJzdWIiOiJ1MSJ9."})";

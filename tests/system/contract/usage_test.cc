@@ -47,6 +47,17 @@ TEST_F(ContractUsage, SaysSoAgainOnceMuchLessWasUsed) {
   EXPECT_EQ(look(less).reached, 50);
 }
 
+TEST_F(ContractUsage, SaysSoUnderThePublishedRuleToo) {
+  account = account_of({units_per(1000, 744h)}, {.rule = Rule::kPublished});
+  look(kStart);
+  use(100, kStart + 30min);
+  const std::optional<Duration> in = look(kStart + 1h).used_up_in;
+  ASSERT_TRUE(in);
+  // 900 and a little, at 100 less 1.34 an hour.
+  EXPECT_GT(*in, 9h);
+  EXPECT_LT(*in, 10h);
+}
+
 TEST_F(ContractUsage, SaysWhenAPolicyIsUsedUpAtThePaceOfTheLastHour) {
   use(300, kStart);
   EXPECT_EQ(look(kStart).used_up_in, std::nullopt) << "nobody knows the pace";

@@ -153,24 +153,33 @@ void Attempt::enter(std::uint64_t ticket) noexcept {
   }
 }
 
-// A place that is taken while another limit keeps the request waiting would be in vain.
+// A place that is taken while another limit keeps the request waiting would be in vain: all who
+// come after it would wait for that limit too.
 Attempt::Items Attempt::settle_places(std::uint64_t ticket) noexcept {
   Items giving;
   Instant start = now_;
+  Instant others = now_;
   for (std::size_t i = 0; i < plan_.count; ++i) {
-    if (!gives_places(i) || planned(i).limit->shadow || !items_[i].is_concern) continue;
-    giving.set(i);
-    start = later_of(start, alone_at(i));
+    if (planned(i).limit->shadow) continue;
+    const bool gives = gives_places(i) && items_[i].is_concern;
+    giving[i] = gives;
+    Instant& until = gives ? start : others;
+    until = later_of(until, alone_at(i));
   }
   const bool takes = start != kForever && earliest() == start;
+  // Several places start together, so that none moves up alone.
+  const Instant from = giving.count() == 1 ? others : start;
   for (std::size_t i = 0; i < plan_.count; ++i) {
     if (!giving[i]) continue;
+    engine::Gate& gate = *seat(i)->gate;
     if (takes) {
-      seat(i)->gate->take_place(request_, start, items_[i].cost);
+      gate.take_place(request_, from, items_[i].cost);
+      items_[i].check = gate.check(request_, now_, items_[i].cost);
     } else {
-      seat(i)->gate->leave_place(ticket);
+      gate.leave_place(ticket);
     }
   }
+  if (takes) judge();
   return takes ? giving : Items{};
 }
 

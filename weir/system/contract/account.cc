@@ -151,6 +151,7 @@ Result<Reserved> Account::reserve(const Ask& ask, Instant now) {
   if (*before) return std::move(**before);
   locked().book.expire(latest);
   locked().book.make_room(latest);
+  locked().book.settle_places(latest);
   const Offer offer = locked().book.offer(ask.costs, latest);
   Reserved reserved;
   reserved.never = offer.never;
@@ -191,7 +192,16 @@ Result<std::optional<Reserved>> Account::answered_before(const Ask& ask, Instant
     forget_at_.erase(forget_at_.begin());
   }
   if (ask.key.empty()) return std::optional<Reserved>();
-  const auto found = answered_.find(ask.key);
+  auto found = answered_.find(ask.key);
+  if (found != answered_.end()) {
+    // What was given back is to be had again.
+    const Reserved& reserved = found->second.reserved;
+    if (locked().book.state_of(reserved.reservation.number) == HoldState::kCancelled) {
+      forget_at_.erase({reserved.expires, ask.key});
+      answered_.erase(found);
+      found = answered_.end();
+    }
+  }
   if (found == answered_.end()) {
     if (answered_.size() < kAskKeysMax) return std::optional<Reserved>();
     return Error{ErrorCode::kExhausted,
@@ -220,24 +230,26 @@ void Account::remember(const Ask& ask, const Reserved& reserved) {
   forget_at_.emplace(reserved.expires, ask.key);
 }
 
-std::vector<Listed> Account::list(std::string_view who, std::uint64_t after,
-                                  std::size_t most) const {
+Listing Account::list(std::string_view who, std::uint64_t after, std::size_t most) const {
   const std::scoped_lock lock(*this);
   const Book& book = locked().book;
-  std::vector<Listed> listed;
+  Listing listing;
   const std::uint64_t first = book.first_number();
   const std::uint64_t end = first + book.reservations().size();
-  for (std::uint64_t number = std::max(first, after < end ? after + 1 : end); number < end;
-       ++number) {
-    if (listed.size() >= std::min(most, kListedMax)) break;
+  const std::uint64_t begin = std::max(first, after < end ? after + 1 : end);
+  for (std::uint64_t number = begin; number < end; ++number) {
+    if (listing.rows.size() >= std::min(most, kListedMax) || number - begin >= kLookedAtMax) {
+      listing.next = number - 1;
+      break;
+    }
     const Book::Reservation& one = book.reservations()[static_cast<std::size_t>(number - first)];
-    if (one.state != HoldState::kActive) continue;
+    if (one.state != HoldState::kActive || book.is_place(number)) continue;
     const auto name = names_.find(number);
     if (!who.empty() && (name == names_.end() || name->second != who)) continue;
-    listed.push_back({id_of(number), one.start, one.expires, one.costs,
-                      name == names_.end() ? std::string() : name->second});
+    listing.rows.push_back({id_of(number), one.start, one.expires, one.costs,
+                            name == names_.end() ? std::string() : name->second});
   }
-  return listed;
+  return listing;
 }
 
 // Of this process, or of the one before that made it.
@@ -262,12 +274,18 @@ Result<Reserved> Account::ask_published(const Ask& ask, Instant now) {
         "debits every ask, however long it must wait, and so knows no deadline and no max_delay; "
         "leave them out, or");
   }
+  if (!ask.who.empty() || !ask.key.empty()) {
+    return wrong_rule("makes no reservations, and so knows no who and no key; leave them out, or");
+  }
   const Result<Delay> delay = published_.ask(ask.costs, now);
   if (!delay) return delay.error();
   Reserved reserved;
   reserved.delay_ns = delay->delay_ns;
   reserved.start = Instant{saturate(now.ns + delay->delay_ns)};
   reserved.debited = ask.costs;
+  // The sums fit: 2^62 for each of 2^64 asks.
+  asked_.requests_micro += ask.costs.requests_micro;
+  asked_.processing_units_micro += ask.costs.processing_units_micro;
   if (delay->binding) reserved.binding = published_.policies()[*delay->binding];
   ++granted_;
   return reserved;
@@ -312,6 +330,7 @@ Result<Consumed> Account::consume(const Costs& costs, Instant now) {
   now = locked().advance(now);
   locked().book.expire(now);
   locked().book.make_room(now);
+  locked().book.settle_places(now);
   Consumed consumed;
   consumed.debited = {0, 0};
   // Those who have a later start come first.
@@ -525,6 +544,7 @@ AccountView Account::view(Instant now) {
   view.followed = locked().followed;
   view.finals = locked().book.finals();
   view.finals.at = now;
+  view.asked = asked_;
   view.overages_clipped = locked().book.clipped();
   view.refusals_met = refusals_met_;
   view.granted = granted_;

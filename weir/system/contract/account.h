@@ -83,6 +83,7 @@ struct Ask {
 constexpr std::size_t kAskNameBytesMax = 128;
 constexpr std::size_t kAskKeysMax = 100'000;  // that an account remembers
 constexpr std::size_t kListedMax = 1000;      // reservations in one list
+constexpr std::size_t kLookedAtMax = 10'000;  // for one list
 
 // A reservation that has not ended.
 struct Listed {
@@ -91,6 +92,11 @@ struct Listed {
   Instant expires{};
   Costs costs{0, 0};
   std::string who{};  // empty: it was not said
+};
+
+struct Listing {
+  std::vector<Listed> rows;
+  std::optional<std::uint64_t> next{};  // what follows is after this number; none: nothing is left
 };
 
 struct Reserved {
@@ -150,6 +156,7 @@ struct AccountView {
   std::optional<Instant> refreshed_at{};  // when the service last reported
   std::optional<Followed> followed{};     // none: it follows no service
   Totals finals{};
+  Totals asked{};                      // under the published rule, which makes no reservations
   std::uint64_t overages_clipped = 0;  // commits that were not charged in full
   std::uint64_t refusals_met = 0;
   std::uint64_t granted = 0;  // reservations and consumptions
@@ -199,8 +206,9 @@ class Account : public Guarded<AccountBook> {
   engine::HoldState release(HoldId reservation, Instant now);
 
   // Those that have not ended, in the order in which they were made, from the one after number
-  // `after` on: of `who`, or of all if that is empty. At most `most`, and kListedMax.
-  std::vector<Listed> list(std::string_view who, std::uint64_t after, std::size_t most) const;
+  // `after` on: of `who`, or of all if that is empty. At most `most`, and kListedMax, of the next
+  // kLookedAtMax.
+  Listing list(std::string_view who, std::uint64_t after, std::size_t most) const;
 
   // The costs of a reservation that has not ended.
   std::optional<Costs> reserved(HoldId reservation) const;
@@ -293,6 +301,7 @@ class Account : public Guarded<AccountBook> {
   std::set<std::pair<Instant, std::string>> forget_at_;    // these keys
   std::vector<Contract> given_;
   std::optional<Instant> refreshed_at_;
+  Totals asked_;  // under the published rule
   std::uint64_t refusals_met_ = 0;
   std::uint64_t granted_ = 0;
   std::uint64_t refused_ = 0;

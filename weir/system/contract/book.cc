@@ -11,7 +11,9 @@
 //     it is never debited again, and gives nothing back there.
 //  7. short_runs_ and long_runs_ cover the numbers of entries_, and no whole run before the first.
 //     One that is not stale is what replaying its entries does, from anchor_at_ on at the earliest.
-//  8. finals_ has the costs of every settled and expired entry, once, and never falls.
+//  8. A place is an active entry that does not expire: places_ has each by its number,
+//     place_numbers_ each by its id. After settle_places() each has the start of its levels.
+//  9. finals_ has the costs of every settled and expired entry, once, and never falls.
 
 #include "weir/system/contract/book.h"
 
@@ -63,13 +65,19 @@ Book::Book(Saved saved, Duration jitter)
 }
 
 Book::Saved Book::saved() const {
-  return {policies_,
-          anchor_,
-          anchor_at_,
-          not_before_,
-          first_number_,
-          {entries_.begin(), entries_.end()},
-          {lowerings_.begin(), lowerings_.end()}};
+  Saved saved{policies_,
+              anchor_,
+              anchor_at_,
+              not_before_,
+              first_number_,
+              {entries_.begin(), entries_.end()},
+              {lowerings_.begin(), lowerings_.end()}};
+  // Who waits does not wait in the next process.
+  for (const auto& [number, wish] : places_) {
+    saved.reservations[static_cast<std::size_t>(number - first_number_)].state =
+        HoldState::kCancelled;
+  }
+  return saved;
 }
 
 // Full, less what refills within the jitter; below nothing, where it fills in less. Fixed quotas
@@ -94,6 +102,7 @@ void Book::set_jitter(Duration jitter) {
   jitter_ = jitter;
   for (std::size_t i = 0; i < policies_.size(); ++i) anchor_[i] = std::min(anchor_[i], begun_fs(i));
   mark_runs();
+  ++tightenings_;
   touch();
 }
 
@@ -334,44 +343,202 @@ Result<std::uint64_t> Book::grant(const Costs& costs, Instant start, Instant exp
   return first_number_ + entries_.size() - 1;
 }
 
-Instant Book::move_up(std::uint64_t number, Instant now) {
-  Entry& moved = entry_of(number);
-  Levels levels = anchor_;
-  Instant at = anchor_at_;
-  // What was learnt is never later than now.
-  auto lowering = lowerings_.begin();
-  const auto lower_up_to = [&](Instant to) {
-    for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
-      advance(levels, at, lowering->at);
-      levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
-    }
-  };
-  if (lowerings_.empty()) {
-    go_up_to(number, levels, at);
-  } else {
-    for (const Entry& entry : entries_) {
-      if (&entry == &moved) break;
-      if (entry.state == HoldState::kCancelled) continue;
-      lower_up_to(entry.start);
-      advance(levels, at, entry.start);
-      apply(levels, entry);
+// --- places
+
+Result<std::uint64_t> Book::take_place(const Costs& costs, Instant from, Instant now) {
+  settle_places(now);
+  const Offer first = offer(costs, later_of(from, now));
+  if (first.never != Never::kNot) {
+    return Error{ErrorCode::kExhausted, "the costs never fit; ask for less"};
+  }
+  Result<std::uint64_t> number = grant(costs, first.start, kForever);
+  if (number) {
+    places_[*number] = {*number, from, easings_};
+    place_numbers_[*number] = *number;
+  }
+  return number;
+}
+
+std::optional<Book::Place> Book::place(std::uint64_t id) const {
+  const auto found = place_numbers_.find(id);
+  if (found == place_numbers_.end()) return std::nullopt;
+  const Entry& entry = entries_[static_cast<std::size_t>(found->second - first_number_)];
+  return Place{entry.start, entry.costs};
+}
+
+void Book::change_place(std::uint64_t id, const Costs& costs, Instant now) {
+  const auto found = place_numbers_.find(id);
+  if (found == place_numbers_.end() || entry_of(found->second).costs == costs) return;
+  entry_of(found->second).costs = costs;
+  mark_run(found->second);
+  touch();
+  ++tightenings_;
+  settle_place(id, now);
+}
+
+void Book::start_place_from(std::uint64_t id, Instant from, Instant now) {
+  const auto found = place_numbers_.find(id);
+  if (found == place_numbers_.end()) return;
+  Wish& wish = places_.at(found->second);
+  if (std::exchange(wish.from, from) == from) return;
+  ++tightenings_;
+  wish.easings = 0;
+  settle_place(id, now);
+}
+
+void Book::leave_place(std::uint64_t id, Instant now) {
+  const auto found = place_numbers_.find(id);
+  if (found != place_numbers_.end()) release(found->second, now);
+}
+
+std::optional<std::uint64_t> Book::take_over(std::uint64_t id, Instant expires) {
+  const auto found = place_numbers_.find(id);
+  if (found == place_numbers_.end()) return std::nullopt;
+  const std::uint64_t number = found->second;
+  entry_of(number).expires = expires;
+  forget_place(number);
+  ++changes_;
+  return number;
+}
+
+void Book::forget_place(std::uint64_t number) {
+  const auto found = places_.find(number);
+  if (found == places_.end()) return;
+  place_numbers_.erase(found->second.id);
+  places_.erase(found);
+}
+
+// Without fold(), after which numbers may be gone.
+void Book::cancel(std::uint64_t number) {
+  entry_of(number).state = HoldState::kCancelled;
+  mark_run(number);
+  --outstanding_;
+}
+
+std::uint64_t Book::last_granted() const {
+  auto place = places_.rbegin();
+  for (std::uint64_t number = first_number_ + entries_.size(); number-- > first_number_;) {
+    if (place != places_.rend() && place->first == number) {
+      ++place;
+    } else if (entries_[static_cast<std::size_t>(number - first_number_)].state !=
+               HoldState::kCancelled) {
+      return number;
     }
   }
-  const Instant base = later_of(later_of(now, not_before_), at);
-  lower_up_to(base);
+  return 0;
+}
+
+void Book::lower_up_to(Instant to, Levels& levels, Instant& at,
+                       std::deque<Lowering>::const_iterator& lowering) const {
+  for (; lowering != lowerings_.end() && lowering->at <= to; ++lowering) {
+    advance(levels, at, lowering->at);
+    levels[lowering->policy] = debited_fs(levels[lowering->policy], lowering->by_fs);
+  }
+}
+
+void Book::go_before(std::uint64_t number, Levels& levels, Instant& at,
+                     std::deque<Lowering>::const_iterator& lowering) const {
+  if (lowerings_.empty()) {
+    go_up_to(number, levels, at);
+    return;
+  }
+  for (std::uint64_t each = first_number_; each < number; ++each) {
+    const Entry& entry = entries_[static_cast<std::size_t>(each - first_number_)];
+    if (entry.state == HoldState::kCancelled) continue;
+    lower_up_to(entry.start, levels, at, lowering);
+    advance(levels, at, entry.start);
+    apply(levels, entry);
+  }
+}
+
+// The first start that those before a place leave. One that is due stays so.
+Offer Book::place_offer(const Entry& entry, const Wish& wish, Instant now, Levels levels,
+                        Instant at, std::deque<Lowering>::const_iterator lowering) const {
+  const Instant base =
+      later_of(later_of(at, not_before_), later_of(wish.from, earlier_of(now, entry.start)));
+  lower_up_to(base, levels, at, lowering);
   advance(levels, at, base);
-  const Offer offer = offer_of(standing_of(levels, moved.costs), base);
-  if (offer.start < moved.start) {
-    moved.start = offer.start;
+  return offer_of(standing_of(levels, entry.costs), base);
+}
+
+// A start that moves up leaves those after it no less than they had.
+void Book::settle_place(std::uint64_t id, Instant now) {
+  settle_places(now);
+  const auto found = place_numbers_.find(id);
+  if (found == place_numbers_.end()) return;
+  const std::uint64_t number = found->second;
+  Wish& wish = places_.at(number);
+  if (wish.easings == easings_) return;
+  Entry& entry = entry_of(number);
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  auto lowering = lowerings_.cbegin();
+  go_before(number, levels, at, lowering);
+  const Offer first = place_offer(entry, wish, now, std::move(levels), at, lowering);
+  if (first.start < entry.start) {
+    entry.start = first.start;
     mark_run(number);
     touch();
   }
-  return moved.start;
+  wish.easings = easings_;
 }
 
-void Book::set_expires(std::uint64_t number, Instant expires) {
-  entry_of(number).expires = expires;
-  ++changes_;
+// One pass over what is booked from the first place on. A start that moves back might leave those
+// after it less, where a policy would be full in between.
+void Book::settle_places(Instant now) {
+  if (std::exchange(settled_at_, tightenings_) == tightenings_ || places_.empty()) return;
+  struct Moved {
+    Costs costs;
+    Wish wish;
+  };
+  std::vector<Moved> behind;
+  const std::uint64_t last = last_granted();
+  const std::uint64_t end = first_number_ + entries_.size();
+  std::uint64_t number = places_.begin()->first;
+  Levels levels = anchor_;
+  Instant at = anchor_at_;
+  auto lowering = lowerings_.cbegin();
+  go_before(number, levels, at, lowering);
+  for (; number < end && (number <= last || !places_.empty()); ++number) {
+    Entry& entry = entry_of(number);
+    if (entry.state == HoldState::kCancelled) continue;
+    const auto place = places_.find(number);
+    if (place == places_.end()) {
+      lower_up_to(entry.start, levels, at, lowering);
+      advance(levels, at, entry.start);
+      apply(levels, entry);
+      continue;
+    }
+    const Wish wish = place->second;
+    Instant start = kForever;
+    if (behind.empty()) {
+      start = place_offer(entry, wish, now, levels, at, lowering).start;
+      if (start != kForever && (start <= entry.start || number > last)) {
+        if (start > entry.start) {
+          entry.start = start;
+          mark_run(number);
+        }
+        lower_up_to(entry.start, levels, at, lowering);
+        advance(levels, at, entry.start);
+        apply(levels, entry);
+        continue;
+      }
+    }
+    if (start != kForever || !behind.empty()) behind.push_back({entry.costs, wish});
+    forget_place(number);
+    cancel(number);
+  }
+  is_current_ = false;
+  for (const Moved& one : behind) {
+    const Offer next = offer(one.costs, later_of(one.wish.from, now));
+    if (next.never != Never::kNot) continue;
+    const Result<std::uint64_t> moved = grant(one.costs, next.start, kForever);
+    if (!moved) continue;  // no room: who waits has none, as a newcomer
+    places_[*moved] = one.wish;
+    place_numbers_[one.wish.id] = *moved;
+  }
+  touch();
+  fold();
 }
 
 Book::Entry& Book::entry_of(std::uint64_t number) {
@@ -421,6 +588,7 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& asked, 
   Entry* entry = find(number, now);
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
+  forget_place(number);
   ++changes_;
   std::optional<Costs> actual = asked;
   if (actual) actual = within_overage(*actual, entry->costs, now);
@@ -432,6 +600,10 @@ HoldState Book::commit(std::uint64_t number, const std::optional<Costs>& asked, 
       const std::int64_t over_micro = actual->of(resource) - entry->costs.of(resource);
       if (!entry->counted[i] || over_micro <= 0) continue;
       anchor_[i] = debited_fs(anchor_[i], worth_fs(policies_[i], over_micro));
+    }
+    if (actual->requests_micro > entry->costs.requests_micro ||
+        actual->processing_units_micro > entry->costs.processing_units_micro) {
+      ++tightenings_;
     }
     entry->costs = *actual;
     mark_run(number);
@@ -446,10 +618,9 @@ HoldState Book::release(std::uint64_t number, Instant now) {
   Entry* entry = find(number, now);
   if (entry == nullptr) return end_of(number);
   if (entry->state != HoldState::kActive) return entry->state;
-  entry->state = HoldState::kCancelled;
-  mark_run(number);
+  forget_place(number);
+  cancel(number);
   touch();
-  --outstanding_;
   fold();
   return HoldState::kCancelled;
 }
@@ -480,7 +651,7 @@ void Book::expire_all(Instant now) {
 }
 
 void Book::make_room(Instant now) {
-  if (has_room() || entries_.front().start + jitter_ >= now) return;
+  if (has_room() || is_place(first_number_) || entries_.front().start + jitter_ >= now) return;
   let_expire(entries_.front(), kForever);
   fold();
 }
@@ -523,6 +694,13 @@ std::optional<Costs> Book::reserved(std::uint64_t number) const {
   return entry.costs;
 }
 
+HoldState Book::state_of(std::uint64_t number) const {
+  if (number < first_number_) return end_of(number);
+  const std::uint64_t place = number - first_number_;
+  return place < entries_.size() ? entries_[static_cast<std::size_t>(place)].state
+                                 : HoldState::kGone;
+}
+
 Costs Book::outstanding_costs() const {
   Wide requests = 0;
   Wide units = 0;
@@ -563,11 +741,13 @@ Book::Levels Book::levels_without_outstanding(Instant now) const {
 void Book::anchor_at(Instant now, Levels levels, const Policies& reported, Instant asked_at) {
   anchor_ = std::move(levels);
   anchor_at_ = now;
+  std::uint64_t number = first_number_;
   for (Entry& entry : entries_) {
+    const bool has_begun = entry.start + jitter_ < asked_at && !is_place(number++);
     if (entry.state != HoldState::kActive) {
       if (entry.start <= now) entry.costs = {0, 0};
       entry.counted |= reported;  // its work is done
-    } else if (entry.start + jitter_ < asked_at) {
+    } else if (has_begun) {
       entry.counted |= reported;
     } else {
       entry.counted &= ~reported;
@@ -576,6 +756,7 @@ void Book::anchor_at(Instant now, Levels levels, const Policies& reported, Insta
   lowerings_.clear();
   mark_runs();
   fold();
+  ++tightenings_;
   touch();
 }
 
@@ -636,6 +817,7 @@ void Book::change(std::vector<Policy> policies, Instant now) {
 
 void Book::hold_off(Duration wait, Instant now) {
   not_before_ = later_of(not_before_, now + std::clamp(wait, Duration{0}, kRetryAfterMax));
+  ++tightenings_;
   ++changes_;
 }
 
@@ -683,6 +865,7 @@ void Book::lower(const Costs& costs, Duration retry_after, std::optional<std::si
   const auto place = std::upper_bound(lowerings_.begin(), lowerings_.end(), at,
                                       [](Instant a, const Lowering& b) { return a < b.at; });
   lowerings_.insert(place, {at, *blamed, by_fs});
+  ++tightenings_;
   touch();
   fold();
 }

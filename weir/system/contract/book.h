@@ -33,6 +33,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -169,13 +170,33 @@ class Book {
   void expire(Instant now);
   void expire_all(Instant now);
 
-  // Gives an active reservation that nobody was told of yet the first start from `now` on that
-  // those before it leave, if that is earlier than the one it has. Returns the one it has then.
-  Instant move_up(std::uint64_t number, Instant now);
-  // An active reservation may change until then.
-  void set_expires(std::uint64_t number, Instant expires);
-  // Changes when a reservation may start earlier than it was granted to.
-  std::uint64_t easings() const noexcept { return easings_; }
+  // A place: a reservation that nobody was told of yet, for costs that start at `from` or later. It
+  // does not expire, is not saved, and its start changes with what changes before it. Returns the
+  // number it goes by until it is taken over. An error: it never fits, or there is no room.
+  Result<std::uint64_t> take_place(const Costs& costs, Instant from, Instant now);
+  // Where the place is after settle_places(); nothing: there is none.
+  struct Place {
+    Instant start{};
+    Costs costs{0, 0};
+  };
+  std::optional<Place> place(std::uint64_t id) const;
+  // The same place, for other costs, or for another first instant. It may be gone then.
+  void change_place(std::uint64_t id, const Costs& costs, Instant now);
+  void start_place_from(std::uint64_t id, Instant from, Instant now);
+  void leave_place(std::uint64_t id, Instant now);
+  // The place is a reservation now, which may change until `expires`. Returns its number; nothing:
+  // there is no such place.
+  std::optional<std::uint64_t> take_over(std::uint64_t id, Instant expires);
+  // Moves places back that start too early by now: where the service has said that there is less,
+  // or where others cost more. Each stays where it is in the book; but if it must start later and
+  // others that were granted come after it, it goes behind these, and so do all places after it. So
+  // places stay in their order, and no granted start finds less. A place that never fits is gone.
+  // Who asks for an offer asks for this first.
+  void settle_places(Instant now);
+  // The same; and this place moves up to the first start that those before it leave. The others
+  // move up when they are asked for themselves, so that each starts when it says.
+  void settle_place(std::uint64_t id, Instant now);
+  bool is_place(std::uint64_t number) const { return places_.contains(number); }
 
   // Whether grant() can take one more.
   bool has_room() const noexcept { return entries_.size() < kReservationsMax; }
@@ -187,6 +208,8 @@ class Book {
   std::uint64_t first_number() const noexcept { return first_number_; }
   // The costs of an active reservation.
   std::optional<Costs> reserved(std::uint64_t number) const;
+  // How a reservation stands; kGone: it expired, was too long ago, or never was.
+  engine::HoldState state_of(std::uint64_t number) const;
   std::size_t outstanding() const noexcept { return outstanding_; }
   Costs outstanding_costs() const;  // saturates
   const Totals& finals() const noexcept { return finals_; }
@@ -232,6 +255,11 @@ class Book {
  private:
   using Entry = Reservation;
   using Levels = std::vector<Wide>;
+  struct Wish {
+    std::uint64_t id = 0;  // the first number that the place had
+    Instant from{};
+    std::uint64_t easings = 0;  // when it moved up last
+  };
 
   Wide in_hand_fs(std::size_t policy) const;
   Wide begun_fs(std::size_t policy) const;
@@ -268,6 +296,18 @@ class Book {
     ++changes_;
     ++easings_;
   }
+  // The levels at the last start before the reservation with that number, and what was learnt by
+  // then; `lowering` is the first lowering after it.
+  void go_before(std::uint64_t number, Levels& levels, Instant& at,
+                 std::deque<Lowering>::const_iterator& lowering) const;
+  void lower_up_to(Instant to, Levels& levels, Instant& at,
+                   std::deque<Lowering>::const_iterator& lowering) const;
+  // The last number of a reservation that counts and is no place; 0: none.
+  std::uint64_t last_granted() const;
+  Offer place_offer(const Entry& entry, const Wish& wish, Instant now, Levels levels, Instant at,
+                    std::deque<Lowering>::const_iterator lowering) const;
+  void cancel(std::uint64_t number);
+  void forget_place(std::uint64_t number);
   const Levels& frontier() const;
   void fold();
   // The levels at `now`, without reservations that are outstanding and were not counted.
@@ -291,7 +331,11 @@ class Book {
   std::size_t outstanding_ = 0;
   Totals finals_;
   std::uint64_t changes_ = 0;
-  std::uint64_t easings_ = 0;
+  std::map<std::uint64_t, Wish> places_;                                   // by number
+  boost::unordered_flat_map<std::uint64_t, std::uint64_t> place_numbers_;  // by id
+  std::uint64_t easings_ = 0;      // of what a start may be earlier by
+  std::uint64_t tightenings_ = 0;  // of what a start may have to be later by
+  std::uint64_t settled_at_ = 0;   // tightenings_, when places were settled last
   std::uint64_t clipped_ = 0;
 
   // The state after everything booked; worked out when it is asked for.

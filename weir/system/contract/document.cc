@@ -477,7 +477,11 @@ std::vector<Contract> published_contracts(const std::vector<Contract>& given,
     Contract made{.id = first_id + static_cast<std::int64_t>(policy.resource),
                   .resource = policy.resource};
     const auto from = std::find_if(given.begin(), given.end(), is_same);
-    if (from != given.end()) made = *from;
+    if (from != given.end()) {
+      const std::int64_t own_id = made.id;
+      made = *from;
+      if (made.id == 0) made.id = own_id;  // a type has none
+    }
     made.user_id = user_id;
     std::vector<Policy> in_force;
     std::copy_if(policies.begin(), policies.end(), std::back_inserter(in_force),

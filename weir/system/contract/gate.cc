@@ -28,54 +28,37 @@ void AccountGate::unlock() noexcept {
   account_->unlock();
 }
 
-const AccountGate::Place* AccountGate::place() const {
+std::optional<Book::Place> AccountGate::place() const {
   const auto found = asking_ == 0 ? places_.end() : places_.find(asking_);
-  return found == places_.end() ? nullptr : &found->second;
-}
-
-const AccountGate::Place* AccountGate::place(const Costs& costs, Instant now) {
-  const auto found = asking_ == 0 ? places_.end() : places_.find(asking_);
-  if (found == places_.end()) return nullptr;
-  Book& book = account_->locked().book;
-  Place& place = found->second;
-  // It has expired meanwhile, or new rules weigh the request in another way.
-  if (book.reserved(place.number) != costs) {
-    leave_place(asking_);
-    return nullptr;
-  }
-  if (place.start > now && place.easings != book.easings()) {
-    place.start = book.move_up(place.number, now);
-    place.easings = book.easings();
-  }
-  return &place;
+  if (found == places_.end()) return std::nullopt;
+  return account_->locked().book.place(found->second);
 }
 
 void AccountGate::take_place(const engine::Request& request, Instant from, std::int64_t cost) {
+  if (asking_ == 0) return;
   Book& book = account_->locked().book;
-  const Instant latest = later_of(from, account_->locked().latest);
-  if (const Place* had = place(); had != nullptr && had->start >= from) return;
-  leave_place(asking_);
-  const Costs costs = costs_of(request, cost);
-  const Offer offer = book.offer(costs, latest);
-  if (asking_ == 0 || offer.never != Never::kNot) return;
-  const Result<std::uint64_t> number =
-      book.grant(costs, offer.start, offer.start + account_->locked().options.hold);
-  if (number) places_[asking_] = {*number, offer.start, book.easings()};
+  const Instant latest = account_->locked().latest;
+  if (has_place()) {
+    book.start_place_from(places_.at(asking_), from, latest);
+    return;
+  }
+  const Result<std::uint64_t> id = book.take_place(costs_of(request, cost), from, latest);
+  if (id) places_[asking_] = *id;
 }
 
 void AccountGate::leave_place(std::uint64_t ticket) {
   const auto found = places_.find(ticket);
   if (found == places_.end()) return;
-  account_->locked().book.release(found->second.number, account_->locked().latest);
+  account_->locked().book.leave_place(found->second, account_->locked().latest);
   places_.erase(found);
 }
 
 std::optional<std::uint64_t> AccountGate::take_over(Instant expires) {
-  const Place* const taken = place();
-  if (taken == nullptr) return std::nullopt;
-  const std::uint64_t number = taken->number;
-  account_->locked().book.set_expires(number, expires);
-  places_.erase(asking_);
+  const auto found = asking_ == 0 ? places_.end() : places_.find(asking_);
+  if (found == places_.end()) return std::nullopt;
+  const std::optional<std::uint64_t> number =
+      account_->locked().book.take_over(found->second, expires);
+  places_.erase(found);
   return number;
 }
 
@@ -85,12 +68,16 @@ meter::Check AccountGate::check(const engine::Request& request, Instant now, std
   const Instant latest = account_->locked().advance(now);
   book.expire(latest);
   book.make_room(latest);
+  book.settle_places(latest);
   const Costs costs = costs_of(request, cost);
-  if (const Place* waits = place(costs, latest)) {
-    // Not while the service has said that it refuses.
-    const Instant start = later_of(waits->start, book.not_before());
-    if (start <= latest) return {Verdict::kAllowed, now, 0};
-    return {Verdict::kDenied, start, std::max<std::int64_t>(1, cost)};
+  // New rules may weigh it in another way.
+  if (has_place()) {
+    book.change_place(places_.at(asking_), costs, latest);
+    book.settle_place(places_.at(asking_), latest);
+  }
+  if (const auto waits = place()) {
+    if (waits->start <= latest) return {Verdict::kAllowed, now, 0};
+    return {Verdict::kDenied, waits->start, std::max<std::int64_t>(1, cost)};
   }
   if (!book.has_room()) return {Verdict::kDenied, kForever, cost};  // so that charge() cannot fail
   const Offer offer = book.offer(costs, latest);
@@ -105,9 +92,7 @@ Instant AccountGate::fits_from(const engine::Request& request, Instant from,
   if (account_->locked().awaits_contract()) return kForever;
   const Instant latest = later_of(from, account_->locked().latest);
   const Book& book = account_->locked().book;
-  if (const Place* waits = place()) {
-    return later_of(from, later_of(waits->start, book.not_before()));
-  }
+  if (const auto waits = place()) return later_of(from, waits->start);
   const Instant start = book.offer(costs_of(request, cost), latest).start;
   return start <= latest ? from : start;
 }

@@ -16,7 +16,7 @@
 //
 // Who waits has a place in the account's book, among those who reserve: a start of its own, in the
 // order in which they came. It is answered at that start. A start that nobody was told of moves up
-// when something before it is given back.
+// when something before it is given back, and back when the service says that there is less.
 //
 // Thread safety: as gate.h of the engine says. The account stays open to others: it
 // is locked from check to charge.
@@ -60,22 +60,16 @@ class AccountGate final : public engine::Gate {
   std::int64_t capacity(const engine::Request& request) const override;
 
  private:
-  // A reservation that nobody was told of yet.
-  struct Place {
-    std::uint64_t number = 0;
-    Instant start{};
-    std::uint64_t easings = 0;  // of the book, when the start was found
-  };
-  // The place of the waiter that asks; null: it has none.
-  const Place* place() const;
-  // The same, as early as it can be by now, and of these costs.
-  const Place* place(const Costs& costs, Instant now);
+  // The place of the waiter that asks.
+  std::optional<Book::Place> place() const;
+  bool has_place() const { return place().has_value(); }
   // Takes the place of the waiter that asks, for a reservation that may change until `expires`.
   std::optional<std::uint64_t> take_over(Instant expires);
 
   std::shared_ptr<Account> account_;
-  std::uint64_t asking_ = 0;                                // the ticket of a waiter; 0: none
-  boost::unordered_flat_map<std::uint64_t, Place> places_;  // by ticket
+  std::uint64_t asking_ = 0;  // the ticket of a waiter; 0: none
+  // Places in the book, by ticket. The book may have dropped one that never fits.
+  boost::unordered_flat_map<std::uint64_t, std::uint64_t> places_;
 };
 
 }  // namespace weir::system::contract

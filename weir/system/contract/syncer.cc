@@ -102,6 +102,7 @@ Status Syncer::take_contract(const std::string& body, Instant now) {
   const bool has_one = std::any_of(contracts->begin(), contracts->end(),
                                    [&](const auto& each) { return is_of(each, user); });
   if (has_one) {
+    left_out_of_types_.clear();  // they are not gone by any more
     Result<std::vector<Policy>> policies = policies_of(*contracts, user);
     if (!policies) return policies.error();
     if (Status adopted = adopt(std::move(*policies), now); !adopted) return adopted;
@@ -117,7 +118,7 @@ Status Syncer::take_contract_types(const std::string& body, Instant now) {
   LeftOut left_out;
   const Result<std::vector<Contract>> types = read_contract_types(body, &left_out);
   if (!types) return types.error();
-  left_out_of_contract_ = std::move(left_out);
+  left_out_of_types_ = std::move(left_out);
   Result<std::vector<Policy>> policies = policies_of(*types, {});
   if (!policies) return policies.error();
   // Taken at its word, the user would have no limits.
@@ -253,9 +254,11 @@ SyncerStatus Syncer::status(Instant now) const {
   }
   status.contract_missing = tasks_[static_cast<std::size_t>(Fetch::kContract)].missing;
   status.left_out = left_out_of_contract_;
-  for (const std::string& name : left_out_of_counts_) {
-    const auto known = std::find(status.left_out.begin(), status.left_out.end(), name);
-    if (known == status.left_out.end()) status.left_out.push_back(name);
+  for (const LeftOut* const more : {&left_out_of_types_, &left_out_of_counts_}) {
+    for (const std::string& name : *more) {
+      const auto known = std::find(status.left_out.begin(), status.left_out.end(), name);
+      if (known == status.left_out.end()) status.left_out.push_back(name);
+    }
   }
   status.failures = failures_;
   status.fetches = fetches_;

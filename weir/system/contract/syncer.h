@@ -154,6 +154,7 @@ class Syncer {
   std::optional<std::vector<Policy>> awaited_;  // policies that wait for their counts
   std::optional<Totals> finals_before_;         // the fetch of counts
   LeftOut left_out_of_contract_;
+  LeftOut left_out_of_types_;
   LeftOut left_out_of_counts_;
   std::optional<Instant> contract_at_;
   std::optional<Instant> counts_at_;

@@ -28,9 +28,11 @@ int percent_used(const PolicyView& row) {
 }  // namespace
 
 std::vector<PolicyUsage> UsageWatch::look(const AccountView& view, Instant now) {
-  const Sample present{
-      now, view.finals.requests_micro + view.outstanding_costs.requests_micro,
-      view.finals.processing_units_micro + view.outstanding_costs.processing_units_micro};
+  // Whatever the account's rule is, what it took: the other rule has taken nothing.
+  const auto taken = [&](Resource resource) {
+    return view.finals.of(resource) + view.outstanding_costs.of(resource) + view.asked.of(resource);
+  };
+  const Sample present{now, taken(Resource::kRequests), taken(Resource::kProcessingUnits)};
   std::vector<PolicyUsage> usages;
   std::map<std::string, int> told;
   for (const PolicyView& row : view.policies) {

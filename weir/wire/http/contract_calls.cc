@@ -260,9 +260,9 @@ void list_reservations(Exchange& exchange) {
                                  most, contract::kListedMax)));
     return;
   }
-  const auto rows = account->list(who, after, static_cast<std::size_t>(most));
+  const contract::Listing listing = account->list(who, after, static_cast<std::size_t>(most));
   exchange.answer.content_type = kJsonType;
-  append_listed(exchange.answer.body, rows, rows.size() == most);
+  append_listed(exchange.answer.body, listing);
 }
 
 void work_out_processing_units(Exchange& exchange) {

@@ -325,9 +325,9 @@ void append_committed(std::string& out, engine::HoldState state, const contract:
   out += '}';
 }
 
-void append_listed(std::string& out, const std::vector<contract::Listed>& rows, bool has_more) {
+void append_listed(std::string& out, const contract::Listing& listing) {
   out += R"({"reservations":[)";
-  for (const contract::Listed& row : rows) {
+  for (const contract::Listed& row : listing.rows) {
     out += out.back() == '[' ? "{" : ",{";
     append_reservation(out, row.reservation);
     out += R"(,"who":)";
@@ -347,7 +347,7 @@ void append_listed(std::string& out, const std::vector<contract::Listed>& rows, 
     out += '}';
   }
   out += R"(],"next":)";
-  out += has_more ? fmt::format(R"("{}")", rows.back().reservation.number) : "null";
+  out += listing.next ? fmt::format(R"("{}")", *listing.next) : "null";
   out += '}';
 }
 

@@ -81,8 +81,7 @@ void append_consumed(std::string& out, const system::contract::Consumed& consume
 void append_committed(std::string& out, engine::HoldState state,
                       const system::contract::Costs& debited);
 // `has_more`: there may be others after the last of them.
-void append_listed(std::string& out, const std::vector<system::contract::Listed>& rows,
-                   bool has_more);
+void append_listed(std::string& out, const system::contract::Listing& listing);
 void append_account(std::string& out, const system::contract::Account& account,
                     std::string_view user_id, const system::contract::AccountView& view,
                     Instant now);
