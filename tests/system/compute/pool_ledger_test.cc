@@ -1,5 +1,6 @@
 // Pools in a ledger: stakes, units at every worker, the belt by which stake leaves.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 
 namespace weir::system::compute {
 namespace {
+
+using ::testing::HasSubstr;
 
 Operation of_pool(Op op, const std::string& wallet, std::int64_t tokens = 0) {
   return {
@@ -92,6 +95,19 @@ TEST_F(PoolLedger, TellsTheWaitByARateThatWasSetSince) {
   EXPECT_TRUE(apply(15, of_pool(Op::kStake, "anna", 7)).ok());
   EXPECT_TRUE(apply(15, of_pool(Op::kExit, "anna", 7)).ok());
   EXPECT_EQ(pool().exits.processed(16), 51 * kToken);
+}
+
+TEST_F(PoolLedger, LetsTheLastStakerGoWhenTheRateIsRaisedFromNothing) {
+  Operation rate{.op = Op::kSetExitRate};
+  EXPECT_TRUE(apply(10, rate).ok());
+  EXPECT_TRUE(apply(10, of_pool(Op::kStake, "anna", 30)).ok());
+  EXPECT_TRUE(apply(20, of_pool(Op::kExit, "anna", 30)).ok());
+  EXPECT_THAT(apply(50, withdrawal("anna", 0)).detail, HasSubstr("set 'exit_rate' above 0"));
+  rate.amount = 10 * kToken;
+  EXPECT_TRUE(apply(100, rate).ok());
+  EXPECT_THAT(apply(100, withdrawal("anna", 0)).detail, HasSubstr("is reached in 3 blocks"));
+  EXPECT_EQ(pool().exits.processed(102), 20 * kToken);
+  EXPECT_TRUE(apply(103, withdrawal("anna", 0)).ok());
 }
 
 TEST_F(PoolLedger, NamesWhyNot) {
