@@ -147,7 +147,10 @@ TEST_F(PoolLedger, HasBounds) {
   for (std::size_t i = 0; i < kTicketsOfStakeMax; ++i) {
     ASSERT_TRUE(apply(1, of_pool(Op::kExit, "anna", 1)).ok());
   }
-  EXPECT_EQ(apply(1, of_pool(Op::kExit, "anna", 1)).fault, Fault::kTooMany);
+  const Applied beyond = apply(1, of_pool(Op::kExit, "anna", 1));
+  EXPECT_EQ(beyond.fault, Fault::kTooMany);
+  EXPECT_EQ(beyond.detail,
+            "wallet 'anna' has 1000 tickets in pool 'lake', which is the most; withdraw one first");
   EXPECT_TRUE(apply(2, withdrawal("anna", 0)).ok());
   EXPECT_TRUE(apply(2, of_pool(Op::kExit, "anna", 1)).ok());
 }
