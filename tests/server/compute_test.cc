@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <boost/asio.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "tests/app/support.h"
 #include "tests/server/http_client.h"
@@ -374,6 +377,83 @@ TEST_F(TwoProcesses, SendAllocationsOnceAndThenOnlyThatNothingHasChanged) {
   tell("/v1/compute/blocks", R"({"block":4})");
   EXPECT_TRUE(shows(*by_epoch, R"("epoch":3,)") && shows(*at_once, R"("epoch":3,)"));
   EXPECT_TRUE(eventually([&] { return knows(*by_epoch); }));
+}
+
+// A ledger of before `after_epoch` and tags: it refuses the one, and does not know the others.
+class OlderLedger {
+ public:
+  OlderLedger() : acceptor_(io_, {boost::asio::ip::make_address("127.0.0.1"), 0}) {
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~OlderLedger() {
+    is_over_ = true;
+    boost::asio::io_context io;
+    boost::asio::ip::tcp::socket waker(io);
+    boost::system::error_code ignored;
+    waker.connect(acceptor_.local_endpoint(), ignored);
+    thread_.join();
+  }
+  OlderLedger(const OlderLedger&) = delete;
+  OlderLedger& operator=(const OlderLedger&) = delete;
+
+  std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
+  }
+  int refused() const { return refused_; }
+  int answered() const { return answered_; }
+  std::atomic<int> epoch{1};
+
+ private:
+  void serve() {
+    while (true) {
+      boost::asio::ip::tcp::socket socket(io_);
+      acceptor_.accept(socket);
+      if (is_over_) return;
+      boost::system::error_code failed;
+      std::string request;
+      boost::asio::read_until(socket, boost::asio::dynamic_buffer(request), "\r\n\r\n", failed);
+      if (failed) continue;
+      const bool knows = request.find("after_epoch") == std::string::npos;
+      const std::string body =
+          knows ? R"({"epoch":)" + std::to_string(epoch) +
+                      R"(,"epoch_time_ns":1000000000,"clusters":)"
+                      R"([{"cluster":"acme","units":1000,"portals":["portal-1"]}]})"
+                : R"({"error":"after_epoch is not known"})";
+      (knows ? answered_ : refused_) += 1;
+      const std::string answer = std::string(knows ? "HTTP/1.1 200 OK" : "HTTP/1.1 400 No") +
+                                 "\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                                 "Content-Length: " +
+                                 std::to_string(body.size()) + "\r\n\r\n" + body;
+      boost::asio::write(socket, boost::asio::buffer(answer), failed);
+    }
+  }
+
+  boost::asio::io_context io_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  std::atomic<bool> is_over_{false};
+  std::atomic<int> refused_{0};
+  std::atomic<int> answered_{0};
+  std::thread thread_;
+};
+
+TEST_F(TwoProcesses, HearAnOlderLedgerThatDoesNotKnowHowToBeAskedForLess) {
+  OlderLedger ledger;
+  const auto worker = serve_file(
+      dir / "worker.yaml",
+      "listen: { resp: none, http: 127.0.0.1:0 }\ncompute: { worker: { name: w, ledger: '" +
+          ledger.url() + "', poll: 20ms, max_age: 1h } }\nlimits: []\n");
+  const std::string at = address_of(*worker);
+  const auto shows = [&](const std::string& text) {
+    return eventually([&] {
+      return HttpClient(at).ask(get("/v1/compute/worker")).body.find(text) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(shows(R"("epoch":1,)")) << worker->said();
+  ledger.epoch = 2;
+  EXPECT_TRUE(shows(R"("epoch":2,)")) << worker->said();
+  EXPECT_TRUE(eventually([&] { return ledger.answered() >= 6; }));
+  EXPECT_EQ(ledger.refused(), 1) << "it is asked so once";
+  EXPECT_EQ(worker->said().find("event=outage"), std::string::npos) << worker->said();
 }
 
 TEST_F(TwoProcesses, RefuseEverybodyOnceAllocationsAreTooOld) {

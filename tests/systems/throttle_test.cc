@@ -300,6 +300,43 @@ TEST_F(ThrottleProgram, SettlesClaimsOfBeforeAKill) {
   EXPECT_EQ(call(400).at("status").as_string(), "OK");
 }
 
+// Throttles that a reload takes out and brings in again are others: of those before nothing comes
+// back, not after a kill either.
+TEST_F(ThrottleProgram, ForgetsClaimsWithTheirThrottlesThoughOthersFollow) {
+  std::ofstream(weir.path("throttles.json"))
+      << R"({"buckets":[)" << kThroughput << "," << kPriority << "]}";
+  const std::string state = "state: { dir: '" + weir.path("state") + "', flush: 20ms }\n";
+  const std::string throttles = "throttles: { file: '" + weir.path("throttles.json") +
+                                "', ahead: off, by_gas: true, consensus_gas: 1000 }\n";
+  const auto claim_of = [&](int gas) {
+    const auto said =
+        submit(at_consensus("ContractCall", kThen, 1, R"(,"gas":)" + std::to_string(gas)));
+    return std::string(said.at("claim").as_string());
+  };
+  const auto several_flushes = [] { std::this_thread::sleep_for(std::chrono::milliseconds{300}); };
+  const auto cancel = [&](const std::string& claim) {
+    return weir.post("/v1/throttle/cancel", R"({"claim":")" + claim + R"("})").status;
+  };
+  weir.configure(state + throttles);
+  weir.start();
+  const std::string before = claim_of(900);
+  several_flushes();
+  weir.configure(state + "limits: []\n");
+  ASSERT_EQ(weir.post("/v1/reload", "").status, 200);
+  weir.configure(state + throttles);
+  ASSERT_EQ(weir.post("/v1/reload", "").status, 200);
+  EXPECT_EQ(cancel(before), 404);
+  several_flushes();
+  weir.kill();
+  weir.start();
+  EXPECT_EQ(cancel(before), 404) << "it was not these throttles that granted it";
+  const std::string after = claim_of(700);
+  several_flushes();
+  weir.kill();
+  weir.start();
+  EXPECT_EQ(cancel(after), 200) << "an ordinary start loses nothing";
+}
+
 // Many submissions in one command, as a node of the network would send them.
 TEST_F(ThrottleProgram, DecidesManyInOneCommandOverResp) {
   start({kThroughput, kPriority}, ", nodes: 1");

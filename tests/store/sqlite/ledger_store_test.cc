@@ -259,6 +259,18 @@ TEST(LedgerEvents, ThatWereRefusedChangeNothingAndMayComeAgain) {
       << "several may be in one block";
 }
 
+TEST(LedgerEvents, NameAWayOutForEachBlockThatCannotBePushed) {
+  const auto store = opened(std::nullopt);
+  ASSERT_TRUE(store->apply(with_event(join_of("w"), "e1", 20), "f", kStart)->ok());
+  EXPECT_THAT(store->apply(with_event(join_of("v"), "e2", 19), "f", kStart)->detail,
+              testing::HasSubstr("send events in the order of their blocks"));
+  const Applied far = *store->apply(
+      with_event(join_of("v"), "e2", 21 + system::compute::kPushAheadMax), "f", kStart);
+  EXPECT_EQ(far.fault, Fault::kBlockTooFar);
+  EXPECT_THAT(far.detail, testing::HasSubstr("more than 100000000 blocks after it, or beyond "
+                                             "2^61 - 1; check the number"));
+}
+
 TEST(LedgerEvents, HaveNoBlockWhereBlocksFollowTime) {
   LedgerSettings settings = pushed_settings();
   settings.blocks = BlockSource::kTime;

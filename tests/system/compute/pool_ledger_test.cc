@@ -1,5 +1,6 @@
 // Pools in a ledger: stakes, units at every worker, the belt by which stake leaves.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 
 namespace weir::system::compute {
 namespace {
+
+using ::testing::HasSubstr;
 
 Operation of_pool(Op op, const std::string& wallet, std::int64_t tokens = 0) {
   return {
@@ -94,6 +97,19 @@ TEST_F(PoolLedger, TellsTheWaitByARateThatWasSetSince) {
   EXPECT_EQ(pool().exits.processed(16), 51 * kToken);
 }
 
+TEST_F(PoolLedger, LetsTheLastStakerGoWhenTheRateIsRaisedFromNothing) {
+  Operation rate{.op = Op::kSetExitRate};
+  EXPECT_TRUE(apply(10, rate).ok());
+  EXPECT_TRUE(apply(10, of_pool(Op::kStake, "anna", 30)).ok());
+  EXPECT_TRUE(apply(20, of_pool(Op::kExit, "anna", 30)).ok());
+  EXPECT_THAT(apply(50, withdrawal("anna", 0)).detail, HasSubstr("set 'exit_rate' above 0"));
+  rate.amount = 10 * kToken;
+  EXPECT_TRUE(apply(100, rate).ok());
+  EXPECT_THAT(apply(100, withdrawal("anna", 0)).detail, HasSubstr("is reached in 3 blocks"));
+  EXPECT_EQ(pool().exits.processed(102), 20 * kToken);
+  EXPECT_TRUE(apply(103, withdrawal("anna", 0)).ok());
+}
+
 TEST_F(PoolLedger, NamesWhyNot) {
   EXPECT_EQ(apply(1, of_pool(Op::kOpenPool, "other")).fault, Fault::kPoolTaken);
   EXPECT_EQ(apply(1, {.op = Op::kOpenPool, .wallet = "other"}).fault, Fault::kNoSuchPool);
@@ -131,7 +147,10 @@ TEST_F(PoolLedger, HasBounds) {
   for (std::size_t i = 0; i < kTicketsOfStakeMax; ++i) {
     ASSERT_TRUE(apply(1, of_pool(Op::kExit, "anna", 1)).ok());
   }
-  EXPECT_EQ(apply(1, of_pool(Op::kExit, "anna", 1)).fault, Fault::kTooMany);
+  const Applied beyond = apply(1, of_pool(Op::kExit, "anna", 1));
+  EXPECT_EQ(beyond.fault, Fault::kTooMany);
+  EXPECT_EQ(beyond.detail,
+            "wallet 'anna' has 1000 tickets in pool 'lake', which is the most; withdraw one first");
   EXPECT_TRUE(apply(2, withdrawal("anna", 0)).ok());
   EXPECT_TRUE(apply(2, of_pool(Op::kExit, "anna", 1)).ok());
 }

@@ -26,6 +26,24 @@ TEST(Sampling, RestoresFromItsJournal) {
   EXPECT_EQ(granted(*after, miner(), 6, kStart + 1min).granted, 2);
 }
 
+// The end alone does not tell how many were created.
+TEST(Sampling, KnowsAfterARestartHowAReservationEndedAsLongAsItsGrantIsInTheWindow) {
+  MemoryJournal journal;
+  const auto before = sampling_of(spec_of({six_an_hour()}), {.journal = &journal});
+  const Grant grant = granted(*before, miner(), 4, kStart);
+  ASSERT_EQ(*before->commit(grant.reservation, 3, kStart + 50min), 1);
+  EXPECT_EQ(*before->commit(grant.reservation, 3, kStart + 70min), 1);
+  const auto after_restart_at = [&](Instant now) {
+    auto after = sampling_of(spec_of({six_an_hour()}));
+    for (const Record& record : journal.records) EXPECT_TRUE(after->restore(record, now));
+    return after;
+  };
+  EXPECT_EQ(*after_restart_at(kStart + 55min)->commit(grant.reservation, 3, kStart + 70min), 1);
+  const auto later = after_restart_at(kStart + 65min)->commit(grant.reservation, 3, kStart + 70min);
+  ASSERT_FALSE(later.ok());
+  EXPECT_EQ(later.error().code, ErrorCode::kNotFound);
+}
+
 // Records of a key lie between those of others, so its block is asked for again and again.
 TEST(Sampling, NeedsNoMoreMemoryAfterARestart) {
   constexpr int kKeys = 100'000;

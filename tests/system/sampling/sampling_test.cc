@@ -252,6 +252,20 @@ TEST(SamplingRefused, NamesWhoWasRefusedAndWhoHasUsedUpAll) {
   EXPECT_TRUE(sampling->refused().empty());
 }
 
+TEST(SamplingRefused, NamesNobodyWhoMustOnlyWaitForTheNextOfABurst) {
+  RulesSpec spec = spec_of({six_an_hour()});
+  spec.environments[0].burst = 2;
+  const auto sampling = sampling_of(spec);
+  granted(*sampling, miner(), 2, kStart);
+  granted(*sampling, miner(), 2, kStart + 20min);
+  EXPECT_TRUE(sampling->refused().empty()) << "two are left";
+  granted(*sampling, miner(), 2, kStart + 40min);
+  ASSERT_EQ(sampling->refused().size(), 1u) << "now it has used up what it may have";
+  EXPECT_EQ(sampling->refused()[0].refusals, 0u);
+  EXPECT_EQ(granted(*sampling, miner("E", "r2"), 3, kStart + 40min).granted, 2);
+  EXPECT_EQ(sampling->refused()[0].tasks, 1u) << "who is refused for a burst is refused";
+}
+
 TEST(Sampling, KeepsTuplesApartWhateverTheirNamesContain) {
   const auto sampling = sampling_of(spec_of({six_an_hour("c"), six_an_hour("b#c")}));
   Who who{.hotkey = "a#b", .revision = "r", .environment = "c", .id = 7};

@@ -299,6 +299,28 @@ TEST(ComputeAllocations, AreNotSentAgainToWhoHasThem) {
   EXPECT_EQ(desk.if_none_match.find(tag_of(next)), std::string::npos);
 }
 
+// Every push measures the epoch anew.
+TEST(ComputeAllocations, AreNotSentAgainWhereBlocksComeFasterOrSlower) {
+  FollowedLedger desk;
+  for (std::int64_t block = 160; block <= 300; block += 10) {
+    desk.clock.advance(std::chrono::seconds{10 * 12});
+    desk.push(block);
+  }
+  const Answer first = desk.of("w1");
+  EXPECT_EQ(text_at(first, "epoch_time_ns"), "1200000000000");
+  desk.if_none_match = tag_of(first);
+  for (std::int64_t block = 310; block < 400; block += 10) {
+    desk.clock.advance(std::chrono::seconds{10 * 12 + block});
+    desk.push(block);
+    desk.expect_unchanged(desk.of("w1"));
+  }
+  // What changes inside the epoch is told with the epoch's own time.
+  desk.post("/v1/compute/portals", R"({"wallet":"acme","portals":["p3"]})");
+  EXPECT_EQ(text_at(desk.of("w1"), "epoch_time_ns"), "1200000000000");
+  desk.push(400);
+  EXPECT_GT(std::stoll(text_at(desk.of("w1"), "epoch_time_ns")), 1'300'000'000'000);
+}
+
 TEST(ComputeAllocations, AreSentAgainWhenTheyChangeInsideAnEpoch) {
   FollowedLedger desk;
   desk.if_none_match = tag_of(desk.of("w1"));

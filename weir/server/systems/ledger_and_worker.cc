@@ -152,11 +152,12 @@ class LedgerAndWorker::Remote final : public Source {
         transfer_({.bytes_max = kAllocationsBytesMax}) {}
 
   News fetch(Instant) override {
-    fetch::TransferRequest request{.url = url_, .bearer = token_, .if_none_match = tag_};
-    if (mode_ == compute::FeedMode::kEpoch && epoch_) {
-      request.url += fmt::format("&after_epoch={}", *epoch_);
+    const bool names_epoch = mode_ == compute::FeedMode::kEpoch && epoch_ && !is_older_;
+    fetch::Transferred got = ask(names_epoch);
+    if (names_epoch && got.status == 400) {
+      got = ask(false);
+      is_older_ = got.status == 200 || got.status == 304;
     }
-    const fetch::Transferred got = transfer_.run(request);
     if (got.status == 304 && epoch_) return std::optional<Heard>{};
     if (got.status != 200) {
       return Error{
@@ -175,11 +176,18 @@ class LedgerAndWorker::Remote final : public Source {
   void cancel() noexcept override { transfer_.cancel(); }
 
  private:
+  fetch::Transferred ask(bool names_epoch) {
+    fetch::TransferRequest request{.url = url_, .bearer = token_, .if_none_match = tag_};
+    if (names_epoch) request.url += fmt::format("&after_epoch={}", *epoch_);
+    return transfer_.run(request);
+  }
+
   const std::string url_;
   const std::string token_;
   const compute::FeedMode mode_;
   std::string tag_;                    // of what was heard last
   std::optional<std::int64_t> epoch_;  // the same
+  bool is_older_ = false;              // the ledger refused `after_epoch`: it does not know it
   fetch::Transfer transfer_;
 };
 

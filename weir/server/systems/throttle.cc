@@ -5,6 +5,7 @@
 // 3. Levels and clocks are parts of the state, one for the front end and one for consensus; claims
 //    are others, a sheet each. All are taken at one instant and written together. Bringing levels
 //    back forgets claims, so sheets wait for start().
+// 4. Throttles that begin after start() write every sheet: what is kept is of others before them.
 
 #include <fmt/format.h>
 
@@ -140,6 +141,8 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
   void change(Instant /*now*/) noexcept override {
     if (next_.throttles != nullptr && next_.throttles == in_force_.throttles) {
       next_.throttles->change(in_force_.settings.spec, next_.settings.spec);
+    } else if (next_.throttles != nullptr && is_started_) {
+      for (std::size_t i = 0; i < throttle::kClaimSheets; ++i) next_.throttles->mark_sheet(i);
     }
     const std::scoped_lock lock(lock_);
     in_force_ = std::exchange(next_, {});
@@ -148,6 +151,7 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
   void drop() noexcept override { next_ = {}; }
 
   Status start() override {
+    is_started_ = true;
     const std::vector<throttle::ClaimSheet> sheets = std::exchange(sheets_, {});
     if (const auto throttles = this->throttles()) {
       for (const throttle::ClaimSheet& sheet : sheets) throttles->bring_back(sheet);
@@ -246,6 +250,7 @@ class ThrottleSystem final : public System, private store::sqlite::Parts {
   }
 
   const Log& log_;
+  bool is_started_ = false;                   // from then on nothing is brought back
   std::vector<throttle::ClaimSheet> sheets_;  // brought back, until start()
   mutable std::mutex lock_;
   ThrottlesInForce in_force_;

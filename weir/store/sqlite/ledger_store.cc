@@ -163,6 +163,18 @@ Status check_genesis(Database& database, const std::string& file, const Genesis&
   return Done{};
 }
 
+// For an operation whose own block cannot be pushed.
+std::string way_out(Fault fault) {
+  if (fault == Fault::kBlocksFollowTime) {
+    return "leave it out, or write 'blocks: pushed' under 'compute: ledger'";
+  }
+  if (fault == Fault::kBlockTooFar) {
+    return fmt::format("it is more than {} blocks after it, or beyond 2^61 - 1; check the number",
+                       system::compute::kPushAheadMax);
+  }
+  return "send events in the order of their blocks";
+}
+
 }  // namespace
 
 LedgerStore::LedgerStore(std::optional<Directory> directory, Database database, std::string file,
@@ -337,10 +349,7 @@ Result<Applied> LedgerStore::apply(const Operation& operation, std::string_view 
       refused.fault = fault;
       refused.detail =
           fmt::format("block {} of the operation cannot be pushed: this is block {}; {}",
-                      *operation.block, block,
-                      fault == Fault::kBlocksFollowTime
-                          ? "leave it out, or write 'blocks: pushed' under 'compute: ledger'"
-                          : "send events in the order of their blocks");
+                      *operation.block, block, way_out(fault));
       return refused;
     }
     block = *operation.block;

@@ -249,7 +249,7 @@ void Ledger::change_setting(Block block, const Operation& operation) {
       return;
     case Op::kSetExitRate:
       parameters_.exit_rate = operation.amount;
-      for (Pool& pool : tables_->pools.rows) pool.exits.change_rate(operation.amount);
+      for (Pool& pool : tables_->pools.rows) pool.exits.set_rate(block, operation.amount);
       return;
     default:
       WEIR_ASSERT(operation.op == Op::kSetMaxPortals);

@@ -402,14 +402,26 @@ Plan plan_exit(const Ledger& ledger, Block block, const Pool& pool, const Operat
                                tokens_text(operation.amount), in_quotes(operation.wallet),
                                tokens_text(stake.amount - stake.leaving), in_quotes(pool.name)));
   }
-  if (stake.tickets.size() >= kTicketsOfStakeMax || ledger.tickets() >= kTicketsMax ||
-      pool.exits.requested() > kBeltMax - operation.amount) {
+  if (stake.tickets.size() >= kTicketsOfStakeMax) {
     return refused(
         Fault::kTooMany,
-        fmt::format("wallet {} has {} tickets in pool {}, and there were {} in all, of at "
-                    "most {} and {}; withdraw first",
-                    in_quotes(operation.wallet), stake.tickets.size(), in_quotes(pool.name),
-                    ledger.tickets(), kTicketsOfStakeMax, kTicketsMax));
+        fmt::format("wallet {} has {} tickets in pool {}, which is the most; withdraw "
+                    "one first",
+                    in_quotes(operation.wallet), stake.tickets.size(), in_quotes(pool.name)));
+  }
+  if (ledger.tickets() >= kTicketsMax) {
+    return refused(Fault::kTooMany,
+                   fmt::format("there were {} tickets, which is the most that a ledger ever gives "
+                               "out; nothing can leave any more but by those: begin another ledger",
+                               ledger.tickets()));
+  }
+  if (pool.exits.requested() > kBeltMax - operation.amount) {
+    return refused(
+        Fault::kTooMany,
+        fmt::format("{} tokens have asked to leave pool {} so far, and {} more may ever; "
+                    "ask for no more than that",
+                    tokens_text(pool.exits.requested()), in_quotes(pool.name),
+                    tokens_text(kBeltMax - pool.exits.requested())));
   }
   Plan plan;
   plan.outcome.receipt.amount = operation.amount;

@@ -4,7 +4,8 @@
 //     by itself: every share of it is what Ledger::allocations() says at any of those blocks.
 //  2. The ledger's lock is held for a page of clusters at a time. If the ledger changes in between,
 //     what was read is thrown away; the third time it is read in one go, so that it ends.
-//  3. A snapshot that says what the last one said has its number.
+//  3. A snapshot that says what the last one said has its number. Where blocks are pushed each push
+//     measures the epoch anew: so its time is that of the first snapshot of the epoch.
 
 #include "weir/system/compute/snapshot.h"
 
@@ -145,6 +146,7 @@ bool SnapshotDesk::read_pages(Snapshot& into, Instant now, std::size_t page) con
         into.version_ = view.version;
         into.from_ = view.block;
         into.epoch_ = epoch_number(view.ledger.clock(), view.block);
+        into.epoch_time_ = view.epoch_time;
         into.until_ = next_epoch(view.ledger.clock(), view.block);
         into.remainder_ = parameters.remainder;
         into.published_faults_ = parameters.published_faults;
@@ -180,6 +182,7 @@ std::shared_ptr<const Snapshot> SnapshotDesk::take(Instant now) {
   taken->make_ready();
   const std::scoped_lock lock(lock_);
   taken_ += 1;
+  if (last_ != nullptr && last_->epoch_ == taken->epoch_) taken->epoch_time_ = last_->epoch_time_;
   taken->number_ = last_ == nullptr               ? 1
                    : taken->says_the_same(*last_) ? last_->number_
                                                   : last_->number_ + 1;
@@ -199,7 +202,6 @@ SnapshotDesk::Said SnapshotDesk::at(Instant now, std::string_view worker, std::i
     ledger_->read(now, [&](const LedgerView& view) {
       said.epoch = epoch_number(view.ledger.clock(), view.block);
       said.block = view.block;
-      said.epoch_time = view.epoch_time;
       said.worker = view.ledger.worker_id(worker).value_or(0);
       is_enough = said.epoch == known || (last != nullptr && last->is_of(view));
     });

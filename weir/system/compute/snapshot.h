@@ -45,6 +45,8 @@ struct SnapshotRow {
 class Snapshot {
  public:
   std::int64_t epoch() const noexcept { return epoch_; }
+  // As measured when the desk first said this epoch, and the same to its end.
+  Duration epoch_time() const noexcept { return epoch_time_; }
   const std::vector<SnapshotRow>& rows() const noexcept { return rows_; }
   // Another number for what is not the same as what the desk said before.
   std::uint64_t number() const noexcept { return number_; }
@@ -64,6 +66,7 @@ class Snapshot {
   Share share_of(const SnapshotRow& row, ShareOf of) const;
 
   std::int64_t epoch_ = 0;
+  Duration epoch_time_{};
   std::int64_t version_ = -1;
   Block from_ = 0;
   Block until_ = 0;  // the first at which something is over, or begins
@@ -83,7 +86,6 @@ class SnapshotDesk {
     std::shared_ptr<const Snapshot> snapshot{};  // nullptr: of an epoch that was not wanted
     std::int64_t epoch = 0;
     Block block = 0;
-    Duration epoch_time{};
     WorkerId worker = 0;  // 0: nobody of this name ever joined
   };
   // Without a snapshot if it is epoch `known` still.

@@ -152,8 +152,8 @@ Result<Counters::Seat> Counters::seat_of(const Who& who) const {
   return seat;
 }
 
-// How many could be granted now.
-std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
+// What the window has left, whatever a burst says.
+std::int64_t Counters::left_over(const Seat& seat, Instant now) const noexcept {
   if (seat.reason != Reason::kLimited) return kWantMax;
   const Environment& of = environment(seat);
   std::int64_t left = kWantMax;
@@ -161,6 +161,14 @@ std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
   if (of.parent) {
     left = std::min(left, meter::level(of.parent_shape, seat.parent_log, parent_ring_, now));
   }
+  return std::max<std::int64_t>(0, left);
+}
+
+// How many could be granted now.
+std::int64_t Counters::room(const Seat& seat, Instant now) const noexcept {
+  if (seat.reason != Reason::kLimited) return kWantMax;
+  const Environment& of = environment(seat);
+  std::int64_t left = left_over(seat, now);
   if (of.spacing) left = std::min(left, meter::level(*of.spacing, seat.log, ring_, now));
   if (left <= 0) return 0;
   return rules_.granting() == Granting::kGate ? kWantMax : left;
@@ -234,7 +242,7 @@ void Counters::tally(std::size_t place, std::int64_t granted, std::int64_t wante
 void Counters::note(const Seat& seat, const Who& who, std::int64_t granted,
                     std::int64_t wanted) noexcept {
   if (seat.reason != Reason::kLimited) return;
-  const bool is_used_up = granted > 0 && granted == wanted && room(seat, last_) == 0;
+  const bool is_used_up = granted > 0 && granted == wanted && left_over(seat, last_) == 0;
   if (granted >= wanted && !is_used_up) return;
   refused_.note(seat.key, who.hotkey, who.revision, who.environment, who.id,
                 std::max<std::int64_t>(0, wanted - granted), last_);

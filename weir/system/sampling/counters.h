@@ -196,6 +196,7 @@ class Counters {
     return rules_.environments()[seat.place];
   }
   Result<Seat> seat_of(const Who& who) const;
+  std::int64_t left_over(const Seat& seat, Instant now) const noexcept;
   std::int64_t room(const Seat& seat, Instant now) const noexcept;
   Grant described(const Seat& seat, Instant now) const noexcept;
   // Whether something can be granted at all.

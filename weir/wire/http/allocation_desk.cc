@@ -53,8 +53,7 @@ AllocationDesk::Said AllocationDesk::ask(std::string_view worker, std::string_vi
     said.is_known = true;
     return said;
   }
-  said.tag =
-      fmt::format(R"("{}-{}-{}")", process_, found.snapshot->number(), found.epoch_time.count());
+  said.tag = fmt::format(R"("{}-{}")", process_, found.snapshot->number());
   if (names_tag(known_tags, said.tag)) {
     said.is_known = true;
     return said;
@@ -65,7 +64,7 @@ AllocationDesk::Said AllocationDesk::ask(std::string_view worker, std::string_vi
   constexpr std::size_t kUnitsBytes = 20;  // and a comma
   std::string& out = said.body;
   out.reserve(text->pieces.size() + snapshot.rows().size() * kUnitsBytes + 1'024);
-  append_allocations_head(out, worker, found.block, snapshot.epoch(), found.epoch_time);
+  append_allocations_head(out, worker, found.block, snapshot.epoch(), snapshot.epoch_time());
   out += '[';
   for (const compute::Allocation& row : allocations.rows) {
     if (out.back() != '[') out += ',';

@@ -77,6 +77,79 @@ TEST_F(RedisPoolOutage, RegistersAgainAndIsFencedWhenItWasTakenForDead) {
   }
 }
 
+// What an earlier version wrote of each instance was shorter.
+TEST_F(RedisPoolOutage, KeepsTheRecordsOfThoseThatHaveEndedBesideOnesOfAnEarlierVersion) {
+  PoolCoordinatorOptions silent = options();
+  silent.heartbeat = 60s;
+  silent.instance_timeout = 120s;
+  Instance one(options(), registration_of({.concurrent = 3}));
+  Grant of_earlier;
+  {
+    Instance earlier(silent, registration_of({.concurrent = 3}));
+    of_earlier = earlier.granted("gpt", {5, 1});
+    // Gone without a word.
+  }
+  const std::string books = "fleet:pool:1:{gpt}";
+  const std::string record = "HSET " + books + " r:" + std::to_string(of_earlier.fence);
+  ASSERT_EQ(redis_.ask(record + R"( "\x00\x00\x00\x00\x00\x00\xf0\x3f)"
+                                R"(\x00\x00\x00\x00\x00\x00\x00\x00")"),
+            ":0");
+  EXPECT_TRUE(eventually([&] {
+    end_lease_of(of_earlier);
+    return one.books().in_flight == 0;
+  }));
+  Instance two(silent, registration_of({.concurrent = 3}));
+  const Grant of_before = two.granted("gpt", {5, 1});
+  EXPECT_TRUE(eventually([&] {
+    end_lease_of(of_before);
+    return one.books().in_flight == 0;
+  }));
+  EXPECT_EQ(redis_.ask("HSTRLEN " + books + " gone"), ":64");
+  two.granted("gpt", {5, 1});
+  EXPECT_EQ(two.release(of_before, {1, 1}), Released::kFenced);
+  EXPECT_EQ(one.books().used.minute, (Amounts{11, 3})) << "what it did not use goes back";
+  // A list that an earlier version has left out of step is begun anew.
+  ASSERT_EQ(redis_.ask("HSET " + books + " gone 0123456789"), ":0");
+  const Grant last = two.granted("gpt", {5, 1});
+  EXPECT_TRUE(eventually([&] {
+    end_lease_of(last);
+    return one.books().in_flight == 0;
+  }));
+  EXPECT_EQ(redis_.ask("HSTRLEN " + books + " gone"), ":64");
+  two.granted("gpt", {5, 1});
+  EXPECT_EQ(two.release(last, {1, 1}), Released::kFenced);
+}
+
+TEST_F(RedisPoolOutage, KeepsTheJobsOfWhoHasLeftWhenRedisWasAwayForLongerThanALease) {
+  PoolCoordinatorOptions brittle = options();
+  brittle.silence = 1s;
+  brittle.connect_timeout = 1s;
+  Instance stays(brittle, registration_of(kTwoJobs));
+  stays.granted("gpt", {0, 1});
+  {
+    Instance leaves(brittle, registration_of(kTwoJobs));
+    leaves.granted("gpt", {0, 1});
+    EXPECT_TRUE(leaves.stop().ok());
+  }
+  redis_.pause();
+  std::this_thread::sleep_for(brittle.instance_timeout + 500ms);
+  redis_.resume();
+  EXPECT_TRUE(eventually([&] { return stays.is_reachable(); }));
+  std::this_thread::sleep_for(4 * brittle.heartbeat);
+  EXPECT_EQ(stays.refused("gpt", {0, 1}).reason, Refused::kBusy);
+  EXPECT_TRUE(eventually([&] { return stays.books().in_flight == 1; })) << "not for ever";
+}
+
+TEST_F(RedisPoolOutage, LetsTheListOfWhoHasLeftEndThoughNobodyIsThere) {
+  {
+    Instance last(options(), registration_of(kTwoJobs));
+    last.granted("gpt", {0, 1});
+    EXPECT_TRUE(last.stop().ok());
+  }
+  const std::string rest = redis_.ask("PTTL fleet:pool:1:{gpt}:left");
+  EXPECT_GT(std::stoll(rest.substr(1)), 0) << rest;
+}
+
 TEST_F(RedisPoolOutage, GivesBackWhatALateAnswerGranted) {
   Instance one(options(), registration_of(kTenRequests));
   one.granted("gpt", {0, 1});

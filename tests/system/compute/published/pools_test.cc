@@ -79,6 +79,18 @@ TEST(ExitQueue, SettlesWhatWasBeforeARequestByTheOldRate) {
   EXPECT_EQ(queue.wait_seconds(2'000, 101), 1) << "until somebody asks, it stands";
 }
 
+TEST(ExitQueue, MovesByARaisedRateAtOnceWhereItIsSet) {
+  ExitQueue queue(0, 10);
+  queue.request(0, 1'000, 10);
+  queue.set_rate(10, 4);
+  EXPECT_EQ(queue.processed(20), 200u) << "a lower one from the next request on";
+  EXPECT_EQ(queue.wait_seconds(20, 1'000), 200);
+  queue.set_rate(20, 50);
+  EXPECT_EQ(queue.processed(20), 200u);
+  EXPECT_EQ(queue.processed(21), 250u);
+  EXPECT_EQ(queue.wait_seconds(21, 1'000), 15);
+}
+
 TEST(ExitQueue, HoldsAnyRateForAnyTime) {
   ExitQueue queue(0, kAmountMax);
   queue.request(0, kAmountMax, kAmountMax);

@@ -42,7 +42,8 @@ if is_there and remembered == b.marker and found[5] and change > tonumber(found[
 end
 redis.call('HSET', books, 'run', run)
 local is_lost = remembered > 0 and (not is_there or b.marker ~= remembered)
-local is_in = is_there and not is_lost and before ~= '' and found[2]
+-- A record of another size is of another version, and none to this one: it ends with its lease.
+local is_in = is_there and not is_lost and before ~= '' and found[2] and #found[2] == gone_size
 local others = alive - (is_in and own_end and tonumber(own_end) >= now and 1 or 0)
 if is_there and others > 0 then
   local is_other = found[1] ~= ARGV[3] or version ~= b.version

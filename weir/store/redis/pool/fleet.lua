@@ -8,18 +8,25 @@
 local channel = ARGV[1]
 local leases, left = KEYS[2], KEYS[3]
 local gone_size, gone_most = 64, 1000
--- What it was charged, for an instance that comes back after all; nothing if it was not there.
+-- What it was charged, for an instance that comes back after all; nothing if it was not there, or
+-- its record is one of a version that did not write that down: in `gone` all are of one size.
 local function forget(b, registration)
   local jobs = redis.call('HGET', books, 'r:' .. registration)
   if jobs then b.flying = math.max(0, b.flying - struct.unpack('<d', jobs)) end
   redis.call('ZREM', leases, registration)
   redis.call('ZREM', left, registration)
   redis.call('HDEL', books, 'r:' .. registration, 'i:' .. registration, 'a:' .. registration)
-  return jobs and struct.pack('<d', tonumber(registration)) .. string.sub(jobs, 9) or ''
+  if not jobs or #jobs ~= gone_size then return '' end
+  return struct.pack('<d', tonumber(registration)) .. string.sub(jobs, 9)
+end
+-- A list that is out of step, as an earlier version could leave it, is none.
+local function gone_records()
+  local text = redis.call('HGET', books, 'gone') or ''
+  return #text % gone_size == 0 and text or ''
 end
 -- What `registration` had settled last and was charged, if it ended a short while ago.
 local function gone(registration)
-  local text = redis.call('HGET', books, 'gone') or ''
+  local text = gone_records()
   for at = 1, #text, gone_size do
     if struct.unpack('<d', text, at) == tonumber(registration) then
       redis.call('HSET', books, 'gone', string.sub(text, 1, at - 1) ..
@@ -35,18 +42,21 @@ local function changed(b)
 end
 -- Ends leases that are over, a bounded number at a time. What their jobs were estimated to
 -- use stays counted. If no instance was heard for a whole lease, rather Redis was away than all
--- of them dead: then those that live have half a lease, at most three seconds, to say so.
+-- of them dead: then those that live have half a lease, at most three seconds, to say so, and the
+-- successors of those that have left as long to take their jobs over.
 local function clean_up(b, lease)
   if now - b.now >= lease then
     local rest = now + math.min(3000000, math.floor(lease / 2))
     local list = redis.call('ZRANGEBYSCORE', leases, '-inf', rest, 'LIMIT', 0, 10000)
     for _, registration in ipairs(list) do redis.call('ZADD', leases, rest, registration) end
+    list = redis.call('ZRANGEBYSCORE', left, '-inf', rest, 'LIMIT', 0, 10000)
+    for _, registration in ipairs(list) do redis.call('ZADD', left, rest, registration) end
     return
   end
   local dead = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 100)
   local lapsed = redis.call('ZRANGEBYSCORE', left, '-inf', now, 'LIMIT', 0, 100)
   if #dead + #lapsed == 0 then return end
-  local records = redis.call('HGET', books, 'gone') or ''
+  local records = gone_records()
   for _, registration in ipairs(dead) do records = records .. forget(b, registration) end
   for _, registration in ipairs(lapsed) do records = records .. forget(b, registration) end
   redis.call('HSET', books, 'gone', string.sub(records, -gone_size * gone_most))

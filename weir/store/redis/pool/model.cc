@@ -677,7 +677,8 @@ void PoolModel::unregister(std::function<void(Status)> done) {
                           in_quotes(name_))});
   }
   const std::array<std::string_view, 3> keys = {keys_.books, keys_.leases, keys_.left};
-  const std::string numbers = packed(marker_, us_of(host_.options().instance_timeout));
+  const std::string numbers =
+      packed(marker_, us_of(host_.options().instance_timeout), us_of(host_.options().day));
   const std::array<std::string_view, 3> arguments = {keys_.channel, registration_, numbers};
   host_.client().call(pool_scripts().unregister, keys, arguments,
                       [done = std::move(done)](const Answer& answer) {

@@ -38,6 +38,15 @@ class ExitQueue {
 
   // The rate is this one now, though nobody asks for anything.
   void change_rate(Amount rate) noexcept { next_rate_ = rate; }
+  // Ours: a higher rate moves the belt from `at` on. Else a belt that stands still would do so for
+  // ever once nobody is left who could ask. It is never behind where change_rate() had left it.
+  void set_rate(std::int64_t at, Amount rate) noexcept {
+    if (rate > rate_) {
+      request(at, 0, rate);
+    } else {
+      change_rate(rate);
+    }
+  }
 
   // Of all requests together.
   Amount requested() const noexcept { return requested_; }
