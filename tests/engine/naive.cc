@@ -216,6 +216,7 @@ std::string Model::unbookable(const Request& request, Instant now) {
   const std::string name = found->draw.limit->name;
   // Reading: as a peek, it touches what there is, but begins nothing.
   std::erase_if(asked, [&](const Item& item) { return !meters_.contains(item.draw.key); });
+  for (const Item& item : asked) reshape_ebbs(item.draw.key, now);
   keep(asked);
   return name;
 }

@@ -37,7 +37,10 @@ class Bucket : public Meter {
   }
   Instant charge(Instant now, std::int64_t cost) override {
     // Nothing taken leaves nothing behind, not even a later instant.
-    if (cost > 0) level_ = level_at(now) - Exact{cost} * period_, at_ = now;
+    if (cost == 0) return now;
+    // Reading: what would not come back within 2^62 ns is not owed.
+    const Exact least = full() - Exact{kTermMax} * amount_;
+    level_ = std::max(Exact{level_at(now) - Exact{cost} * period_}, least), at_ = now;
     return now;
   }
   void owe(Instant now, std::int64_t cost, std::int64_t most) override {
